@@ -1,0 +1,54 @@
+# Every target sets up what it needs; the two that matter most are `demo` and `test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+DATA   ?= .fairway
+PORT   ?= 7878
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench lock generate clean
+
+help: ## Show what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): requirements/dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Fairway needs Python 3.11 or newer; name one with: make PYTHON=python3.11 ..."; exit 1; }
+	@echo "Setting up $(VENV) (once; about a minute)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(STAMP) ## Set up everything and start a hub with a small fleet
+	@$(BIN)/fairway up --demo --data $(DATA) --port $(PORT)
+
+test: $(STAMP) ## Set up everything and run all tests
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+check: $(STAMP) ## Format, lint, types, import rules, sizes, generated files
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python tools/tidy.py
+
+format: $(STAMP) ## Format the code and mend what can be mended
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(STAMP) ## Measure; results with their machine go to bench/results
+	@$(BIN)/python -m bench $(ARGS)
+
+generate: $(STAMP) ## Rewrite what is derived from the types: CRDs, API reference
+	@$(BIN)/python -m fairway.api.crds deploy/crds
+	@$(BIN)/python tools/api_reference.py
+
+lock: $(STAMP) ## Pin all dependencies anew
+	@$(BIN)/python -m pip install --quiet uv
+	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url pyproject.toml -o requirements/run.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --extra dev -c requirements/run.lock pyproject.toml -o requirements/dev.lock
+
+clean: ## Remove the environment and everything made
+	@rm -rf $(VENV) $(DATA) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build *.egg-info

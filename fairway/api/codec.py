@@ -1,0 +1,171 @@
+"""Typed objects to and from their wire form.
+
+Reading is lenient: unknown fields are ignored and limits are not checked, since what is stored was
+checked when it was written, against the schema. What can't be read at all is refused with the path
+of the field. Text of manifests is read by `documents`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import msgspec
+import yaml
+
+from fairway.api.amounts import Quantity, QuantityError
+from fairway.api.errors import BadRequest, FieldError, Invalid, show_value
+from fairway.api.meta import API_VERSION, GROUP, JsonObject, Object
+
+T = TypeVar("T", bound=Object)
+
+_PATH = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
+_ANY_KEY = "[...]"
+
+
+def decode(data: bytes | str | Mapping[str, Any], kind: type[T]) -> T:
+    """An object of one of our kinds from JSON, or from its plain form."""
+    try:
+        if isinstance(data, bytes | str):
+            found = _decoder(kind).decode(data)
+        else:
+            found = _convert(data, kind)
+    except msgspec.ValidationError as fault:
+        plain = msgspec.json.decode(data) if isinstance(data, bytes | str) else data
+        raise _invalid(plain, kind, fault) from fault
+    except msgspec.DecodeError as fault:
+        raise BadRequest(f"the object is not JSON: {fault}") from fault
+    if found.api_version != API_VERSION:
+        message = f"expected {API_VERSION}, got {show_value(found.api_version)}"
+        fault_there = FieldError("apiVersion", "FieldValueInvalid", message)
+        raise Invalid.of(kind.__name__, GROUP, found.metadata.name, [fault_there])
+    return cast("T", found)
+
+
+def encode(thing: msgspec.Struct) -> bytes:
+    """The JSON of an object, or of a part of one."""
+    return _ENCODER.encode(thing)
+
+
+def to_plain(thing: msgspec.Struct) -> JsonObject:
+    """An object, or a part of one, as plain JSON values."""
+    plain: JsonObject = msgspec.json.decode(_ENCODER.encode(thing))
+    return plain
+
+
+def to_yaml(value: Any) -> str:
+    """Plain JSON values as YAML that kubectl reads back as the same values."""
+    text: str = yaml.dump(
+        value,
+        Dumper=_Dumper,
+        sort_keys=False,
+        width=120,
+        allow_unicode=True,
+        default_flow_style=False,
+    )
+    return text
+
+
+def _read_custom(kind: type, value: Any) -> Any:
+    if kind is not Quantity:
+        raise NotImplementedError(f"no wire form for {kind!r}")
+    try:
+        return Quantity.of(value)
+    except QuantityError as fault:
+        # msgspec adds the path to what a hook raises as ValueError.
+        raise ValueError(str(fault)) from fault
+
+
+def _write_custom(value: Any) -> str:
+    if isinstance(value, Quantity):
+        return str(value)
+    raise NotImplementedError(f"no wire form for {type(value)!r}")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_write_custom)
+
+
+@cache
+def _decoder(kind: type[Object]) -> msgspec.json.Decoder[Object]:
+    return msgspec.json.Decoder(kind, dec_hook=_read_custom)
+
+
+def _convert(data: Mapping[str, Any], kind: type[T]) -> T:
+    return msgspec.convert(data, kind, dec_hook=_read_custom)
+
+
+def _invalid(data: Any, kind: type[Object], fault: msgspec.ValidationError) -> Invalid:
+    said, path = _parted(fault)
+    if _ANY_KEY in path and isinstance(data, Mapping):
+        path = _with_key(data, kind, path)
+    metadata = data.get("metadata") if isinstance(data, Mapping) else None
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    found = FieldError(path, "FieldValueInvalid", said)
+    return Invalid.of(kind.__name__, GROUP, str(name or ""), [found])
+
+
+def _parted(fault: msgspec.ValidationError) -> tuple[str, str]:
+    """What msgspec says, and the path that it says it of."""
+    found = _PATH.fullmatch(str(fault))
+    said, path = (found[1], found[2]) if found else (str(fault), "")
+    return said.replace("`", ""), path
+
+
+def _with_key(data: Mapping[str, Any], kind: type[Object], path: str) -> str:
+    """The path with the key that msgspec leaves out: the first one that is wrong alone."""
+    before, after = path.split(_ANY_KEY, 1)
+    steps = [int(step) if step.isdecimal() else step for step in re.findall(r"[^.\[\]]+", before)]
+    for key in _at(data, steps):
+        try:
+            _convert(_only(data, steps, key), kind)
+        except msgspec.ValidationError as fault:
+            if _parted(fault)[1] == path:
+                return f"{before}[{key}]{after}"
+    return path
+
+
+def _at(value: Any, steps: list[str | int]) -> Any:
+    for step in steps:
+        value = value[step]
+    return value
+
+
+def _only(value: Any, steps: list[str | int], key: str) -> Any:
+    """A copy whose mapping at the steps has one key only."""
+    if not steps:
+        return {key: value[key]}
+    step, rest = steps[0], steps[1:]
+    part = _only(value[step], rest, key)
+    if isinstance(value, Mapping):
+        return {**value, step: part}
+    return [*value[: int(step)], part, *value[int(step) + 1 :]]
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes all text that a YAML 1.1 reader would take for something else."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, indentless)
+
+    def ignore_aliases(self, _data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text and not re.search(r"[ \t]\n|^[ \n]|\t", text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+# What kubectl's reader resolves beyond PyYAML's: these make the dumper quote such text.
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^[yYnN]$"), list("yYnN"))
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9]*)?)([eE][-+]?[0-9]+)?$"),
+    list("-+.0123456789"),
+)
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"^[-+]?0[oO][0-7]+$"), list("-+0")
+)

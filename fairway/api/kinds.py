@@ -1,0 +1,213 @@
+"""The table of our kinds: how each is named, scoped and shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairway.api.cluster import Cluster
+from fairway.api.flavor import Flavor
+from fairway.api.fleet import Fleet
+from fairway.api.meta import GROUP, Object
+from fairway.api.policy import PlacementPolicy
+from fairway.api.queue import Queue
+from fairway.api.report import ClusterReport
+from fairway.api.work import Work
+from fairway.api.workload import Workload
+
+CATEGORY = "fairway"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a kind's table. Wide ones are shown with `-o wide` only."""
+
+    name: str
+    path: str
+    type: str = "string"
+    description: str = ""
+    is_wide: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Where the scale subresource finds its numbers."""
+
+    replicas: str
+    status_replicas: str
+    selector: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind: its type, its names, and what tables show of it."""
+
+    struct: type[Object]
+    plural: str
+    short_names: tuple[str, ...]
+    is_namespaced: bool
+    columns: tuple[Column, ...]
+    has_status: bool = True
+    scale: Scale | None = None
+    selectable_fields: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.struct.__name__
+
+    @property
+    def singular(self) -> str:
+        return self.name.lower()
+
+    @property
+    def qualified(self) -> str:
+        return f"{self.plural}.{GROUP}"
+
+
+_AGE = Column("Age", ".metadata.creationTimestamp", "date", "Time since it was created.")
+
+_FLEET = Kind(
+    struct=Fleet,
+    plural="fleets",
+    short_names=("flt",),
+    is_namespaced=False,
+    columns=(
+        Column("Phase", ".status.phase"),
+        Column("Paused", ".spec.paused", "boolean"),
+        Column("Clusters", ".status.clusters", "integer"),
+        Column("Ready", ".status.readyClusters", "integer"),
+        Column("Waiting", ".status.waitingWorkloads", "integer"),
+        Column("Claimed", ".status.claimedWorkloads", "integer"),
+        Column("Term", ".status.term", "integer", is_wide=True),
+        _AGE,
+    ),
+)
+_CLUSTER = Kind(
+    struct=Cluster,
+    plural="clusters",
+    short_names=("cl",),
+    is_namespaced=False,
+    columns=(
+        Column("Phase", ".status.phase"),
+        Column("Mode", ".spec.mode"),
+        Column("Hold", ".spec.hold"),
+        Column("Nodes", ".status.nodes", "integer"),
+        Column("GPUs", r".status.allocatable.nvidia\.com/gpu"),
+        Column("Free", r".status.free.nvidia\.com/gpu", description="GPUs that nobody uses."),
+        Column("Workloads", ".status.workloads", "integer"),
+        Column("Accepted", ".spec.accepted", "boolean", is_wide=True),
+        Column("Region", r".metadata.labels.topology\.kubernetes\.io/region", is_wide=True),
+        Column("Version", ".status.driverVersion", is_wide=True),
+        _AGE,
+    ),
+)
+_REPORT = Kind(
+    struct=ClusterReport,
+    plural="clusterreports",
+    short_names=("clr",),
+    is_namespaced=False,
+    has_status=False,
+    columns=(
+        Column("Cluster", ".spec.cluster"),
+        Column("Chunk", ".spec.chunk", "integer"),
+        Column("Chunks", ".spec.chunks", "integer"),
+        Column("Epoch", ".spec.agentEpoch", "integer"),
+        Column("Sequence", ".spec.sequence", "integer"),
+        Column("Seen", ".spec.seenAt", "date"),
+    ),
+    selectable_fields=(".spec.cluster",),
+)
+_FLAVOR = Kind(
+    struct=Flavor,
+    plural="flavors",
+    short_names=("fl",),
+    is_namespaced=False,
+    columns=(
+        Column("Nodes", ".status.nodes", "integer"),
+        Column("Speed", ".spec.speed"),
+        Column("Interruptible", ".spec.interruptible", "boolean"),
+        Column("Description", ".spec.description", is_wide=True),
+        _AGE,
+    ),
+)
+_QUEUE = Kind(
+    struct=Queue,
+    plural="queues",
+    short_names=("q",),
+    is_namespaced=False,
+    columns=(
+        Column("Parent", ".spec.parent"),
+        Column("Weight", ".spec.weight"),
+        Column("Hold", ".spec.hold"),
+        Column("Waiting", ".status.waitingWorkloads", "integer"),
+        Column("Claimed", ".status.claimedWorkloads", "integer"),
+        Column("Running", ".status.runningWorkloads", "integer"),
+        Column("Share", ".status.share", "integer", "Thousandths of what may be borrowed."),
+        Column("Strategy", ".spec.strategy", is_wide=True),
+        Column("Priority", ".spec.priority", "integer", is_wide=True),
+        _AGE,
+    ),
+    selectable_fields=(".spec.parent",),
+)
+_WORKLOAD = Kind(
+    struct=Workload,
+    plural="workloads",
+    short_names=("wl",),
+    is_namespaced=True,
+    columns=(
+        Column("Queue", ".spec.queue"),
+        Column("Priority", ".spec.priority", "integer"),
+        Column("Mode", ".spec.mode"),
+        Column("Phase", ".status.phase"),
+        Column("Reason", ".status.reason"),
+        Column("Clusters", ".status.claim.summary"),
+        Column("Ready", ".status.pods.ready", "integer", "Pods that are ready.", is_wide=True),
+        Column("Attempt", ".status.claim.attempt", "integer", is_wide=True),
+        Column("Rung", ".status.claim.rung", is_wide=True),
+        _AGE,
+    ),
+    scale=Scale(
+        replicas=".spec.replicas", status_replicas=".status.replicas", selector=".status.selector"
+    ),
+    selectable_fields=(".spec.queue", ".status.phase"),
+)
+_POLICY = Kind(
+    struct=PlacementPolicy,
+    plural="placementpolicies",
+    short_names=("pp",),
+    is_namespaced=True,
+    columns=(
+        Column("Division", ".spec.division.type"),
+        Column("Wanted", ".spec.numberOfClusters", "integer"),
+        Column("Chosen", ".status.chosen", "integer"),
+        _AGE,
+    ),
+)
+_WORK = Kind(
+    struct=Work,
+    plural="works",
+    short_names=("wk",),
+    is_namespaced=True,
+    columns=(
+        Column("Cluster", ".spec.cluster"),
+        Column("Workload", ".spec.workload.name"),
+        Column("Desired", ".spec.desired"),
+        Column("Phase", ".status.phase"),
+        Column("Reason", ".status.reason"),
+        Column("Attempt", ".spec.attempt", "integer", is_wide=True),
+        Column("Term", ".spec.term", "integer", is_wide=True),
+        _AGE,
+    ),
+    selectable_fields=(".spec.cluster",),
+)
+
+KINDS: tuple[Kind, ...] = (
+    _FLEET,
+    _CLUSTER,
+    _REPORT,
+    _FLAVOR,
+    _QUEUE,
+    _WORKLOAD,
+    _POLICY,
+    _WORK,
+)
+BY_NAME: dict[str, Kind] = {kind.name: kind for kind in KINDS}

@@ -1,0 +1,226 @@
+"""ClusterReport: what an agent last saw in its cluster.
+
+Apart from Cluster, so that a busy place does not churn its configuration. Nodes come in columns:
+the arrays of one report run parallel, one entry a node, which keeps 5,000 nodes small and quick to
+read. A large cluster comes in chunks, one object each; a chunk is rewritten only when it changed,
+whole or as a difference from an earlier sequence. Amounts are whole numbers of a stated unit, hence
+exact.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fairway.api.amounts import Quantity
+from fairway.api.doc import (
+    Count,
+    Key,
+    Label,
+    Name,
+    ResourceName,
+    Rule,
+    doc,
+    limits,
+    rules,
+)
+from fairway.api.meta import Object, Part, Taint
+
+_NODES_MAX = 2000
+_Row = Annotated[int, limits(minimum=0, maximum=_NODES_MAX)]
+_Amount = Annotated[int, limits(minimum=0)]
+
+
+class LabelColumn(Part, frozen=True, kw_only=True):
+    """The values of one label on all nodes of the chunk."""
+
+    key: Annotated[Key, doc("Key of the label.")]
+    values: Annotated[
+        tuple[str, ...],
+        doc(
+            "Value on each node; empty where it has none.", max_items=_NODES_MAX, list_type="atomic"
+        ),
+    ]
+
+
+class TaintSet(Part, frozen=True, kw_only=True):
+    """Taints that some nodes have together."""
+
+    taints: Annotated[tuple[Taint, ...], doc("The taints.", max_items=64, list_type="atomic")] = ()
+
+
+class AmountColumn(Part, frozen=True, kw_only=True):
+    """One resource on all nodes of the chunk, in whole units."""
+
+    resource: Annotated[ResourceName, doc("The resource, by the cluster's own name.")]
+    unit: Annotated[Quantity, doc("What one unit is, such as 1m of cpu or 1Mi of memory.")]
+    allocatable: Annotated[
+        tuple[_Amount, ...],
+        doc("What each node has for pods.", max_items=_NODES_MAX, list_type="atomic"),
+    ]
+    others: Annotated[
+        tuple[_Amount, ...],
+        doc(
+            "What pods that are not ours use of it; none means nothing.",
+            max_items=_NODES_MAX,
+            list_type="atomic",
+        ),
+    ] = ()
+
+
+class DeviceColumn(Part, frozen=True, kw_only=True):
+    """What is free of each shared device, for resources handed out in fractions."""
+
+    resource: Annotated[ResourceName, doc("The resource, by the cluster's own name.")]
+    unit: Annotated[Quantity, doc("What one unit is, such as 1m of a GPU.")]
+    free: Annotated[
+        tuple[Annotated[tuple[_Amount, ...], limits(max_items=64, list_type="atomic")], ...],
+        doc("Free units of each device of each node.", max_items=_NODES_MAX, list_type="atomic"),
+    ]
+
+
+@rules(
+    Rule(
+        "(!has(self.unready) || size(self.unready) <= size(self.names)) && "
+        "(!has(self.taintSet) || size(self.taintSet) == size(self.names)) && "
+        "(!has(self.labels) || self.labels.all(c, size(c.values) == size(self.names))) && "
+        "(!has(self.amounts) || self.amounts.all(c, size(c.allocatable) == size(self.names) && "
+        "(!has(c.others) || size(c.others) == 0 || size(c.others) == size(self.names)))) && "
+        "(!has(self.devices) || self.devices.all(c, size(c.free) == size(self.names)))",
+        "all columns have one entry for each node",
+    )
+)
+class NodeColumns(Part, frozen=True, kw_only=True):
+    """Nodes of the chunk, one entry each in every column."""
+
+    names: Annotated[
+        tuple[Name, ...], doc("Names of the nodes.", max_items=_NODES_MAX, list_type="atomic")
+    ] = ()
+    unready: Annotated[
+        tuple[_Row, ...],
+        doc("Positions of nodes that take no pods now.", max_items=_NODES_MAX, list_type="atomic"),
+    ] = ()
+    labels: Annotated[
+        tuple[LabelColumn, ...],
+        doc(
+            "Labels, a column for each key.", max_items=128, list_type="map", list_map_keys=["key"]
+        ),
+    ] = ()
+    taint_sets: Annotated[
+        tuple[TaintSet, ...],
+        doc("The different sets of taints.", max_items=128, list_type="atomic"),
+    ] = ()
+    taint_set: Annotated[
+        tuple[_Row, ...],
+        doc(
+            "Position of each node's set of taints; none means that no node has taints.",
+            max_items=_NODES_MAX,
+            list_type="atomic",
+        ),
+    ] = ()
+    amounts: Annotated[
+        tuple[AmountColumn, ...],
+        doc(
+            "Resources, a column for each.",
+            max_items=64,
+            list_type="map",
+            list_map_keys=["resource"],
+        ),
+    ] = ()
+    devices: Annotated[
+        tuple[DeviceColumn, ...],
+        doc(
+            "Shared devices, a column for each resource.",
+            max_items=16,
+            list_type="map",
+            list_map_keys=["resource"],
+        ),
+    ] = ()
+
+
+@rules(
+    Rule("size(self.nodes) == size(self.counts)", "each node has a count, and each count a node")
+)
+class PodCounts(Part, frozen=True, kw_only=True):
+    """How many pods on which nodes."""
+
+    nodes: Annotated[
+        tuple[_Row, ...],
+        doc("Positions of the nodes in this chunk.", max_items=_NODES_MAX, list_type="atomic"),
+    ]
+    counts: Annotated[
+        tuple[_Amount, ...],
+        doc("Pods on each of these nodes.", max_items=_NODES_MAX, list_type="atomic"),
+    ]
+
+
+class WorkPods(Part, frozen=True, kw_only=True):
+    """The pods of one pod set of one work on the nodes of this chunk."""
+
+    work: Annotated[Name, doc("Name of the work.")]
+    pod_set: Annotated[Label, doc("Name of the pod set.")]
+    attempt: Annotated[int, doc("Attempt of the workload that the pods belong to.", minimum=0)] = 0
+    bound: Annotated[PodCounts | None, doc("Pods that have a node and are not ending.")] = None
+    terminating: Annotated[PodCounts | None, doc("Pods that are ending.")] = None
+    pending: Annotated[Count, doc("Pods without a node; in the first chunk only.")] = 0
+
+
+class PoolReport(Part, frozen=True, kw_only=True):
+    """An elastic pool as it is now."""
+
+    name: Annotated[Label, doc("Name of the pool.")]
+    nodes: Annotated[Count, doc("Nodes it has.")] = 0
+    provisioning: Annotated[Count, doc("Nodes on their way.")] = 0
+    stock: Annotated[Count | None, doc("Nodes that the provider has left.")] = None
+
+
+@rules(Rule("!has(self.chunk) || self.chunk < self.chunks", "chunk must be below chunks", ".chunk"))
+class ClusterReportSpec(Part, frozen=True, kw_only=True):
+    """What was seen, and when."""
+
+    cluster: Annotated[Name, doc("Name of the cluster.")]
+    agent_epoch: Annotated[
+        int, doc("Rises with each start of the agent; a lower one is out of date.", minimum=0)
+    ]
+    sequence: Annotated[int, doc("Rises with each report of this epoch.", minimum=0)]
+    since_sequence: Annotated[
+        int | None,
+        doc(
+            "Makes this a difference: nodes and works listed replace those of the report with this "
+            "sequence, all others stay; unset means that the chunk is whole.",
+            minimum=0,
+        ),
+    ] = None
+    chunk: Annotated[Count, doc("Which part of the cluster this is, from 0.")] = 0
+    chunks: Annotated[Count, doc("How many parts there are.", minimum=1)] = 1
+    seen_at: Annotated[datetime, doc("When this was seen, by the agent's clock.")]
+    nodes: Annotated[NodeColumns, doc("The nodes, in columns.")] = NodeColumns()
+    removed_nodes: Annotated[
+        tuple[Name, ...],
+        doc("Nodes that are gone, in a difference.", max_items=_NODES_MAX, list_type="atomic"),
+    ] = ()
+    works: Annotated[
+        tuple[WorkPods, ...],
+        doc("Our pods, per work and pod set.", max_items=10_000, list_type="atomic"),
+    ] = ()
+    removed_works: Annotated[
+        tuple[Name, ...],
+        doc(
+            "Works whose pods are all gone, in a difference.", max_items=10_000, list_type="atomic"
+        ),
+    ] = ()
+    pools: Annotated[
+        tuple[PoolReport, ...],
+        doc(
+            "Elastic pools; in the first chunk only.",
+            max_items=64,
+            list_type="map",
+            list_map_keys=["name"],
+        ),
+    ] = ()
+
+
+class ClusterReport(Object, frozen=True, kw_only=True):
+    """What an agent last saw in its cluster: nodes in columns, and pods of works and of others."""
+
+    spec: Annotated[ClusterReportSpec, doc("What was seen, and when.")]

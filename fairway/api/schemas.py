@@ -1,0 +1,149 @@
+"""Structural OpenAPI v3 schemas of our types.
+
+Made from the types themselves: names, descriptions, limits, rules and defaults are written once,
+beside the field. Only defaults that a reader would like to see (words, numbers that are not zero,
+true) are stored with objects; an absent part means the same as its struct's default. Items of lists
+and status have no stored defaults.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from fairway.api.amounts import PATTERN, Quantity
+from fairway.api.doc import rules_of
+from fairway.api.meta import Object
+
+Schema = dict[str, Any]
+
+_QUANTITY: Schema = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "x-kubernetes-int-or-string": True,
+    "pattern": PATTERN,
+    "minimum": 0,
+    "maxLength": 64,
+}
+
+
+@lru_cache(maxsize=64)
+def _schema_text(kind: type[Object]) -> bytes:
+    return msgspec.json.encode(_whole(kind))
+
+
+def schema_of(kind: type[Object]) -> Schema:
+    """The structural schema of a whole object of a kind; the caller may change it."""
+    schema: Schema = msgspec.json.decode(_schema_text(kind))
+    return schema
+
+
+def _whole(kind: type[Object]) -> Schema:
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    properties: Schema = {
+        "apiVersion": {
+            "type": "string",
+            "description": "Version of the API that the object is written in.",
+        },
+        "kind": {"type": "string", "description": "Kind of the object."},
+        "metadata": {"type": "object"},
+    }
+    required = []
+    for one in info.fields:
+        if one.name in ("spec", "status"):
+            properties[one.name] = _described(one.type, has_defaults=one.name == "spec")
+            if one.required:
+                required.append(one.name)
+    schema: Schema = {"type": "object", "description": _sentence(kind), "properties": properties}
+    if required:
+        schema["required"] = required
+    _add_rules(schema, kind)
+    return schema
+
+
+def _struct(info: inspect.StructType, has_defaults: bool) -> Schema:
+    properties: Schema = {}
+    for one in info.fields:
+        part = _described(one.type, has_defaults)
+        default = _shown_default(one) if has_defaults else None
+        if default is not None:
+            part["default"] = default
+        properties[one.encode_name] = part
+    schema: Schema = {"type": "object", "properties": properties}
+    required = [one.encode_name for one in info.fields if one.required]
+    if required:
+        schema["required"] = required
+    _add_rules(schema, info.cls)
+    return schema
+
+
+def _add_rules(schema: Schema, kind: type) -> None:
+    declared = rules_of(kind)
+    if declared:
+        schema["x-kubernetes-validations"] = [rule.as_json() for rule in declared]
+
+
+def _described(kind: inspect.Type, has_defaults: bool) -> Schema:
+    """The schema of a value, with the limits that annotations add to it."""
+    match kind:
+        case inspect.Metadata():
+            return _described(kind.type, has_defaults) | (kind.extra_json_schema or {})
+        case inspect.UnionType():
+            given = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
+            assert len(given) == 1, "a field is of one type, or absent"
+            return _described(given[0], has_defaults)
+        case inspect.StructType():
+            return _struct(kind, has_defaults)
+        case inspect.VarTupleType():
+            # Defaults inside lists would look like drift to tools that compare lists whole.
+            return {"type": "array", "items": _described(kind.item_type, has_defaults=False)}
+        case inspect.DictType():
+            return _mapping(kind, has_defaults)
+        case _:
+            return _scalar(kind)
+
+
+def _mapping(kind: inspect.DictType, has_defaults: bool) -> Schema:
+    if isinstance(kind.value_type, inspect.AnyType):
+        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    # Structural schemas cannot limit keys, so the limits of key types are left out.
+    return {
+        "type": "object",
+        "additionalProperties": _described(kind.value_type, has_defaults),
+    }
+
+
+def _scalar(kind: inspect.Type) -> Schema:
+    match kind:
+        case inspect.StrType():
+            return {"type": "string"}
+        case inspect.BoolType():
+            return {"type": "boolean"}
+        case inspect.IntType():
+            return {"type": "integer", "format": "int64"}
+        case inspect.DateTimeType():
+            return {"type": "string", "format": "date-time"}
+        case inspect.LiteralType():
+            return {"type": "string", "enum": list(kind.values)}
+        case inspect.CustomType() if kind.cls is Quantity:
+            return dict(_QUANTITY)
+    raise TypeError(f"no schema for {kind!r}")
+
+
+def _shown_default(one: inspect.Field) -> str | int | bool | None:
+    """The default to store with objects, or None where absence says the same as well."""
+    match one.default:
+        case Quantity():
+            text = str(one.default)
+            return None if not one.default else int(text) if text.isdecimal() else text
+        case str() | int() if one.default:
+            return one.default
+        case _:
+            return None
+
+
+def _sentence(kind: type) -> str:
+    return " ".join((kind.__doc__ or "").split())

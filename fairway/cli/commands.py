@@ -1,0 +1,221 @@
+"""How commands look and are found.
+
+`Root` imports a command's module only when it is run, so the table below holds what the overview
+needs. `Command` gives every command the global options, since people write them at the end.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from fairway.cli.session import Session
+
+# Section, then the command, the module and attribute it lives in, and its one line.
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "Start here": {
+        "up": ("up:up", "Start a hub on this machine"),
+        "apply": ("apply:apply", "Create or change objects from files"),
+        "get": ("get:get", "Show objects as a table, YAML or JSON"),
+        "describe": ("describe:describe", "Show one object in full, with its events"),
+    },
+    "Change objects": {
+        "edit": ("edit:edit", "Change an object in your editor"),
+        "patch": ("modify:patch", "Change some fields of an object"),
+        "label": ("modify:label", "Add, change or remove labels"),
+        "annotate": ("modify:annotate", "Add, change or remove annotations"),
+        "scale": ("modify:scale", "Set the number of replicas"),
+        "delete": ("delete:delete", "Delete objects"),
+    },
+    "See what happens": {
+        "events": ("events:events", "List events, newest last"),
+        "wait": ("wait:wait", "Wait for a condition of an object"),
+    },
+    "Learn and move": {
+        "explain": ("explain:explain", "Describe the fields of a kind"),
+        "api-resources": ("resources:api_resources", "List the kinds the server knows"),
+        "crds": ("resources:crds", "Print Fairway's kinds as definitions for Kubernetes"),
+        "export": ("export:export", "Print objects as YAML that can be applied again"),
+    },
+    "Settings": {
+        "config": ("config:config", "Show and choose contexts"),
+        "completion": ("completion:completion", "Print a completion script for your shell"),
+        "version": ("version:version", "Show the versions of client and server"),
+    },
+}
+
+
+def _set(attribute: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value not in (None, ""):
+            setattr(context.ensure_object(Session), attribute, value)
+
+    return remember
+
+
+def _verbosity(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is None:
+        return
+    text = value.removeprefix("=")
+    if not text.isdigit():
+        raise click.BadParameter(f"{text!r} is not a number", context, parameter)
+    context.ensure_object(Session).verbosity = int(text)
+
+
+def _namespaces(context: click.Context, parameter: click.Parameter, text: str) -> list[str]:
+    from fairway.cli.completion import names_of  # noqa: PLC0415 - only while completing
+
+    return names_of(context, "namespaces", text)
+
+
+def global_options() -> list[click.Option]:
+    """Options that every command takes, as kubectl's do."""
+    shared: dict[str, Any] = {"expose_value": False}
+    return [
+        click.Option(
+            ["-n", "--namespace"],
+            metavar="NAME",
+            callback=_set("namespace_given"),
+            shell_complete=_namespaces,
+            help="Look in this namespace.",
+            **shared,
+        ),
+        click.Option(
+            ["--kubeconfig"],
+            metavar="FILE",
+            callback=_set("kubeconfig"),
+            help="Read servers and credentials from this file.",
+            **shared,
+        ),
+        click.Option(
+            ["--context"],
+            metavar="NAME",
+            callback=_set("context"),
+            help="Use this context of the kubeconfig.",
+            **shared,
+        ),
+        click.Option(
+            ["-s", "--server"],
+            metavar="URL",
+            callback=_set("server_given"),
+            help="Talk to this server instead of the context's.",
+            **shared,
+        ),
+        click.Option(
+            ["--token"],
+            metavar="TOKEN",
+            callback=_set("token_given"),
+            help="Show this bearer token instead of the context's credentials.",
+            **shared,
+        ),
+        click.Option(
+            ["-v", "--v"],
+            metavar="LEVEL",
+            callback=_verbosity,
+            help="From level 6 on, show every request.",
+            **shared,
+        ),
+    ]
+
+
+class Command(click.Command):
+    """A command with the global options, and its examples shown as written."""
+
+    def __init__(self, *args: Any, examples: str = "", **kwargs: Any) -> None:
+        kwargs.setdefault("no_args_is_help", False)
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+        self._own = len(self.params)
+        self.params += global_options()
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        shared = {option.name for option in global_options()}
+        own: list[tuple[str, str]] = []
+        everywhere: list[tuple[str, str]] = []
+        for parameter in self.get_params(context):
+            record = parameter.get_help_record(context)
+            if record is not None:
+                (everywhere if parameter.name in shared else own).append(record)
+        for title, records in (("Options", own), ("Options of every command", everywhere)):
+            if records:
+                with formatter.section(heading(title)):
+                    formatter.write_dl(records)
+
+    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(formatter, self.examples)
+
+
+class Root(click.Group):
+    """The `fairway` command: finds the others by the table, and shows them in sections."""
+
+    examples = """
+        fairway up --demo                    a hub with a small fleet to look at
+        fairway apply -f workload.yaml       submit a workload
+        fairway get workloads -w             watch it wait, start and finish
+        fairway describe workload train      see why it waits
+        fairway explain workload.spec        learn what can be written there
+    """
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return [name for section in SECTIONS.values() for name in section]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        for section in SECTIONS.values():
+            if name in section:
+                module, attribute = section[name][0].split(":")
+                found: click.Command = getattr(
+                    importlib.import_module(f"fairway.cli.{module}"), attribute
+                )
+                return found
+        return None
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        import difflib  # noqa: PLC0415 - only after a mistake
+
+        if self.get_command(context, args[0]) is None and not args[0].startswith("-"):
+            close = difflib.get_close_matches(args[0], self.list_commands(context), n=1)
+            hint = f" Did you mean '{close[0]}'?" if close else ""
+            context.fail(f"There is no command '{args[0]}'.{hint}")
+        return super().resolve_command(context, args)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, section in SECTIONS.items():
+            with formatter.section(heading(title)):
+                widest = max(len(name) for one in SECTIONS.values() for name in one)
+                formatter.write_dl(
+                    [(name.ljust(widest), line) for name, (_, line) in section.items()]
+                )
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(context, formatter)
+        records = [one.get_help_record(context) for one in self.get_params(context)]
+        with formatter.section(heading("Options of every command")):
+            formatter.write_dl([record for record in records if record is not None])
+
+    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(formatter, self.examples)
+        formatter.write_paragraph()
+        formatter.write_text("`fairway COMMAND --help` tells more about a command.")
+
+
+def heading(text: str) -> str:
+    return click.style(text, bold=True)
+
+
+def write_examples(formatter: click.HelpFormatter, examples: str) -> None:
+    """Examples, one a line: the command in full strength, its explanation dimmed."""
+    lines = [line.strip() for line in examples.strip().splitlines() if line.strip()]
+    if not lines:
+        return
+    with formatter.section(heading("Examples")):
+        for line in lines:
+            command, gap, remark = line.partition("   ")
+            spaces = len(gap) + len(remark) - len(remark.lstrip())
+            shown = click.style(command, fg="cyan")
+            tail = " " * spaces + click.style(remark.strip(), dim=True) if remark else ""
+            formatter.write(f"{' ' * formatter.current_indent}{shown}{tail}\n")

@@ -1,0 +1,84 @@
+"""`fairway completion`, and what the shell may complete.
+
+Kinds and names come from the server; while completing, any failure means no suggestions, since
+there is nobody to tell.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+from fairway.cli.commands import Command
+from fairway.cli.session import Session
+
+if TYPE_CHECKING:
+    from fairway.client.catalogue import Catalogue
+
+EXAMPLES = """
+    source <(fairway completion bash)                                   this shell only
+    fairway completion zsh > "${fpath[1]}/_fairway"                     every zsh
+    fairway completion fish > ~/.config/fish/completions/fairway.fish   every fish
+"""
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print a script that completes commands, kinds and names."""
+    from fairway.cli.main import root  # noqa: PLC0415 - the root imports commands, not they it
+
+    found = get_completion_class(shell)
+    if found is None:
+        raise click.UsageError(f"There is no completion for {shell}.")
+    made = found(root, {}, "fairway", "_FAIRWAY_COMPLETE")
+    # The version check of the base class starts a shell; printing the script needs none.
+    click.echo(made.source_template % made.source_vars())
+
+
+def complete_targets(
+    context: click.Context, parameter: click.Parameter, text: str
+) -> list[CompletionItem]:
+    """Kinds first, then names of that kind; or names after `KIND/`."""
+    given = context.params.get(parameter.name or "") or ()
+    if "/" in text:
+        kind, _, start = text.partition("/")
+        return [CompletionItem(f"{kind}/{name}") for name in names_of(context, kind, start)]
+    if given:
+        return [CompletionItem(name) for name in names_of(context, given[0], text)]
+    return complete_kinds(context, parameter, text)
+
+
+def complete_kinds(
+    context: click.Context, parameter: click.Parameter, text: str
+) -> list[CompletionItem]:
+    """The plural names of what the server serves."""
+    session = context.ensure_object(Session)
+    try:
+        catalogue: Catalogue = session.client.catalogue()
+    except Exception:
+        return []
+    finally:
+        session.close()
+    head, comma, last = text.rpartition(",")
+    words = sorted({one.plural for one in catalogue.preferred() if "list" in one.verbs})
+    return [CompletionItem(f"{head}{comma}{word}") for word in words if word.startswith(last)]
+
+
+def names_of(context: click.Context, kind: str, start: str) -> list[str]:
+    """The names of a kind's objects that begin with what was typed."""
+    from fairway.client.wire import Scope  # noqa: PLC0415 - only while completing
+
+    session = context.ensure_object(Session)
+    try:
+        served = session.client.resolve(kind)
+        namespace = session.namespace if served.namespaced else None
+        items = session.client.list(served, scope=Scope(namespace=namespace)).items
+    except Exception:
+        return []
+    finally:
+        session.close()
+    names = (str(item["metadata"]["name"]) for item in items)
+    return [name for name in names if name.startswith(start)]

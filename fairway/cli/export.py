@@ -1,0 +1,171 @@
+"""`fairway export`: objects as YAML that can be applied again, here or on another server.
+
+What the server made (identifiers, versions, times, status) is left out; so are objects that
+another object makes again by itself, and what every server makes at its start.
+"""
+
+from __future__ import annotations
+
+import click
+
+from fairway.api.codec import to_yaml
+from fairway.api.errors import Forbidden, MethodNotAllowed, NotFound
+from fairway.cli import options, render_objects
+from fairway.cli.commands import Command
+from fairway.cli.completion import complete_kinds
+from fairway.cli.session import Session, current, say
+from fairway.cli.targets import expand
+from fairway.client.catalogue import Served
+from fairway.client.wire import Object, Scope
+
+EXAMPLES = """
+    fairway export > fleet.yaml             everything
+    fairway export queues,flavors           two kinds
+    fairway export -n team-a > team-a.yaml  one namespace
+"""
+# Written by the machinery for the moment, or by the server at its start.
+PASSING = {
+    "events",
+    "leases.coordination.k8s.io",
+    "endpoints",
+    "endpointslices.discovery.k8s.io",
+    "apiservices.apiregistration.k8s.io",
+    "flowschemas.flowcontrol.apiserver.k8s.io",
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    "ipaddresses.networking.k8s.io",
+    "servicecidrs.networking.k8s.io",
+    "componentstatuses",
+    "clusterreports.fairway.dev",
+}
+SERVER_MADE = {
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "managedFields",
+    "ownerReferences",
+}
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@click.argument("words", nargs=-1, metavar="[KIND]...", shell_complete=complete_kinds)
+@options.selector
+@options.all_namespaces
+@click.option(
+    "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", help="yaml or json."
+)
+def export(*, words: tuple[str, ...], selector: str, all_namespaces: bool, output: str) -> int:
+    """Print objects as YAML that can be applied again.
+
+    Without kinds: all of them. Without -n: of every namespace. Secrets are included, readable.
+    """
+    session = current()
+    kinds = [one for word in words for part in word.split(",") for one in expand(session, part)]
+    namespace = None if all_namespaces else session.namespace_given or None
+    found: list[Object] = []
+    for served in kinds or _everything(session):
+        if namespace and not served.namespaced and not words:
+            continue
+        found += _objects(session, served, Scope(namespace=namespace, labels=selector))
+    secrets = sum(obj["kind"] == "Secret" for obj in found)
+    if secrets:
+        say(f"warning: {secrets} of these {len(found)} objects are Secrets; keep the output safe")
+    if output == "json":
+        click.echo(render_objects.to_json(render_objects.as_list(found)))
+        return 0
+    click.echo("---\n".join(to_yaml(obj) for obj in found), nl=False)
+    return 0
+
+
+def clean(obj: Object) -> Object:
+    """The object as a person would have written it."""
+    kept = {key: value for key, value in obj["metadata"].items() if key not in SERVER_MADE}
+    annotations = dict(kept.get("annotations") or {})
+    annotations.pop(LAST_APPLIED, None)
+    kept.pop("annotations", None)
+    if annotations:
+        kept["annotations"] = annotations
+    order = ("name", "namespace", "labels", "annotations", "finalizers")
+    metadata = {key: kept[key] for key in order if key in kept}
+    metadata |= {key: value for key, value in kept.items() if key not in metadata}
+    rest = {key: value for key, value in obj.items() if key not in {"metadata", "status"}}
+    return render_objects.ordered(_unbound({**rest, "metadata": metadata}))
+
+
+def _unbound(obj: Object) -> Object:
+    """Without what ties an object to this very server, and would be refused by another."""
+    spec = dict(obj.get("spec") or {})
+    match obj["kind"]:
+        case "Namespace":
+            spec = {}
+        case "Service" if spec.get("clusterIP") != "None":
+            spec = {key: spec[key] for key in spec if key not in {"clusterIP", "clusterIPs"}}
+        case "Job" if obj["apiVersion"] == "batch/v1" and not spec.get("manualSelector"):
+            spec.pop("selector", None)
+            spec["template"] = _without_tracking(spec.get("template") or {})
+        case "PersistentVolumeClaim":
+            spec.pop("volumeName", None)
+        case "Pod":
+            spec.pop("nodeName", None)
+        case _:
+            return obj
+    rest = {key: value for key, value in obj.items() if key != "spec"}
+    return {**rest, "spec": spec} if spec else rest
+
+
+def _without_tracking(template: Object) -> Object:
+    """A job's pods are told apart by labels that the server puts into its template."""
+    metadata = dict(template.get("metadata") or {})
+    labels: dict[str, str] = metadata.pop("labels", None) or {}
+    kept = {
+        key: value
+        for key, value in labels.items()
+        if key.rpartition("/")[2] not in {"controller-uid", "job-name"}
+    }
+    metadata.pop("creationTimestamp", None)
+    if kept:
+        metadata["labels"] = kept
+    return {**template, "metadata": metadata}
+
+
+def is_ours(obj: Object) -> bool:
+    """Whether a person made it; not a controller, nor the server at its start."""
+    metadata = obj["metadata"]
+    owners = metadata.get("ownerReferences") or ()
+    labels = metadata.get("labels") or {}
+    name, namespace = metadata["name"], metadata.get("namespace", "")
+    return not (
+        metadata.get("deletionTimestamp")
+        or any(owner.get("controller") for owner in owners)
+        or "kubernetes.io/bootstrapping" in labels
+        or namespace.startswith("kube-")
+        or (obj["kind"] == "Namespace" and (name == "default" or name.startswith("kube-")))
+        or (obj["kind"] == "PriorityClass" and name.startswith("system-"))
+        or (obj["kind"] == "ServiceAccount" and name == "default")
+        or (obj["kind"] == "ConfigMap" and name == "kube-root-ca.crt")
+        or (obj["kind"] == "Service" and (namespace, name) == ("default", "kubernetes"))
+    )
+
+
+def _everything(session: Session) -> list[Served]:
+    needed = {"list", "create", "get"}
+    found = [
+        one
+        for one in session.client.catalogue().preferred()
+        if needed <= set(one.verbs) and one.qualified not in PASSING
+    ]
+    first = {"namespaces": 0, "customresourcedefinitions": 1}
+    return sorted(found, key=lambda one: (first.get(one.plural, 2), one.namespaced))
+
+
+def _objects(session: Session, served: Served, scope: Scope) -> list[Object]:
+    try:
+        items = session.client.list(served, scope=scope).items
+    except (Forbidden, MethodNotAllowed, NotFound) as error:
+        say(f"warning: {served.qualified} left out: {error.message}")
+        return []
+    return [clean(obj) for obj in items if is_ours(obj)]

@@ -1,0 +1,51 @@
+"""Objects as JSON, YAML, names, or through a JSONPath template."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fairway.api.codec import to_yaml
+from fairway.cli import jsonpath
+from fairway.cli.session import Failure
+from fairway.client.wire import Object
+
+
+def to_json(value: Any) -> str:
+    return json.dumps(value, indent=4, ensure_ascii=False)
+
+
+def ordered(obj: Object) -> Object:
+    """The same object with its parts where people look for them."""
+    first = ("apiVersion", "kind", "metadata", "spec")
+    head = {key: obj[key] for key in first if key in obj}
+    tail = {key: value for key, value in obj.items() if key not in first and key != "status"}
+    status = {"status": obj["status"]} if "status" in obj else {}
+    return {**head, **tail, **status}
+
+
+def without_managed_fields(obj: Object) -> Object:
+    """Who owns which field is long and seldom what a reader looks for."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict) or "managedFields" not in metadata:
+        return obj
+    kept = {key: value for key, value in metadata.items() if key != "managedFields"}
+    return {**obj, "metadata": kept}
+
+
+def as_list(objects: list[Object]) -> Object:
+    return {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": objects}
+
+
+def render(form: str, objects: list[Object], *, is_single: bool) -> str:
+    """Objects in one of the machine-readable forms; one that was named stands alone."""
+    shown = [ordered(obj) for obj in objects]
+    whole: Object = shown[0] if is_single and len(shown) == 1 else as_list(shown)
+    if form == "json":
+        return to_json(whole)
+    if form == "yaml":
+        return to_yaml(whole).rstrip("\n")
+    try:
+        return jsonpath.render(form.removeprefix("jsonpath="), whole)
+    except jsonpath.PathError as error:
+        raise Failure(f"in the JSONPath template: {error}") from error

@@ -1,0 +1,71 @@
+"""`api-resources` and `crds`: which kinds there are, on a server and in Fairway itself."""
+
+from __future__ import annotations
+
+import click
+
+from fairway.cli import options, render_table
+from fairway.cli.commands import Command
+from fairway.cli.render_table import Grid
+from fairway.cli.session import current
+from fairway.client.catalogue import Served
+
+HEADINGS = ["NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"]
+
+
+@click.command("api-resources", cls=Command)
+@click.option("--api-group", default=None, metavar="GROUP", help="Only of this group.")
+@click.option("--categories", default="", metavar="NAMES", help="Only of these categories.")
+@click.option("--namespaced", type=bool, default=None, metavar="BOOL", help="Only such, or not.")
+@click.option("--no-headers", is_flag=True, help="Leave out the headings.")
+@options.output()
+def api_resources(
+    *,
+    api_group: str | None,
+    categories: str,
+    namespaced: bool | None,
+    no_headers: bool,
+    output: str,
+) -> int:
+    """List the kinds the server knows."""
+    wanted = set(filter(None, categories.split(",")))
+    found = [
+        one
+        for one in current().client.catalogue().preferred()
+        if (api_group is None or one.group == api_group)
+        and (namespaced is None or one.namespaced == namespaced)
+        and wanted <= set(one.categories)
+    ]
+    found.sort(key=lambda one: (one.group, one.plural))
+    if output == "name":
+        for one in found:
+            click.echo(one.qualified)
+        return 0
+    is_wide = output == "wide"
+    headings = [*HEADINGS, *(["VERBS", "CATEGORIES"] if is_wide else [])]
+    grid = Grid(headings, [_row(one, is_wide) for one in found])
+    render_table.show(grid, with_headings=not no_headers)
+    return 0
+
+
+@click.command(cls=Command)
+def crds() -> None:
+    """Print Fairway's kinds as definitions for a Kubernetes cluster.
+
+    Needs no server. A hub knows its kinds already; a Kubernetes cluster that is to be one learns
+    them with `fairway crds | kubectl apply -f -`.
+    """
+    from fairway.api.crds import as_yaml, definitions  # noqa: PLC0415 - only this command needs it
+
+    click.echo("---\n".join(as_yaml(one) for one in definitions()), nl=False)
+
+
+def _row(one: Served, is_wide: bool) -> list[str]:
+    row = [
+        one.plural,
+        ",".join(one.short_names),
+        one.api_version,
+        str(one.namespaced).lower(),
+        one.kind,
+    ]
+    return [*row, ",".join(one.verbs), ",".join(one.categories)] if is_wide else row

@@ -1,0 +1,89 @@
+"""What all commands of one run share: where to go, as whom, and how to speak.
+
+The client is made when it is first needed, so that help, completion and offline commands start
+fast and work without a server.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from fairway.client import Client
+
+
+@dataclass(slots=True)
+class Session:
+    """The global options of one run, and the client they describe."""
+
+    kubeconfig: str | None = None
+    context: str = ""
+    namespace_given: str = ""
+    server_given: str = ""
+    token_given: str = ""
+    verbosity: int = 0
+    _client: Client | None = None
+
+    @property
+    def client(self) -> Client:
+        if self._client is None:
+            self._client = self._connect()
+        return self._client
+
+    @property
+    def namespace(self) -> str:
+        """Where to look when the command does not say: the option's, else the context's."""
+        return self.namespace_given or self.client.access.namespace
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _connect(self) -> Client:
+        from dataclasses import replace  # noqa: PLC0415 - starts fast without the client
+
+        from fairway.client import Client, load_access  # noqa: PLC0415 - as above
+
+        if self.verbosity >= 6:
+            log_requests()
+        access = load_access(self.kubeconfig, context=self.context)
+        if self.server_given:
+            access = replace(access, server=self.server_given.rstrip("/"))
+        if self.token_given:
+            access = replace(access, token=self.token_given, token_file=None, exec_plugin=None)
+        return Client(access)
+
+
+def log_requests() -> None:
+    """Shows every request on the standard error stream."""
+    import logging  # noqa: PLC0415 - seldom wanted
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    logger = logging.getLogger("fairway.client")
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+
+
+def current() -> Session:
+    """The session of the running command."""
+    return click.get_current_context().ensure_object(Session)
+
+
+def say(text: str) -> None:
+    """A remark to the person, apart from the output that a program might read."""
+    click.echo(text, err=True)
+
+
+class Failure(click.ClickException):
+    """A command that could not do what was asked; its message is the whole output."""
+
+    exit_code = 1
+
+    def show(self, file: object = None) -> None:
+        say(f"error: {self.message}")

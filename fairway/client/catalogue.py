@@ -1,0 +1,172 @@
+"""Which kinds a server serves, and which one a person means.
+
+Pure: a `Catalogue` is made from discovery documents and asked by the words people use: `workloads`,
+`wl`, `Workload`, `deployments.apps`, `jobs.v1.batch`, or a category such as `fairway` or `all`.
+Where a word fits several kinds, the first in the server's own order wins, as with kubectl.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairway.client.errors import UnknownKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """One served version of a kind."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    singular: str = ""
+    namespaced: bool = True
+    verbs: tuple[str, ...] = ()
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self) -> str:
+        """`workloads.fairway.dev`; the core group has no tail."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def qualified_singular(self) -> str:
+        """`workload.fairway.dev`, as it is shown before an object's name."""
+        singular = self.singular or self.kind.lower()
+        return f"{singular}.{self.group}" if self.group else singular
+
+    def path(self, name: str = "", *, namespace: str | None = None, subresource: str = "") -> str:
+        """The path of the collection, of one object in it, or of a part of that object."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        inside = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        tail = "".join(f"/{part}" for part in (self.plural, name, subresource) if part)
+        return root + inside + tail
+
+    def names(self) -> set[str]:
+        """Every word that means this kind, in lower case."""
+        singular = self.singular or self.kind.lower()
+        return {self.plural, singular, self.kind.lower(), *self.short_names}
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Everything one server serves, preferred versions first within a group."""
+
+    served: Sequence[Served]
+
+    def resolve(self, word: str) -> Served:
+        """The kind that a word means."""
+        found = self._find(word)
+        if found is None:
+            raise UnknownKind(
+                f'the server doesn\'t have a resource type "{word}"{self._like(word)}'
+            )
+        return found
+
+    def expand(self, word: str) -> list[Served]:
+        """The kinds that a word means: one, or all of a category."""
+        found = self._find(word)
+        if found is not None:
+            return [found]
+        members = [one for one in self._preferred() if word.lower() in one.categories]
+        return members or [self.resolve(word)]
+
+    def of(self, api_version: str, kind: str) -> Served:
+        """The kind that an object says it is."""
+        for one in self.served:
+            if one.api_version == api_version and one.kind == kind:
+                return one
+        raise UnknownKind(
+            f'no matches for kind "{kind}" in version "{api_version}": '
+            "is its custom resource definition installed?"
+        )
+
+    def preferred(self) -> list[Served]:
+        """Every kind once, in the version its group prefers."""
+        return list(self._preferred())
+
+    def _preferred(self) -> Iterator[Served]:
+        seen: set[tuple[str, str]] = set()
+        for one in self.served:
+            if (one.group, one.plural) not in seen:
+                seen.add((one.group, one.plural))
+                yield one
+
+    def _find(self, word: str) -> Served | None:
+        name, _, tail = word.lower().partition(".")
+        matches = [one for one in self.served if name in one.names()]
+        if not tail:
+            return matches[0] if matches else None
+        for one in matches:
+            full = f"{one.version}.{one.group}" if one.group else one.version
+            if tail in {one.group, full}:
+                return one
+        return None
+
+    def _like(self, word: str) -> str:
+        known = sorted({name for one in self.served for name in one.names()})
+        close = difflib.get_close_matches(word.lower(), known, n=1)
+        return f' (did you mean "{close[0]}"?)' if close else ""
+
+
+def from_aggregated(documents: Iterable[Mapping[str, Any]]) -> Catalogue:
+    """From `APIGroupDiscoveryList`s, core first."""
+    served: list[Served] = []
+    for document in documents:
+        for group in document.get("items") or ():
+            name = group.get("metadata", {}).get("name", "")
+            for version in group.get("versions") or ():
+                for one in version.get("resources") or ():
+                    kind = one.get("responseKind") or {}
+                    parts = one.get("subresources") or ()
+                    served.append(
+                        Served(
+                            group=name,
+                            version=version["version"],
+                            plural=one["resource"],
+                            kind=str(kind.get("kind", "")),
+                            singular=str(one.get("singularResource") or ""),
+                            namespaced=one.get("scope") == "Namespaced",
+                            verbs=tuple(one.get("verbs") or ()),
+                            short_names=tuple(one.get("shortNames") or ()),
+                            categories=tuple(one.get("categories") or ()),
+                            subresources=tuple(part["subresource"] for part in parts),
+                        )
+                    )
+    return Catalogue(served)
+
+
+def from_resource_list(group: str, version: str, document: Mapping[str, Any]) -> list[Served]:
+    """From one `APIResourceList`, as servers without aggregated discovery give it."""
+    entries = document.get("resources") or ()
+    parts: dict[str, list[str]] = {}
+    for entry in entries:
+        plural, _, part = str(entry["name"]).partition("/")
+        if part:
+            parts.setdefault(plural, []).append(part)
+    return [
+        Served(
+            group=group,
+            version=version,
+            plural=entry["name"],
+            kind=entry["kind"],
+            singular=str(entry.get("singularName") or ""),
+            namespaced=bool(entry.get("namespaced")),
+            verbs=tuple(entry.get("verbs") or ()),
+            short_names=tuple(entry.get("shortNames") or ()),
+            categories=tuple(entry.get("categories") or ()),
+            subresources=tuple(parts.get(entry["name"], ())),
+        )
+        for entry in entries
+        if "/" not in entry["name"]
+    ]

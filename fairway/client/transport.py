@@ -1,0 +1,175 @@
+"""Bytes to a server and back: the only module that knows the HTTP library.
+
+One `Transport` is one connection pool with one identity. It knows TLS, tokens and time-outs; it
+knows nothing of objects. Whatever the library throws comes out as `ConnectionFailed`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+from yarl import URL
+
+from fairway import __version__
+from fairway.client.access import Access
+from fairway.client.credentials import Credentials, Identity
+from fairway.client.errors import ConfigError, ConnectionFailed
+from fairway.client.wire import Answer, Request
+from fairway.clock import Clock
+
+CONNECT_SECONDS = 10.0
+READ_SECONDS = 65.0  # servers give up on their own after 60
+CONNECTIONS_MAX = 64
+
+
+class Transport:
+    """A connection pool to one server."""
+
+    def __init__(self, access: Access, clock: Clock) -> None:
+        self._access = access
+        self._credentials = Credentials(access, clock)
+        self._session: aiohttp.ClientSession | None = None
+        self._shown: tuple[bytes, bytes] = (b"", b"")
+        self._lock = asyncio.Lock()
+
+    @property
+    def server(self) -> str:
+        return self._access.server
+
+    async def send(self, request: Request) -> Answer:
+        """Sends a request and reads the whole answer."""
+        limits = aiohttp.ClientTimeout(
+            total=None,
+            sock_connect=CONNECT_SECONDS,
+            sock_read=request.read_timeout_seconds or READ_SECONDS,
+        )
+        async with self._open(request, limits) as response:
+            return await _whole(response)
+
+    async def stream(self, request: Request) -> AsyncGenerator[bytes | Answer, None]:
+        """Chunks as they arrive; or, when the server refuses, its answer as the only item."""
+        limits = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_SECONDS, sock_read=request.read_timeout_seconds
+        )
+        async with self._open(request, limits) as response:
+            if response.status != 200:
+                yield await _whole(response)
+                return
+            async for chunk in response.content.iter_any():
+                yield chunk
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    @asynccontextmanager
+    async def _open(
+        self, request: Request, limits: aiohttp.ClientTimeout
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        try:
+            response = await self._start(request, limits)
+            if response.status == 401 and self._credentials.refuse():
+                response.release()
+                response = await self._start(request, limits)
+            async with response:
+                yield response
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise _failure(self.server, error) from error
+
+    async def _start(
+        self, request: Request, limits: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        identity = await self._credentials.current()
+        session = await self._session_for(identity)
+        headers = {"Accept": request.accept}
+        if identity.token:
+            headers["Authorization"] = f"Bearer {identity.token}"
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        url = URL(self.server.rstrip("/") + request.path, encoded=True)
+        return await session.request(
+            request.method,
+            url.with_query(dict(request.query)) if request.query else url,
+            data=request.body,
+            headers=headers,
+            timeout=limits,
+            proxy=self._access.proxy or None,
+            server_hostname=self._access.tls_server_name or None,
+            allow_redirects=False,
+        )
+
+    async def _session_for(self, identity: Identity) -> aiohttp.ClientSession:
+        """The pool; made anew when a plug-in gave another certificate."""
+        async with self._lock:
+            shown = (identity.certificate, identity.key)
+            if self._session is not None and shown != self._shown:
+                await self.close()
+            if self._session is None:
+                self._session = await self._make_session(identity)
+                self._shown = shown
+            return self._session
+
+    async def _make_session(self, identity: Identity) -> aiohttp.ClientSession:
+        context: ssl.SSLContext | bool = True
+        if self.server.startswith("https:"):
+            context = await asyncio.to_thread(_tls, self._access, identity)
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX, ssl=context),
+            headers={"User-Agent": f"fairway/{__version__}"},
+            trust_env=True,
+        )
+
+
+async def _whole(response: aiohttp.ClientResponse) -> Answer:
+    body = await response.read()
+    header = response.headers.get("Retry-After", "")
+    retry_after = float(header) if header.isdigit() else None
+    return Answer(status=response.status, body=body, retry_after_seconds=retry_after)
+
+
+def _tls(access: Access, identity: Identity) -> ssl.SSLContext:
+    try:
+        authority = access.authority.decode() or None
+        context = ssl.create_default_context(cadata=authority)
+        if access.is_insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if identity.certificate:
+            # The TLS library takes certificates from files only; these live for this call.
+            with tempfile.TemporaryDirectory(prefix="fairway-") as folder:
+                certificate, key = Path(folder, "certificate"), Path(folder, "key")
+                certificate.write_bytes(identity.certificate)
+                key.touch(mode=0o600)
+                key.write_bytes(identity.key)
+                context.load_cert_chain(certificate, key)
+    except (ssl.SSLError, ValueError) as error:
+        raise ConfigError(
+            f"the certificates for {access.server} are not usable: {error}"
+        ) from error
+    return context
+
+
+def _failure(server: str, error: Exception) -> ConnectionFailed:
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            why = f"its certificate is not trusted ({error.certificate_error})"
+        case aiohttp.ClientConnectorError() if isinstance(error.os_error, ConnectionRefusedError):
+            return ConnectionFailed(server, "connection refused", is_refused=True)
+        case aiohttp.ClientConnectorDNSError():
+            why = "its name does not resolve"
+        case aiohttp.ClientConnectorError():
+            why = error.os_error.strerror or str(error.os_error)
+        case TimeoutError():
+            why = "it did not answer in time"
+        case aiohttp.ServerDisconnectedError():
+            why = "it closed the connection"
+        case _:
+            why = str(error) or type(error).__name__
+    return ConnectionFailed(server, why)

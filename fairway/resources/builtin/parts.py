@@ -1,0 +1,71 @@
+"""Reads and fills parts of JSON objects that nobody has checked yet.
+
+Defaults are set before an object is validated, so any part may be missing or of the wrong type.
+These functions give an empty stand-in then, and the validation that follows names the fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fairway.schema.node import JsonObject
+
+
+def made(parent: JsonObject, name: str) -> JsonObject:
+    """The object under a name, made when missing; a stand-in where something else is there."""
+    value = parent.get(name)
+    if value is None:
+        value = parent[name] = {}
+    return value if isinstance(value, dict) else {}
+
+
+def read(parent: Any, *names: str) -> JsonObject:
+    """The object at a path, or an empty stand-in."""
+    for name in names:
+        parent = parent.get(name) if isinstance(parent, dict) else None
+    return parent if isinstance(parent, dict) else {}
+
+
+def text(parent: Any, *names: str) -> str:
+    """The string at a path, or the empty one."""
+    value = read(parent, *names[:-1]).get(names[-1])
+    return value if isinstance(value, str) else ""
+
+
+def number(parent: Any, *names: str) -> int:
+    """The integer at a path, or zero."""
+    value = read(parent, *names[:-1]).get(names[-1])
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def members(parent: Any, name: str) -> list[Any]:
+    """The list under a name, or an empty one."""
+    value = parent.get(name) if isinstance(parent, dict) else None
+    return value if isinstance(value, list) else []
+
+
+def objects(parent: Any, name: str) -> list[JsonObject]:
+    """Those members of a list that are objects."""
+    return [one for one in members(parent, name) if isinstance(one, dict)]
+
+
+def numbered(parent: Any, name: str, path: str) -> Iterator[tuple[str, JsonObject]]:
+    """Each object of a list with its own field path."""
+    for index, one in enumerate(members(parent, name)):
+        if isinstance(one, dict):
+            yield f"{path}.{name}[{index}]", one
+
+
+def fill(parent: JsonObject, defaults: dict[str, Any]) -> None:
+    """Sets what is missing or null; containers in `defaults` are copied."""
+    for name, value in defaults.items():
+        if parent.get(name) is None:
+            parent[name] = dict(value) if isinstance(value, dict) else value
+
+
+def fill_empty(parent: JsonObject, defaults: dict[str, Any]) -> None:
+    """Sets what is missing, null, empty text or zero: fields whose zero means unset."""
+    for name, value in defaults.items():
+        if parent.get(name) in (None, "", 0):
+            parent[name] = value

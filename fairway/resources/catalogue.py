@@ -1,0 +1,96 @@
+"""Every kind that a hub serves, by group, version and plural.
+
+Built-in kinds are there from the start; custom ones come and go with their definitions. Two
+versions of a kind are two Resources over the same stored objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from fairway.api.errors import FieldError, NotFound
+from fairway.resources.builtin import builtin_resources
+from fairway.resources.custom import custom_resources, schema_faults
+from fairway.resources.resource import Check, Resource
+from fairway.schema.node import JsonObject
+
+Served = tuple[str, str, str]  # group, version, plural
+
+
+class Catalogue:
+    """The kinds served now. `revision` rises whenever they change."""
+
+    def __init__(self, builtin: Iterable[Resource] = ()) -> None:
+        self._served: dict[Served, Resource] = {}
+        self._custom: dict[str, list[Served]] = {}
+        self.revision = 0
+        for resource in builtin:
+            self._served[resource.group, resource.version, resource.plural] = resource
+
+    def find(self, group: str, version: str, plural: str) -> Resource:
+        resource = self._served.get((group, version, plural))
+        if resource is None:
+            raise NotFound("the server could not find the requested resource")
+        return resource
+
+    def of_kind(self, group: str, version: str, kind: str) -> Resource | None:
+        """The resource of an object's apiVersion and kind."""
+        for resource in self._served.values():
+            if (resource.group, resource.version, resource.kind) == (group, version, kind):
+                return resource
+        return None
+
+    def storing(self, group: str, plural: str) -> Resource | None:
+        """The version in which objects of a kind are kept, if it is served."""
+        versions = [
+            one for one in self._served.values() if (one.group, one.plural) == (group, plural)
+        ]
+        for one in versions:
+            if one.version == one.storage_version:
+                return one
+        return versions[0] if versions else None
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(self._served.values())
+
+    def put_definition(self, definition: JsonObject) -> None:
+        """Serves what a custom resource definition describes, in place of what it described."""
+        name = definition["metadata"]["name"]
+        resources = custom_resources(definition)
+        for served in self._custom.pop(name, ()):
+            self._served.pop(served, None)
+        mine = [(one.group, one.version, one.plural) for one in resources]
+        for served, resource in zip(mine, resources, strict=True):
+            self._served[served] = resource
+        self._custom[name] = mine
+        self.revision += 1
+
+    def remove_definition(self, name: str) -> None:
+        for served in self._custom.pop(name, ()):
+            self._served.pop(served, None)
+        self.revision += 1
+
+    def is_defined(self, name: str) -> bool:
+        """Whether a custom definition of that name is served."""
+        return name in self._custom
+
+
+def standard_catalogue() -> Catalogue:
+    """The built-in kinds; definitions are refused when their schemas cannot be served."""
+    return Catalogue(
+        replace(one, check=_checking_schemas(one))
+        if one.kind == "CustomResourceDefinition"
+        else one
+        for one in builtin_resources()
+    )
+
+
+def _checking_schemas(resource: Resource) -> Check:
+    own = resource.check
+
+    def check(body: JsonObject, old: JsonObject | None) -> Sequence[FieldError]:
+        faults = list(own(body, old)) if own is not None else []
+        return faults or schema_faults(body)
+
+    return check

@@ -1,0 +1,149 @@
+"""Kinds described by custom resource definitions.
+
+A definition becomes one Resource per served version. Its schema is used as it stands, except that
+`metadata` gets the shape that all objects share.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairway.api.errors import FieldError, forbidden, invalid, required
+from fairway.resources.metadata import metadata_node
+from fairway.resources.resource import Column, Resource, ScalePaths
+from fairway.schema.cel.faults import compile_faults
+from fairway.schema.limits import compile_pattern
+from fairway.schema.node import JsonObject, Node, parse
+
+_AGE = Column(name="Age", type="date", path=".metadata.creationTimestamp")
+
+# Groups whose objects are never pruned in silence: a field we do not know is refused.
+STRICT_GROUPS = frozenset({"fairway.dev"})
+
+
+def custom_resources(definition: JsonObject) -> list[Resource]:
+    """One Resource per served version of a definition."""
+    spec = definition["spec"]
+    versions = spec["versions"]
+    storage = next((one["name"] for one in versions if one.get("storage")), versions[0]["name"])
+    return [_resource(spec, one, storage) for one in versions if one.get("served")]
+
+
+def _resource(spec: JsonObject, version: JsonObject, storage: str) -> Resource:
+    names = spec["names"]
+    openapi = (version.get("schema") or {}).get("openAPIV3Schema") or {
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": True,
+    }
+    subresources = version.get("subresources") or {}
+    return Resource(
+        group=spec["group"],
+        version=version["name"],
+        plural=names["plural"],
+        kind=names["kind"],
+        singular=names.get("singular") or names["kind"].lower(),
+        list_kind=names.get("listKind") or names["kind"] + "List",
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        namespaced=spec.get("scope") == "Namespaced",
+        schema=root_node(openapi),
+        openapi=openapi,
+        columns=_columns(version),
+        has_status="status" in subresources,
+        scale=_scale(subresources.get("scale")),
+        is_custom=True,
+        is_strict=spec["group"] in STRICT_GROUPS,
+        storage_version=storage,
+        selectable_fields=tuple(
+            one["jsonPath"].removeprefix(".") for one in version.get("selectableFields") or ()
+        ),
+    )
+
+
+def root_node(openapi: JsonObject) -> Node:
+    """The schema of a whole object: with the shape of metadata that all objects share."""
+    root = parse(openapi)
+    root.type = "object"
+    root.properties["apiVersion"] = Node(type="string")
+    root.properties["kind"] = Node(type="string")
+    own = root.properties.get("metadata")
+    root.properties["metadata"] = metadata_node(own)
+    return root
+
+
+def _columns(version: JsonObject) -> tuple[Column, ...]:
+    name = Column(name="Name", format="name", path=".metadata.name")
+    given = version.get("additionalPrinterColumns")
+    if not given:
+        return (name, _AGE)
+    return (
+        name,
+        *(
+            Column(
+                name=one["name"],
+                type=one["type"],
+                format=one.get("format", ""),
+                description=one.get("description", ""),
+                priority=one.get("priority", 0),
+                path=one["jsonPath"],
+            )
+            for one in given
+        ),
+    )
+
+
+def _scale(scale: Any) -> ScalePaths | None:
+    if not scale:
+        return None
+    return ScalePaths(
+        replicas=scale["specReplicasPath"],
+        status_replicas=scale["statusReplicasPath"],
+        selector=scale.get("labelSelectorPath", ""),
+    )
+
+
+def schema_faults(definition: JsonObject) -> list[FieldError]:
+    """Why a definition's schemas cannot be served: not structural, or rules that don't compile."""
+    faults: list[FieldError] = []
+    spec = definition.get("spec") or {}
+    for index, version in enumerate(spec.get("versions") or ()):
+        path = f"spec.versions[{index}].schema.openAPIV3Schema"
+        openapi = (version.get("schema") or {}).get("openAPIV3Schema")
+        if not isinstance(openapi, dict):
+            faults.append(required(path, "schemas are required"))
+            continue
+        found = list(_structural_faults(openapi, path))
+        faults.extend(found)
+        if not found:
+            faults.extend(compile_faults(parse(openapi), path))
+    return faults
+
+
+def _structural_faults(schema: JsonObject, path: str) -> list[FieldError]:
+    """What keeps a schema from being structural, at this level and below."""
+    faults: list[FieldError] = []
+    is_free = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get(
+        "x-kubernetes-int-or-string"
+    )
+    if not schema.get("type") and not is_free:
+        faults.append(required(f"{path}.type", "must not be empty for specified object fields"))
+    if schema.get("pattern"):
+        try:
+            compile_pattern(schema["pattern"])
+        except Exception as fault:  # re2 raises its own error type for each sort of mistake
+            faults.append(
+                invalid(f"{path}.pattern", schema["pattern"], f"must be a regex: {fault}")
+            )
+    if "$ref" in schema:
+        faults.append(forbidden(f"{path}.$ref", "must not be set"))
+    if schema.get("properties") and isinstance(schema.get("additionalProperties"), dict):
+        faults.append(
+            forbidden(f"{path}.additionalProperties", "must not be used together with properties")
+        )
+    for name, part in (schema.get("properties") or {}).items():
+        if isinstance(part, dict) and not (path.endswith("openAPIV3Schema") and name == "metadata"):
+            faults.extend(_structural_faults(part, f"{path}.properties[{name}]"))
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            faults.extend(_structural_faults(schema[key], f"{path}.{key}"))
+    return faults

@@ -1,0 +1,88 @@
+"""A served kind: its names, its shape, and what is particular to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairway.api.errors import FieldError
+from fairway.schema.node import ANY, JsonObject, Node
+
+# Changes an object in place before it is validated; `old` is None when it is created.
+Prepare = Callable[[JsonObject, "JsonObject | None"], None]
+# Finds faults beyond the schema; `old` is None when it is created.
+Check = Callable[[JsonObject, "JsonObject | None"], Sequence[FieldError]]
+# The cells of one object in a table, in the order of the columns; `now` in epoch seconds.
+Cells = Callable[[JsonObject, float], list[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a kind's table. Priority 0 is always shown, 1 with `-o wide`."""
+
+    name: str
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+    path: str = ""  # JSONPath, for custom resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalePaths:
+    """Where the scale subresource finds its numbers; dotted JSON paths."""
+
+    replicas: str
+    status_replicas: str
+    selector: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One served version of a kind."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    singular: str = ""
+    list_kind: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    namespaced: bool = True
+    verbs: tuple[str, ...] = (
+        "create",
+        "delete",
+        "deletecollection",
+        "get",
+        "list",
+        "patch",
+        "update",
+        "watch",
+    )
+    schema: Node = ANY
+    openapi: JsonObject = field(default_factory=dict)  # the schema as served in /openapi/v3
+    columns: tuple[Column, ...] = ()
+    cells: Cells | None = None  # None: by the columns' JSONPaths
+    has_status: bool = False
+    scale: ScalePaths | None = None
+    is_custom: bool = False  # from a custom resource definition
+    is_strict: bool = False  # unknown fields are always refused, not only when asked for
+    counts_generations: bool = True  # metadata.generation rises when anything but status changes
+    storage_version: str = ""
+    selectable_fields: tuple[str, ...] = ()  # dotted, besides metadata.name and .namespace
+    prepare: Prepare | None = None
+    check: Check | None = None
+    name_rule: str = "subdomain"  # subdomain, label or path
+    allows_blind_update: bool = False  # a PUT without resourceVersion overwrites
+    is_stored: bool = True  # False: answered and forgotten, as reviews are
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self) -> str:
+        """`plural.group`, as Kubernetes names a resource in sentences."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural

@@ -1,0 +1,168 @@
+"""Server-side apply: a manager states the fields that it wants, and owns exactly those.
+
+The stated fields are laid over the live object; those that the manager stated before and no longer
+states are removed, unless somebody else owns them; and where it would change a field of somebody
+else, that is a conflict, unless it forces the matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairway.api.errors import BadRequest, Conflict
+from fairway.schema.applicable import check_applicable
+from fairway.schema.compare import compare, fields_of
+from fairway.schema.entries import (
+    APPLY,
+    UPDATE,
+    Owned,
+    Owner,
+    Owners,
+    read_owners,
+    taken_from,
+    write_owners,
+)
+from fairway.schema.fieldset import (
+    FieldSet,
+    Tree,
+    difference,
+    intersection,
+    show_path,
+    union,
+)
+from fairway.schema.merge import merge, remove, with_named_fields
+from fairway.schema.node import JsonObject, Node
+from fairway.schema.ownership import strip
+from fairway.schema.structure import ShapeError
+
+BEFORE_FIRST_APPLY = "before-first-apply"
+
+
+def apply(  # noqa: PLR0913 - the facts of one apply, each of them named
+    live: JsonObject | None,
+    applied: JsonObject,
+    *,
+    node: Node,
+    manager: str,
+    api_version: str,
+    subresource: str,
+    time: str,
+    force: bool,
+    blank: JsonObject | None = None,
+) -> JsonObject:
+    """The live object (none: created) with the configuration applied and its owners brought up.
+
+    Defaults are not filled in here: fill them in afterwards, so that nobody owns them. `blank` is
+    as for `after_update`.
+    """
+    metadata = applied.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
+        raise BadRequest("metadata.managedFields must be nil")
+    check_applicable(applied, node)
+    owner = Owner.of(manager, APPLY, api_version, subresource)
+    base = _without_entries(live or {})
+    try:
+        owners = _owners_of(live)
+        if live is not None and not owners:
+            first = Owner.of(BEFORE_FIRST_APPLY, UPDATE, api_version, subresource)
+            owners = _unclaimed(base, blank or {}, node, Owned({}, api_version, time), first)
+        stated = fields_of(applied, node).tree
+        before = owners.get(owner)
+        owners[owner] = Owned(stated, api_version, before.time if before else "")
+        merged = merge(base, applied, node)
+        if before is not None:
+            merged = _pruned(merged, owners, stated, before.fields, node)
+        found = compare(base, merged, node)
+    except ShapeError as error:
+        raise BadRequest(f"failed to merge the configuration: {error}") from None
+    if not force:
+        _refuse_conflicts(owners, found.changed, owner)
+    owners = taken_from(owners, (found.changed, found.removed), besides=owner)
+    return _with_entries(merged, owners, owner, strip(stated), time if merged != base else None)
+
+
+def _owners_of(live: JsonObject | None) -> Owners:
+    try:
+        return read_owners((live or {}).get("metadata", {}).get("managedFields"), trusted=True)
+    except ValueError as error:
+        raise BadRequest(f"failed to decode managed fields: {error}") from None
+
+
+def _unclaimed(
+    live: JsonObject, blank: JsonObject, node: Node, owned: Owned, owner: Owner
+) -> Owners:
+    """One owner for all that an object had before anybody's ownership was tracked."""
+    fields = strip(compare(blank, live, node).changed)
+    return {owner: Owned(fields, owned.api_version, owned.time)} if fields else {}
+
+
+def _without_entries(live: JsonObject) -> JsonObject:
+    metadata = live.get("metadata")
+    if not metadata or "managedFields" not in metadata:
+        return live
+    kept = {key: value for key, value in metadata.items() if key != "managedFields"}
+    return {**live, "metadata": kept}
+
+
+def _with_entries(
+    merged: JsonObject, owners: Owners, owner: Owner, fields: Tree, time: str | None
+) -> JsonObject:
+    """The object with its owners; the applier's time moves only where the object changed."""
+    mine = owners.pop(owner)
+    if fields:
+        owners[owner] = Owned(fields, mine.api_version, mine.time if time is None else time)
+    metadata = {**(merged.get("metadata") or {})}
+    entries = write_owners(owners)
+    if entries:
+        metadata["managedFields"] = entries
+    return {**merged, "metadata": metadata}
+
+
+def _pruned(
+    merged: JsonObject, owners: Owners, stated: Tree, before: Tree, node: Node
+) -> JsonObject:
+    """The merged object without what the manager stated before and nobody states now."""
+    if not difference(before, stated):
+        return merged
+    last = with_named_fields(before, node)
+    owned: Tree = {}
+    for other in owners.values():
+        owned = union(owned, other.fields)
+    everything = with_named_fields(fields_of(merged, node).tree, node)
+    left = with_named_fields(fields_of(remove(merged, last, node), node).tree, node)
+    kept = union(left, with_named_fields(owned, node))
+    pruned = remove(merged, difference(everything, kept), node)
+    # Removing a container took along what was in it and was never the manager's: that stays.
+    remaining = with_named_fields(fields_of(pruned, node).tree, node)
+    gone = intersection(difference(everything, remaining), last)
+    return remove(merged, gone, node)
+
+
+def _refuse_conflicts(owners: Owners, changed: Tree, mine: Owner) -> None:
+    conflicts: dict[Owner, list[str]] = {}
+    for owner, owned in sorted(owners.items()):
+        shared = intersection(owned.fields, changed)
+        if owner != mine and shared:
+            conflicts[owner] = [show_path(path) for path in FieldSet(shared).paths()]
+    if conflicts:
+        raise _conflict(conflicts)
+
+
+def _conflict(conflicts: dict[Owner, list[str]]) -> Conflict:
+    causes: list[dict[str, Any]] = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {owner}", "field": path}
+        for owner, paths in conflicts.items()
+        for path in paths
+    ]
+    if len(causes) == 1:
+        only = causes[0]
+        message = f"Apply failed with 1 conflict: {only['message']}: {only['field']}"
+    else:
+        lines: list[str] = []
+        for owner, paths in conflicts.items():
+            lines += [f"conflicts with {owner}:", *(f"- {path}" for path in paths)]
+        message = f"Apply failed with {len(causes)} conflicts: " + "\n".join(lines)
+    return Conflict(message, details={"causes": causes})
+
+
+__all__ = ["BEFORE_FIRST_APPLY", "apply"]

@@ -1,0 +1,192 @@
+"""CEL expressions: compiled once, evaluated often.
+
+    program = compile("cluster.labels['zone'] == zone", {"cluster": "dyn", "zone": "string"})
+    program.evaluate({"cluster": {...}, "zone": "a"})
+
+The language is that of Kubernetes 1.36: CEL with optionals, strings, sets, lists, bindings and
+two-variable macros from the runtime, and Kubernetes' own libraries from the `library_` modules.
+
+Costs are bounded: an expression has at most 32 KiB, and the runtime stops an evaluation after
+10,000 iterations of its macros, all loops together. (Kubernetes counts cost units instead, so a
+rule that loops over a loop of hundreds of items can pass there and be stopped here.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from cel_expr_python import cel
+
+from fairway.schema.cel import (
+    library_formats,
+    library_lists,
+    library_network,
+    library_times,
+    library_versions,
+)
+from fairway.schema.cel.declared import TYPES, Kind, extension
+
+EXPRESSION_LENGTH_MOST = 32 * 1024
+
+_RUNTIME_EXTENSIONS = (
+    "optional", "strings", "math", "bindings", "sets", "lists", "two-var-comprehensions",
+)  # fmt: skip
+_STATUS = re.compile(r" \[[A-Z_]+\]$")
+_POSITION = re.compile(r"^ERROR: <input>:(\d+:\d+: .*)$", re.MULTILINE)
+# A string literal, or anything that starts a call whose answer is an optional, or a parenthesis.
+_TOKEN = re.compile(
+    r"""(?P<string>[rR]?(?:'''(?s:.*?)'''|\"\"\"(?s:.*?)\"\"\"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"))"""
+    r"""|(?P<comment>//[^\n]*)|(?P<call>\.validate\(|\bformat\.named\()|(?P<open>\()|(?P<close>\))"""
+)
+# How the runtime words an error, and how Kubernetes does.
+_ERRORS = (
+    (re.compile(r'Key not found in map : "?(.*?)"?$', re.DOTALL), r"no such key: \1"),
+    (re.compile(r"No matching overloads found.*", re.DOTALL), "no such overload"),
+    (re.compile(r"Applying SELECT to non-message type"), "no such overload"),
+    (
+        re.compile(r"cannot convert (\w+) to (\w+)"),
+        r"type conversion error from '\1' to '\2'",
+    ),
+    (re.compile(r"divide by zero"), "division by zero"),
+    (re.compile(r"modulus by zero"), "modulus by zero"),
+    (re.compile(r"Index error: index=(-?\d+) size=\d+"), r"index out of bounds: \1"),
+    (re.compile(r"Index out of bounds.*"), "index out of bounds"),
+    (re.compile(r"Iteration budget exceeded"), "operation cancelled: actual cost limit exceeded"),
+)
+
+
+class CompileError(ValueError):
+    """An expression that is no CEL. `detail` has several lines and points at the place."""
+
+    def __init__(self, message: str, detail: str) -> None:
+        super().__init__(message)
+        self.detail = detail
+
+
+class EvaluationError(ValueError):
+    """An expression that had no value for what was bound."""
+
+
+class Scope:
+    """Values bound once for all programs over the same variables."""
+
+    __slots__ = ("activation",)
+
+    def __init__(self, variables: Mapping[str, Kind], bindings: Mapping[str, Any]) -> None:
+        self.activation = _environment(_key(variables)).Activation(bindings)
+
+
+class Program:
+    """A compiled expression; `result` is the type it was found to have, `DYN` where unknown."""
+
+    __slots__ = ("_environment", "_expression", "result", "source")
+
+    def __init__(self, source: str, environment: Any, expression: Any) -> None:
+        self.source = source
+        self.result: str = expression.return_type().name()
+        self._environment = environment
+        self._expression = expression
+
+    def serialized(self) -> bytes:
+        """The checked expression in its wire form, for who wants to look into it."""
+        return bytes(self._expression.serialize())
+
+    def evaluate(self, bindings: Mapping[str, Any] | Scope) -> Any:
+        """The value of the expression, as plain Python."""
+        try:
+            if isinstance(bindings, Scope):
+                answer = self._expression.eval(bindings.activation)
+            else:
+                answer = self._expression.eval(self._environment.Activation(bindings))
+            plain = answer.plain_value()
+        except RuntimeError as problem:
+            raise EvaluationError(_worded(str(problem))) from None
+        except TypeError:
+            raise EvaluationError("the result cannot be shown as a plain value") from None
+        if plain is True or plain is False:
+            return plain
+        if answer.type() == cel.Type.ERROR:
+            raise EvaluationError(_worded(str(plain)))
+        return plain
+
+
+def compile(expression: str, variables: Mapping[str, Kind]) -> Program:
+    """The program of an expression over variables of these kinds; CompileError if there is none."""
+    return _program(expression, _key(variables))
+
+
+def _key(variables: Mapping[str, Kind]) -> tuple[tuple[str, Kind], ...]:
+    return tuple(sorted(variables.items()))
+
+
+@lru_cache(maxsize=4096)
+def _program(expression: str, variables: tuple[tuple[str, Kind], ...]) -> Program:
+    if len(expression) > EXPRESSION_LENGTH_MOST:
+        message = f"the expression has more than {EXPRESSION_LENGTH_MOST} characters"
+        raise CompileError(message, message)
+    environment = _environment(variables)
+    try:
+        compiled = environment.compile(_with_optional_answers(expression))
+    except RuntimeError as problem:
+        detail = _STATUS.sub("", str(problem)).partition(": ")[2]
+        places = _POSITION.findall(detail)
+        raise CompileError("; ".join(places) or " ".join(detail.split()), detail) from None
+    return Program(expression, environment, compiled)
+
+
+@lru_cache(maxsize=64)
+def _environment(variables: tuple[tuple[str, Kind], ...]) -> Any:
+    lines = "".join(f"  - name: {name}\n" for name in _RUNTIME_EXTENSIONS)
+    return cel.NewEnv(
+        config=cel.NewEnvConfigFromYaml(f"name: fairway\nextensions:\n{lines}"),
+        variables={name: TYPES[kind] for name, kind in variables},
+        extensions=[_kubernetes_libraries()],
+    )
+
+
+@lru_cache(maxsize=1)
+def _kubernetes_libraries() -> Any:
+    return extension(
+        "kubernetes",
+        (
+            *library_lists.FUNCTIONS,
+            *library_versions.FUNCTIONS,
+            *library_network.FUNCTIONS,
+            *library_formats.FUNCTIONS,
+            *library_times.FUNCTIONS,
+        ),
+    )
+
+
+def _with_optional_answers(expression: str) -> str:
+    """The expression with `[?'…']` behind each call whose answer is an optional."""
+    answers = library_formats.OPTIONAL_ANSWERS
+    if not any(call in expression for call in answers):
+        return expression
+    pieces: list[str] = []
+    entries: list[str] = []
+    end = 0
+    for found in _TOKEN.finditer(expression):
+        pieces.append(expression[end : found.end()])
+        end = found.end()
+        if found["call"] or found["open"]:
+            entries.append(answers.get(found["call"] or "", ""))
+        elif found["close"] and entries:
+            entry = entries.pop()
+            pieces.append(f"[?'{entry}']" if entry else "")
+    return "".join(pieces) + expression[end:]
+
+
+def _worded(message: str) -> str:
+    """An error of the runtime in Kubernetes' words."""
+    message = _STATUS.sub("", message)
+    code, colon, rest = message.partition(": ")
+    if colon and code.replace("_", "").isupper():
+        message = rest
+    for pattern, replacement in _ERRORS:
+        if pattern.search(message):
+            return pattern.sub(replacement, message, count=1)
+    return message

@@ -1,0 +1,40 @@
+"""The `fieldPath` of a rule: which part of the value a fault is shown at.
+
+.spec.replicas      a property, or a key of a map
+.labels['a.b']      the same, for names that hold dots
+"""
+
+from __future__ import annotations
+
+import re
+
+from fairway.schema.node import Node
+
+_STEP = re.compile(r"\.([^.\[\]']+)|\['((?:\\.|[^'\\])*)'\]")
+_ESCAPE = re.compile(r"\\(.)")
+_CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def normalized(text: str, node: Node) -> str | None:
+    """The path as faults show it; none where the schema has no such part."""
+    place, shown = 0, ""
+    while place < len(text):
+        found = _STEP.match(text, place)
+        if found is None:
+            return None
+        place = found.end()
+        plain, quoted = found.groups()
+        name = plain if quoted is None else _ESCAPE.sub(_unescaped, quoted)
+        if name in node.properties:
+            node = node.properties[name]
+            shown += f".{name}" if shown else name
+        elif not node.properties and node.additional is not None:
+            node = node.additional
+            shown += f"[{name}]"
+        else:
+            return None
+    return shown or None
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return _CONTROLS.get(found.group(1), found.group(1))

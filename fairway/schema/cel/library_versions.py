@@ -1,0 +1,143 @@
+"""Quantities and semantic versions: what can be compared with isLessThan and its siblings.
+
+Both libraries of Kubernetes use the same method names, and the runtime tells overloads apart by
+plain types only, so one implementation serves both and looks at what it was given.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fairway.api.amounts import NANO, Quantity, QuantityError
+from fairway.schema.cel.declared import Declared, Opaque, function, method, opened
+
+_SEMVER = re.compile(
+    r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
+    r"(?:-((?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+    r"(?:\.(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*))?"
+    r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
+_TEXT_LENGTH_MOST = 256
+
+
+def _quantity_of(nanos: int) -> Opaque:
+    return {"quantity": str(nanos)}
+
+
+def _nanos(value: Opaque) -> int:
+    return int(opened(value, "quantity"))
+
+
+def _quantity(text: str) -> Opaque:
+    return _quantity_of(Quantity.of(text).nanos)
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        Quantity.of(text)
+    except QuantityError:
+        return False
+    return True
+
+
+def _is_integer(value: Opaque) -> bool:
+    whole, rest = divmod(_nanos(value), NANO)
+    return not rest and -(2**63) <= whole < 2**63
+
+
+def _as_integer(value: Opaque) -> int:
+    if not _is_integer(value):
+        raise ValueError("cannot convert value to integer")
+    return _nanos(value) // NANO
+
+
+def _as_float(value: Opaque) -> float:
+    nanos = _nanos(value)
+    try:
+        return nanos / NANO
+    except OverflowError:
+        return float("inf") if nanos > 0 else float("-inf")
+
+
+def _operand(value: Any) -> int:
+    if isinstance(value, dict):
+        return _nanos(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value * NANO
+    raise ValueError("no such overload")
+
+
+def _semver(text: str, normalize: bool = False) -> Opaque:
+    wanted = _normalized(text) if normalize else text
+    if len(wanted) > _TEXT_LENGTH_MOST or not _SEMVER.fullmatch(wanted):
+        raise ValueError(f"{text[:40]!r} is not a semantic version such as 1.2.3")
+    # Build metadata has no part in precedence, nor in equality.
+    return {"semver": wanted.partition("+")[0]}
+
+
+def _normalized(text: str) -> str:
+    numbers, mark, rest = text.removeprefix("v"), "", ""
+    found = re.search(r"[-+]", numbers)
+    if found:
+        mark, rest = found.group(), numbers[found.end() :]
+        numbers = numbers[: found.start()]
+    parts = [part.lstrip("0") or "0" if part else "" for part in numbers.split(".")]
+    parts += ["0"] * (3 - len(parts))
+    return ".".join(parts) + mark + rest
+
+
+def _is_semver(text: str, normalize: bool = False) -> bool:
+    try:
+        _semver(text, normalize)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(value: Opaque) -> list[int]:
+    core = str(opened(value, "semver")).partition("-")[0]
+    return [int(part) for part in core.split(".")]
+
+
+def _precedence(text: str) -> tuple[Any, ...]:
+    """A key that orders versions as semver.org says."""
+    core, dash, before = text.partition("-")
+    numbers = tuple(int(part) for part in core.split("."))
+    if not dash:
+        return (*numbers, 1)
+    parts = tuple(
+        (0, int(part), "") if part.isdigit() else (1, 0, part) for part in before.split(".")
+    )
+    return (*numbers, 0, parts)
+
+
+def _compare(left: Opaque, right: Opaque) -> int:
+    if "semver" in left:
+        first: Any = _precedence(opened(left, "semver"))
+        second: Any = _precedence(opened(right, "semver"))
+    else:
+        first, second = _nanos(left), _nanos(right)
+    return int(first > second) - int(first < second)
+
+
+FUNCTIONS: tuple[Declared, ...] = (
+    function("quantity", ("string",), "map", _quantity),
+    function("isQuantity", ("string",), "bool", _is_quantity),
+    method("isInteger", ("map",), "bool", _is_integer),
+    method("asInteger", ("map",), "int", _as_integer),
+    method("asApproximateFloat", ("map",), "double", _as_float),
+    method("sign", ("map",), "int", lambda one: (_nanos(one) > 0) - (_nanos(one) < 0)),
+    method("add", ("map", "dyn"), "map", lambda a, b: _quantity_of(_nanos(a) + _operand(b))),
+    method("sub", ("map", "dyn"), "map", lambda a, b: _quantity_of(_nanos(a) - _operand(b))),
+    function("semver", ("string",), "map", _semver),
+    function("semver", ("string", "bool"), "map", _semver),
+    function("isSemver", ("string",), "bool", _is_semver),
+    function("isSemver", ("string", "bool"), "bool", _is_semver),
+    method("major", ("map",), "int", lambda one: _numbers(one)[0]),
+    method("minor", ("map",), "int", lambda one: _numbers(one)[1]),
+    method("patch", ("map",), "int", lambda one: _numbers(one)[2]),
+    method("isLessThan", ("map", "map"), "bool", lambda a, b: _compare(a, b) < 0),
+    method("isGreaterThan", ("map", "map"), "bool", lambda a, b: _compare(a, b) > 0),
+    method("compareTo", ("map", "map"), "int", _compare),
+)

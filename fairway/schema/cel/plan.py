@@ -1,0 +1,187 @@
+"""The rules of a schema, compiled and arranged for walking a value.
+
+A `Plan` mirrors a Node but keeps only the parts that hold rules, so a walk never enters what no
+rule looks at. It is made at first use and kept in the Node's `rule_plan`: `False` says that there
+are no rules anywhere below, which is all that a schema without rules ever costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fairway.schema.cel import conversion, environment, field_path
+from fairway.schema.cel.declared import Kind
+from fairway.schema.cel.environment import CompileError, Program
+from fairway.schema.node import Node, Rule
+
+VARIABLES: dict[str, Kind] = {"self": "dyn", "oldSelf": "dyn"}
+_SELF_ONLY: dict[str, Kind] = {"self": "dyn"}
+_CONVERSION_LEVELS = (16, 6, 5, 4, 3, 2, 1)
+_OPTIONAL_OLD = "oldSelf == null ? optional.none() : optional.of(oldSelf)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyRule:
+    """A rule with its programs; `fault` says why it has none."""
+
+    rule: Rule
+    program: Program | None
+    fault: str
+    message: Program | None
+    uses_old: bool
+    field_path: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Plan:
+    """The rules on one value, and the plans of its parts."""
+
+    node: Node
+    is_resource: bool
+    rules: tuple[ReadyRule, ...] = ()
+    convert: conversion.Convert | None = None
+    all_of: tuple[Plan, ...] = ()
+    properties: dict[str, Plan] = field(default_factory=dict)
+    additional: Plan | None = None
+    items: Plan | None = None
+
+
+def plan_of(node: Node) -> Plan | Literal[False]:
+    """The plan of a whole object's schema; made once."""
+    kept: Plan | Literal[False] | None = node.rule_plan
+    if kept is None:
+        holders = _holders(node)
+        kept = _Builder(holders).build(node, node, is_resource=True) if holders else False
+        node.rule_plan = kept
+    return kept
+
+
+def uses_old_self(expression: str) -> bool:
+    """Whether a valid expression refers to oldSelf: without that variable it does not compile."""
+    if "oldSelf" not in expression:
+        return False
+    try:
+        environment.compile(expression, _SELF_ONLY)
+    except CompileError:
+        return True
+    return False
+
+
+def parts(node: Node) -> Iterator[tuple[str, Node]]:
+    """The schemas of a schema's parts, with how a path names them."""
+    for name, part in node.properties.items():
+        yield f".properties[{name}]", part
+    if node.additional is not None:
+        yield ".additionalProperties", node.additional
+    if node.items is not None:
+        yield ".items", node.items
+    for place, part in enumerate(node.all_of):
+        yield f".allOf[{place}]", part
+
+
+def _holders(root: Node) -> set[int]:
+    """The ids of all schemas that hold rules, themselves or below; cycles are fine."""
+    reached: dict[int, Node] = {}
+    waiting = [root]
+    parents: dict[int, list[Node]] = {}
+    while waiting:
+        node = waiting.pop()
+        if id(node) in reached:
+            continue
+        reached[id(node)] = node
+        for _, part in parts(node):
+            parents.setdefault(id(part), []).append(node)
+            waiting.append(part)
+    holders: set[int] = set()
+    waiting = [node for node in reached.values() if node.rules]
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in holders:
+            holders.add(id(node))
+            waiting.extend(parents.get(id(node), ()))
+    return holders
+
+
+class _Builder:
+    """Builds the plans of one graph of schemas, each once."""
+
+    def __init__(self, holders: set[int]) -> None:
+        self._holders = holders
+        self._built: dict[tuple[int, int], Plan] = {}
+
+    def build(self, source: Node, shape: Node, *, is_resource: bool) -> Plan:
+        """The plan of the rules in `source` on values of `shape`: the same, but under `allOf`."""
+        key = (id(source), id(shape))
+        plan = self._built.get(key)
+        if plan is not None:
+            return plan
+        plan = self._built[key] = Plan(node=shape, is_resource=is_resource)
+        if source.rules:
+            plan.rules = tuple(ready(rule, shape, is_resource=is_resource) for rule in source.rules)
+            plan.convert = conversion.converter(shape)
+        for name, part in source.properties.items():
+            if name in shape.properties:
+                built = self._part(part, shape.properties[name])
+                if built is not None:
+                    plan.properties[name] = built
+        plan.additional = self._part(source.additional, shape.additional)
+        plan.items = self._part(source.items, shape.items)
+        plan.all_of = tuple(
+            self.build(part, shape, is_resource=is_resource)
+            for part in source.all_of
+            if id(part) in self._holders
+        )
+        return plan
+
+    def _part(self, source: Node | None, shape: Node | None) -> Plan | None:
+        if source is None or shape is None or id(source) not in self._holders:
+            return None
+        return self.build(source, shape, is_resource=shape.embedded_resource)
+
+
+def ready(rule: Rule, node: Node, *, is_resource: bool = False) -> ReadyRule:
+    """A rule compiled for values of this schema."""
+    program, message, fault, uses_old = None, None, "", False
+    if rule.rule.strip():
+        try:
+            program = _compiled(rule.rule, rule, node, is_resource=is_resource)
+            uses_old = uses_old_self(rule.rule)
+        except CompileError as problem:
+            fault = problem.detail
+    if rule.message_expression.strip():
+        try:
+            message = _compiled(rule.message_expression, rule, node, is_resource=is_resource)
+        except CompileError:
+            message = None  # the plain message stands in
+    return ReadyRule(
+        rule=rule,
+        program=program,
+        fault=fault,
+        message=message,
+        uses_old=uses_old,
+        field_path=field_path.normalized(rule.field_path, node) or "",
+    )
+
+
+def _compiled(source: str, rule: Rule, node: Node, *, is_resource: bool) -> Program:
+    # The text as written compiles first, so that faults point into what its author wrote.
+    program = environment.compile(source, VARIABLES)
+    names = ("self", "oldSelf") if uses_old_self(source) else ("self",)
+    optional = rule.optional_old_self and "oldSelf" in names
+    inner = f"cel.bind(oldSelf, {_OPTIONAL_OLD}, {source}\n)" if optional else source
+    for levels in _CONVERSION_LEVELS:
+        text = inner
+        for name in names:
+            converted = conversion.expression(node, name, levels=levels, is_resource=is_resource)
+            if converted is not None:
+                guarded = conversion.unless_null(name, converted) if optional else converted
+                text = f"cel.bind({name}, {guarded}, {text}\n)"
+        if text is inner:
+            break
+        # The runtime refuses what nests too deeply; converting less of the value nests less.
+        with suppress(CompileError):
+            return environment.compile(text, VARIABLES)
+    return environment.compile(inner, VARIABLES) if optional else program

@@ -1,0 +1,221 @@
+"""Checks values against the rules of their schema, as kube-apiserver 1.36 does.
+
+A transition rule, one that mentions `oldSelf`, runs only where the old value can be told: through
+properties and maps by key, through lists of type map by their keys, never through other lists. On
+an update, a rule on a value that did not change is not held against it: who did not touch a part
+is not refused for it (Kubernetes calls it ratcheting).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from fairway.api.errors import FieldError, duplicate, forbidden, invalid, required
+from fairway.schema.cel.environment import EvaluationError, Scope
+from fairway.schema.cel.faults import compile_faults
+from fairway.schema.cel.plan import VARIABLES, Plan, ReadyRule, plan_of
+from fairway.schema.node import Node
+
+__all__ = ["check_rules", "compile_faults"]
+
+_MESSAGE_LENGTH_MOST = 5 * 1024
+_COST_EXCEEDED = "operation cancelled"
+_VISIBLE_METADATA = ("name", "generateName")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinship:
+    """Which old value belongs to the value at hand, and to the nearest part above that has one."""
+
+    current: tuple[Any, Any] | None = None
+    above: tuple[Any, Any] | None = None
+
+    def is_unchanged(self) -> bool:
+        pair = self.current or self.above
+        return pair is not None and bool(pair[0] == pair[1])
+
+    def of_key(self, key: str) -> _Kinship:
+        if self.current is None:
+            return self
+        new, old = self.current
+        known = isinstance(old, dict) and key in old
+        return _Kinship((new[key], old[key]) if known else None, self.current)
+
+    def of_item(self, new: Any, old: Any) -> _Kinship:
+        if self.current is None:
+            return self
+        return _Kinship((new, old) if old is not None else None, self.current)
+
+
+_STRANGER = _Kinship()
+
+
+class _Stop(Exception):
+    """No further rule may run."""
+
+
+def check_rules(
+    value: Any, old: Any, node: Node, path: str = "", *, is_update: bool
+) -> list[FieldError]:
+    """All rules that a value breaks. The empty path stands for a whole object."""
+    plan = node.rule_plan
+    if plan is None:
+        plan = plan_of(node)
+    if plan is False:
+        return []
+    faults: list[FieldError] = []
+    if not is_update:
+        old = None
+    kinship = _Kinship((value, old)) if old is not None else _STRANGER
+    with suppress(_Stop):
+        _Walk(faults).visit(plan, value, old, path, kinship)
+    return faults
+
+
+class _Walk:
+    """One walk over a value and its plan."""
+
+    def __init__(self, faults: list[FieldError]) -> None:
+        self._faults = faults
+
+    def visit(self, plan: Plan, value: Any, old: Any, path: str, kinship: _Kinship) -> None:
+        if value is None:
+            return
+        if plan.rules:
+            self._check(plan, value, old, path, kinship)
+        for part in plan.all_of:
+            self.visit(part, value, old, path, _Kinship(None, kinship.above))
+        if isinstance(value, dict):
+            self._visit_map(plan, value, old if isinstance(old, dict) else {}, path, kinship)
+        elif isinstance(value, list) and plan.items is not None:
+            self._visit_list(plan, value, old, path, kinship)
+
+    def _visit_map(
+        self, plan: Plan, value: dict[str, Any], old: dict[str, Any], path: str, kinship: _Kinship
+    ) -> None:
+        if plan.additional is not None:
+            for key, one in value.items():
+                if key not in plan.node.properties:
+                    part = kinship.of_key(key)
+                    self.visit(plan.additional, one, old.get(key), f"{path}[{key}]", part)
+        for key, below in plan.properties.items():
+            if key in value:
+                place = f"{path}.{key}" if path else key
+                self.visit(below, value[key], old.get(key), place, kinship.of_key(key))
+
+    def _visit_list(
+        self, plan: Plan, value: list[Any], old: Any, path: str, kinship: _Kinship
+    ) -> None:
+        assert plan.items is not None
+        keys = plan.node.list_map_keys if plan.node.list_type == "map" else ()
+        old_by_key = _by_key(old, keys) if keys and isinstance(old, list) else {}
+        for place, one in enumerate(value):
+            found = old_by_key.get(_identity(one, keys)) if old_by_key else None
+            part = kinship.of_item(one, found)
+            self.visit(plan.items, one, found, f"{path}[{place}]", part)
+
+    def _check(self, plan: Plan, value: Any, old: Any, path: str, kinship: _Kinship) -> None:
+        scope = _scope(plan, value, old, is_object=plan.is_resource and not path)
+        for one in plan.rules:
+            if one.uses_old and old is None and not one.rule.optional_old_self:
+                continue
+            if one.program is None:
+                if one.fault:
+                    detail = f"rule compile error: compilation failed: {one.fault}"
+                    self._faults.append(invalid(path, plan.node.type, detail))
+                continue
+            try:
+                holds = one.program.evaluate(scope) is True
+            except EvaluationError as problem:
+                self._report(one, plan, path, str(problem))
+                continue
+            if not holds and (one.uses_old or not kinship.is_unchanged()):
+                self._faults.append(_fault(one, plan, value, path, scope))
+
+    def _report(self, one: ReadyRule, plan: Plan, path: str, problem: str) -> None:
+        """A rule without an answer; where its cost is the reason, the walk ends."""
+        name = one.rule.message.strip() or one.rule.rule.strip()
+        if problem.startswith("no such overload"):
+            detail = (
+                f"'{problem}': call arguments did not match a supported operator, function "
+                f"or macro signature for rule: {name}"
+            )
+        elif problem.startswith(_COST_EXCEEDED):
+            detail = (
+                f"'{problem}': no further validation rules will be run due to call cost "
+                f"exceeds limit for rule: {name}"
+            )
+        else:
+            detail = f"{problem} evaluating rule: {name}"
+        self._faults.append(invalid(path, plan.node.type, detail))
+        if problem.startswith(_COST_EXCEEDED):
+            raise _Stop
+
+
+def _scope(plan: Plan, value: Any, old: Any, *, is_object: bool) -> Scope:
+    """The variables of a node's rules, bound once for all of them."""
+    if is_object:
+        value, old = _visible(value), _visible(old)
+    if plan.convert is not None:
+        value = plan.convert(value)
+        old = plan.convert(old) if old is not None else None
+    return Scope(VARIABLES, {"self": value, "oldSelf": old})
+
+
+def _visible(value: Any) -> Any:
+    """A whole object as rules see it: of the metadata only the names."""
+    if not isinstance(value, dict) or not isinstance(value.get("metadata"), dict):
+        return value
+    metadata = value["metadata"]
+    names = {name: metadata[name] for name in _VISIBLE_METADATA if name in metadata}
+    return {**value, "metadata": names}
+
+
+def _fault(one: ReadyRule, plan: Plan, value: Any, path: str, scope: Scope) -> FieldError:
+    detail = _message(one, scope)
+    if one.field_path:
+        path = f"{path}.{one.field_path}" if path else one.field_path
+    has_value = plan.node.type not in ("object", "array")
+    match one.rule.reason:
+        case "FieldValueForbidden":
+            return forbidden(path, detail)
+        case "FieldValueRequired":
+            return required(path, detail)
+        case "FieldValueDuplicate":
+            return duplicate(path, value) if has_value else FieldError(path, one.rule.reason, "")
+        case _ if has_value:
+            return invalid(path, value, detail)
+        case _:
+            # Kubernetes shows whole objects and lists to nobody.
+            return FieldError(path, "FieldValueInvalid", detail)
+
+
+def _message(one: ReadyRule, scope: Scope) -> str:
+    if one.message is not None:
+        try:
+            text = one.message.evaluate(scope)
+        except EvaluationError:
+            text = ""
+        text = text.strip() if isinstance(text, str) else ""
+        if text and "\n" not in text and len(text.encode()) <= _MESSAGE_LENGTH_MOST:
+            return text
+    return one.rule.message.strip() or f"failed rule: {one.rule.rule.strip()}"
+
+
+def _identity(item: Any, keys: tuple[str, ...]) -> tuple[Any, ...] | None:
+    """What identifies an item of a list of type map; none where it lacks a key."""
+    if not isinstance(item, dict) or not all(key in item for key in keys):
+        return None
+    found = tuple(item[key] for key in keys)
+    return found if not any(isinstance(one, (dict, list)) for one in found) else None
+
+
+def _by_key(items: list[Any], keys: tuple[str, ...]) -> dict[tuple[Any, ...] | None, Any]:
+    found: dict[tuple[Any, ...] | None, Any] = {}
+    for item in items:
+        identity = _identity(item, keys)
+        if identity is not None:
+            found.setdefault(identity, item)
+    return found

@@ -1,0 +1,82 @@
+"""Rules about ownership that hold for updates and applies alike.
+
+Some fields belong to the server and never to a manager; and a built-in kind has containers that
+are always there, so creating an object does not create them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairway.schema.fieldset import Tree
+from fairway.schema.node import JsonObject, Node
+from fairway.schema.structure import metadata_of
+
+UNOWNED = frozenset(
+    (
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    )
+)
+_UNOWNED_ELEMENTS = frozenset([".", *(f"f:{name}" for name in UNOWNED)])
+
+
+def strip(fields: Tree) -> Tree:
+    """A set of an object's fields without those that no manager owns."""
+    out = {
+        element: branch
+        for element, branch in fields.items()
+        if element not in ("f:apiVersion", "f:kind", "f:metadata", ".")
+    }
+    metadata = fields.get("f:metadata")
+    if metadata:
+        kept = {
+            element: branch
+            for element, branch in metadata.items()
+            if element not in _UNOWNED_ELEMENTS
+        }
+        if kept:
+            out["f:metadata"] = kept
+    return out
+
+
+def blank_of(node: Node) -> JsonObject:
+    """What every object of a built-in kind holds before anything is set.
+
+    The schemas of built-in kinds give such containers an empty default, and plain fields that are
+    always written their zero; a list that must be given is null at first.
+    """
+    blank = _blank(node)
+    blank["metadata"] = _blank(metadata_of(node))
+    return blank
+
+
+def _blank(node: Node) -> JsonObject:
+    out: JsonObject = {}
+    for name, part in node.properties.items():
+        if part.has_default and part.default == {} and part.properties:
+            out[name] = _blank(part)
+        elif name in node.required:
+            out[name] = _zero(part)
+    return out
+
+
+def _zero(part: Node) -> Any:
+    match part.type:
+        case "array":
+            return None
+        case "string" if not part.format:
+            return ""
+        case "integer" | "number":
+            return 0
+        case "boolean":
+            return False
+        case _:
+            return None

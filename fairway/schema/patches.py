@@ -1,0 +1,205 @@
+"""JSON patch (RFC 6902) and JSON merge patch (RFC 7386), as a kube-apiserver applies them.
+
+The server is kinder than the first standard in two places, and clients count on it: `replace` of a
+key that an object lacks adds it, and a negative index counts from the end of a list. In a merge
+patch, nulls are left out of objects inside new lists too. Documents and patches are never changed;
+a result may share parts with both.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from fairway.api.errors import BadRequest, Invalid, TooLarge
+
+OPERATIONS_MAX = 10_000
+_WITH_VALUE = ("add", "replace", "test")
+_WITH_FROM = ("move", "copy")
+
+
+class _Fault(Exception):
+    """Why an operation cannot be carried out."""
+
+
+def json_patch(document: Any, operations: Any) -> Any:
+    """The document after all operations, in order; none of them counts if one fails."""
+    if not isinstance(operations, list):
+        raise BadRequest("error decoding patch: a JSON patch must be a list of operations")
+    if len(operations) > OPERATIONS_MAX:
+        raise TooLarge(
+            f"The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, "
+            f"got {len(operations)}"
+        )
+    for operation in operations:
+        if not isinstance(operation, Mapping):
+            raise BadRequest("error decoding patch: an operation must be an object")
+    patched = copy.deepcopy(document)
+    try:
+        for operation in operations:
+            patched = _carry_out(patched, operation)
+    except _Fault as fault:
+        raise Invalid(
+            f"the server rejected our request due to an error in our request: {fault}"
+        ) from None
+    return patched
+
+
+def _carry_out(document: Any, operation: Mapping[str, Any]) -> Any:
+    kind = operation.get("op")
+    path = _pointer(operation, "path")
+    if kind in _WITH_VALUE:
+        if "value" not in operation:
+            raise _Fault(f"{kind} operation does not have a value: {_shown(path)}")
+        value = copy.deepcopy(operation["value"])
+    if kind in _WITH_FROM:
+        source = _pointer(operation, "from")
+        value = _get(document, source)
+    match kind:
+        case "add":
+            return _add(document, path, value)
+        case "remove":
+            return _remove(document, path)
+        case "replace":
+            return _replace(document, path, value)
+        case "test":
+            return _test(document, path, value)
+        case "copy":
+            return _add(document, path, copy.deepcopy(value))
+        case "move":
+            if path[: len(source)] == source and path != source:
+                raise _Fault(f"cannot move {_shown(source)} into itself: {_shown(path)}")
+            return _add(_remove(document, source), path, value)
+        case _:
+            raise _Fault(f"unexpected operation: {kind!r}")
+
+
+def _pointer(operation: Mapping[str, Any], name: str) -> list[str]:
+    """A JSON pointer, as its parts."""
+    text = operation.get(name)
+    if not isinstance(text, str):
+        raise _Fault(f"{operation.get('op')!r} operation needs {name!r}, a string")
+    if text and not text.startswith("/"):
+        raise _Fault(f"{name} must be empty or start with a slash: {text}")
+    # The order matters: "~01" is "~1", and not a slash.
+    return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
+
+
+def _shown(path: list[str]) -> str:
+    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in path)
+
+
+def _get(document: Any, path: list[str]) -> Any:
+    found = document
+    for depth, part in enumerate(path):
+        if isinstance(found, dict) and part in found:
+            found = found[part]
+        elif isinstance(found, list):
+            found = found[_index(found, part, len(found) - 1, path[: depth + 1])]
+        else:
+            raise _Fault(f"the document has no {_shown(path[: depth + 1])}: missing value")
+    return found
+
+
+def _index(items: list[Any], part: str, last: int, path: list[str]) -> int:
+    """A position in a list, up to the last one allowed."""
+    digits = part.removeprefix("-")
+    proper = digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0")
+    if not proper or len(digits) > 9:
+        raise _Fault(f"{part!r} is not a proper array index: {_shown(path)}")
+    position = int(part)
+    if position < 0:
+        position += last + 1
+    if not 0 <= position <= last:
+        raise _Fault(f"index {part} is out of the {len(items)} items: {_shown(path)}")
+    return position
+
+
+def _add(document: Any, path: list[str], value: Any) -> Any:
+    if not path:
+        return value
+    parent, last = _get(document, path[:-1]), path[-1]
+    if isinstance(parent, dict):
+        parent[last] = value
+    elif isinstance(parent, list):
+        position = len(parent) if last == "-" else _index(parent, last, len(parent), path)
+        parent.insert(position, value)
+    else:
+        raise _Fault(f"there is no object or list at {_shown(path[:-1])}: missing value")
+    return document
+
+
+def _remove(document: Any, path: list[str]) -> Any:
+    _get(document, path)
+    if not path:
+        return None
+    parent, last = _get(document, path[:-1]), path[-1]
+    if isinstance(parent, dict):
+        del parent[last]
+    else:
+        del parent[_index(parent, last, len(parent) - 1, path)]
+    return document
+
+
+def _replace(document: Any, path: list[str], value: Any) -> Any:
+    if not path:
+        return value
+    parent, last = _get(document, path[:-1]), path[-1]
+    if isinstance(parent, dict):
+        parent[last] = value
+    elif isinstance(parent, list):
+        parent[_index(parent, last, len(parent) - 1, path)] = value
+    else:
+        raise _Fault(f"there is no object or list at {_shown(path[:-1])}: missing value")
+    return document
+
+
+def _test(document: Any, path: list[str], value: Any) -> Any:
+    parent = _get(document, path[:-1]) if path else None
+    # A key that is not there passes for null.
+    absent = isinstance(parent, dict) and path[-1] not in parent
+    if not equal(None if absent else _get(document, path), value):
+        raise _Fault(f"testing value {_shown(path)} failed: test failed")
+    return document
+
+
+def equal(left: Any, right: Any) -> bool:
+    """Whether two JSON values are the same; unlike in Python, true is not 1."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(
+            equal(value, right[key]) for key, value in left.items()
+        )
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(equal, left, right))
+    return bool(left == right)
+
+
+def merge_patch(document: Any, patch: Any) -> Any:
+    """The document with the patch merged in: nulls delete, objects merge, the rest replaces."""
+    if not isinstance(patch, Mapping):
+        raise BadRequest("error decoding patch: a merge patch must be an object")
+    return _merged(document, patch)
+
+
+def _merged(document: Any, patch: Mapping[str, Any]) -> Any:
+    out = dict(document) if isinstance(document, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            out.pop(key, None)
+        elif isinstance(value, Mapping):
+            out[key] = _merged(out.get(key), value)
+        else:
+            out[key] = without_nulls(value)
+    return out
+
+
+def without_nulls(value: Any) -> Any:
+    """A value with the null members of all its objects left out; nulls in lists stay."""
+    if isinstance(value, Mapping):
+        return {key: without_nulls(part) for key, part in value.items() if part is not None}
+    if isinstance(value, list):
+        return [without_nulls(part) for part in value]
+    return value

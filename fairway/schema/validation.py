@@ -1,0 +1,243 @@
+"""One walk that makes a value conform to its schema, or says how it does not.
+
+`conform` prunes unknown fields, fills in defaults, drops nulls that mean nothing, and checks types
+and limits, in place and in one pass; its wording of faults is that of a kube-apiserver. Rules over
+several fields (CEL) come after it, in `schema.cel`.
+
+The walk runs on every write, so each Node carries a `Shape`: its checks as a list of functions, and
+its defaults ready to copy, derived once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairway.api.errors import FieldError, duplicate, required, wrong_type
+from fairway.schema.limits import limits_of
+from fairway.schema.node import JsonObject, Node
+
+Check = Callable[[Any, str, list[FieldError]], None]
+
+# Fields that every object has, whatever its schema says of them.
+_OBJECT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownField:
+    """A field that the schema does not know."""
+
+    path: str
+    suggestion: str = ""
+
+    def __str__(self) -> str:
+        hint = f', did you mean "{self.suggestion}"?' if self.suggestion else ""
+        return f'unknown field "{self.path}"{hint}'
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a walk found: faults, and the unknown fields that it pruned."""
+
+    faults: list[FieldError] = field(default_factory=list)
+    unknown: list[UnknownField] = field(default_factory=list)
+
+
+class Shape:
+    """What the walk needs of a Node, derived once."""
+
+    __slots__ = ("checks", "defaults", "is_any", "node", "scalar", "types")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.types = _PYTHON_TYPES.get(node.type, ())
+        if node.int_or_string:
+            self.types = (int, str)
+        self.checks: tuple[Check, ...] = limits_of(node)
+        self.defaults = tuple(
+            (name, child.default, isinstance(child.default, dict | list))
+            for name, child in node.properties.items()
+            if child.has_default
+        )
+        # A scalar without limits is checked by its parent with one comparison of types.
+        self.scalar: type | None = None
+        if len(self.types) == 1 and self.types[0] in (str, int, bool) and not self.checks:
+            self.scalar = self.types[0]
+        self.is_any = (
+            not node.type
+            and not node.properties
+            and node.additional is None
+            and node.items is None
+            and not node.int_or_string
+            and not self.checks
+        )
+
+
+def shape_of(node: Node) -> Shape:
+    shape: Shape | None = node.shape
+    if shape is None:
+        shape = node.shape = Shape(node)
+    return shape
+
+
+def conform(value: JsonObject, node: Node, findings: Findings, *, path: str = "") -> None:
+    """Makes an object conform in place; faults and pruned fields go to `findings`."""
+    _walk_object(value, shape_of(node), path, findings, is_root=True)
+
+
+def _walk(value: Any, shape: Shape, path: str, findings: Findings) -> None:
+    node = shape.node
+    if shape.types:
+        kind = type(value)
+        if kind not in shape.types and not _is_whole_float(value, node):
+            findings.faults.append(wrong_type(path, value, _wanted(node)))
+            return
+    if isinstance(value, dict):
+        _walk_object(value, shape, path, findings, is_root=node.embedded_resource)
+        return
+    if isinstance(value, list):
+        _walk_list(value, shape, path, findings)
+    for check in shape.checks:
+        check(value, path, findings.faults)
+
+
+def _walk_object(
+    value: JsonObject, shape: Shape, path: str, findings: Findings, *, is_root: bool
+) -> None:
+    node = shape.node
+    if not shape.is_any:
+        _walk_members(value, node, path, findings, is_root=is_root)
+    prefix = path + "." if path else ""
+    for name, default, is_container in shape.defaults:
+        if name not in value:
+            value[name] = deepcopy(default) if is_container else default
+            if is_container:
+                _walk(value[name], shape_of(node.properties[name]), prefix + name, findings)
+    for name in node.required:
+        if name not in value:
+            findings.faults.append(required(prefix + name))
+    for check in shape.checks:
+        check(value, path, findings.faults)
+
+
+def _walk_members(
+    value: JsonObject, node: Node, path: str, findings: Findings, *, is_root: bool
+) -> None:
+    prefix = path + "." if path else ""
+    properties = node.properties
+    dropped: list[str] = []
+    for name, part in value.items():
+        child = properties.get(name)
+        if child is None:
+            child = _further(name, node, findings, prefix, dropped, is_root=is_root)
+            if child is None:
+                continue
+        shape: Shape = child.shape or shape_of(child)
+        if type(part) is shape.scalar or shape.is_any:
+            continue
+        if part is not None:
+            _walk(part, shape, prefix + name, findings)
+        elif not child.nullable:
+            # A null that the schema does not allow means "not set".
+            dropped.append(name)
+    for name in dropped:
+        del value[name]
+
+
+def _further(
+    name: str,
+    node: Node,
+    findings: Findings,
+    prefix: str,
+    dropped: list[str],
+    *,
+    is_root: bool,
+) -> Node | None:
+    """The schema of a key that is not a named property; None where there is nothing to walk."""
+    if node.additional is not None:
+        return node.additional
+    if node.preserve_unknown or (is_root and name in _OBJECT_FIELDS):
+        return None
+    dropped.append(name)
+    known = [*node.properties, *(_OBJECT_FIELDS if is_root else ())]
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    findings.unknown.append(UnknownField(prefix + name, close[0] if close else ""))
+    return None
+
+
+def _walk_list(value: list[Any], shape: Shape, path: str, findings: Findings) -> None:
+    node = shape.node
+    if node.items is None:
+        return
+    item_shape = shape_of(node.items)
+    if item_shape.is_any:
+        return
+    scalar = item_shape.scalar
+    for index, item in enumerate(value):
+        if type(item) is scalar:
+            continue
+        if item is None and node.items.nullable:
+            continue
+        _walk(item, item_shape, f"{path}[{index}]", findings)
+    if node.list_type != "atomic":
+        _check_unique(value, node, path, findings)
+
+
+def _check_unique(value: list[Any], node: Node, path: str, findings: Findings) -> None:
+    """Sets hold each value once; list-maps hold each key once and name every key."""
+    seen: list[Any] = []
+    for index, item in enumerate(value):
+        key: Any = item
+        if node.list_type == "map":
+            if not isinstance(item, dict):
+                continue
+            key = {name: item[name] for name in node.list_map_keys if name in item}
+        if key in seen:
+            findings.faults.append(duplicate(f"{path}[{index}]", key))
+        else:
+            seen.append(key)
+
+
+def _is_whole_float(value: Any, node: Node) -> bool:
+    """JSON knows only numbers: 3.0 is an integer too."""
+    return node.type == "integer" and isinstance(value, float) and value.is_integer()
+
+
+def _wanted(node: Node) -> str:
+    return "integer,string" if node.int_or_string else node.type
+
+
+def unchanged(fault: FieldError, new: JsonObject, old: JsonObject) -> bool:
+    """Whether a fault concerns a value that the object had before, and may keep."""
+    if fault.type == "FieldValueRequired":
+        path, _, _ = fault.path.rpartition(".")
+    else:
+        path = fault.path
+    missing = object()
+    present = _at(new, path, missing)
+    return present is not missing and present == _at(old, path, missing)
+
+
+def _at(value: Any, path: str, missing: Any) -> Any:
+    for part in path.replace("[", ".[").split("."):
+        if part.startswith("["):
+            index = part[1:-1]
+            if not (isinstance(value, list) and index.isdigit() and int(index) < len(value)):
+                return missing
+            value = value[int(index)]
+        elif part:
+            if not (isinstance(value, dict) and part in value):
+                return missing
+            value = value[part]
+    return value

@@ -1,0 +1,172 @@
+"""A request from identity to answer.
+
+`Api.answer` is the whole way in one place: who is it, whom do they act as, what do they want, may
+they, do it, write down that they did. Errors of any sort leave as a `Status`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+
+from fairway.api.errors import (
+    ApiError,
+    BadRequest,
+    InternalError,
+    NotFound,
+    Unauthorized,
+)
+from fairway.clock import Clock
+from fairway.resources.catalogue import Catalogue
+from fairway.server import audit, discovery, rbac
+from fairway.server.documents import Documents
+from fairway.server.exchange import Request, Response, json_response
+from fairway.server.identity import ANONYMOUS, Identity
+from fairway.server.impersonation import impersonate
+from fairway.server.metrics import Metrics
+from fairway.server.objects import Call, Objects
+from fairway.server.rbac import Authorizer
+from fairway.server.rbac_rules import Attributes
+from fairway.server.reviewing import Reviewer
+from fairway.server.routes import Target, target_of
+from fairway.server.tokens import Authenticator
+
+_log = logging.getLogger(__name__)
+_WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What is known of a request by the time it is answered."""
+
+    identity: Identity = ANONYMOUS
+    impersonated_by: Identity | None = None
+    target: Target | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """The parts that an answer needs."""
+
+    catalogue: Catalogue
+    authenticator: Authenticator
+    authorizer: Authorizer
+    objects: Objects
+    reviewer: Reviewer
+    documents: Documents
+    audit_log: audit.AuditLog
+    metrics: Metrics
+    clock: Clock
+
+    async def answer(self, request: Request) -> Response:
+        """Answers a request; whatever goes wrong is an answer as well."""
+        started = time.perf_counter()
+        seen = _Seen()
+        self.metrics.request_began()
+        try:
+            response = await self._answer(request, seen)
+        except ApiError as error:
+            response = json_response(error.status(), status=error.code)
+            if error.details.get("retryAfterSeconds"):
+                response.headers["Retry-After"] = str(error.details["retryAfterSeconds"])
+        except RecursionError:
+            error = BadRequest("the body of the request is nested too deeply")
+            response = json_response(error.status(), status=error.code)
+        except Exception:
+            _log.exception("a request failed: %s %s", request.method, request.path)
+            error = InternalError("an internal error occurred; the hub's log says more")
+            response = json_response(error.status(), status=error.code)
+        finally:
+            self.metrics.request_ended()
+        self._record(request, response, seen, time.perf_counter() - started)
+        return response
+
+    async def _answer(self, request: Request, seen: _Seen) -> Response:
+        identity = seen.identity = self._authenticate(request)
+        acting = impersonate(identity, request.headers, self.authorizer.authorize)
+        if acting is not identity:
+            seen.identity, seen.impersonated_by = acting, identity
+        target = seen.target = target_of(request)
+        self._authorize(request, target, acting)
+        if not target.is_resource:
+            return await self._answer_path(request)
+        resource = self.catalogue.find(target.group, target.version, target.plural)
+        call = Call(request=request, target=target, resource=resource, identity=acting)
+        if self.reviewer.answers(call):
+            return await self.reviewer.answer(call)
+        return await self.objects.answer(call)
+
+    def _authenticate(self, request: Request) -> Identity:
+        given = request.header("authorization")
+        if not given:
+            return ANONYMOUS
+        scheme, _, token = given.partition(" ")
+        identity = (
+            self.authenticator.authenticate(token.strip()) if scheme.lower() == "bearer" else None
+        )
+        if identity is None:
+            self.metrics.authentication_failed()
+            raise Unauthorized("Unauthorized")
+        return identity
+
+    def _authorize(self, request: Request, target: Target, identity: Identity) -> None:
+        """Whether something exists is said only to those who may look."""
+        wanted = _attributes(request, target, identity)
+        decision = self.authorizer.authorize(wanted)
+        if not decision.allowed:
+            raise rbac.forbidden(wanted, decision.reason)
+
+    async def _answer_path(self, request: Request) -> Response:
+        document = discovery.answer(request, self.catalogue)
+        if document is not None:
+            version = discovery.aggregated_version(request)
+            if document.get("kind") == "APIGroupDiscoveryList":
+                kind = (
+                    f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+                )
+                return json_response(document, content_type=kind)
+            return json_response(document)
+        response = await self.documents.answer(request)
+        if response is None:
+            raise NotFound("the server could not find the requested resource")
+        return response
+
+    def _record(self, request: Request, response: Response, seen: _Seen, seconds: float) -> None:
+        target = seen.target
+        verb = target.verb if target is not None else request.method.lower()
+        plural = target.plural if target is not None else ""
+        self.metrics.request_answered(verb, plural, response.status, seconds)
+        if target is None or not target.is_resource or verb not in _WRITES:
+            return
+        self.audit_log.record(
+            audit.entry(
+                _attributes(request, target, seen.identity),
+                now=self.clock.now(),
+                code=response.status,
+                impersonated_by=seen.impersonated_by,
+                source_address=request.source,
+                user_agent=request.header("user-agent"),
+                dry_run=request.parameter("dryRun") == "All",
+            )
+        )
+
+
+def _attributes(request: Request, target: Target, identity: Identity) -> Attributes:
+    if not target.is_resource:
+        return Attributes(
+            user=identity.user, groups=identity.groups, verb=target.verb, path=target.path
+        )
+    name = target.name
+    if not name and target.verb in ("list", "watch", "deletecollection"):
+        name = rbac.exact_name(request.parameter("fieldSelector"))
+    return Attributes(
+        user=identity.user,
+        groups=identity.groups,
+        verb=target.verb,
+        group=target.group,
+        resource=target.plural,
+        subresource=target.subresource,
+        namespace=target.namespace,
+        name=name,
+    )

@@ -1,0 +1,176 @@
+"""The roles and bindings a hub starts with.
+
+The names and the meaning are Kubernetes': `view` reads what is no secret, `edit` changes what a
+tenant runs, `admin` also hands out rights within a namespace, `cluster-admin` may do anything. The
+first three are aggregated, so a role with the label `rbac.authorization.k8s.io/aggregate-to-view:
+"true"` widens `view` for everybody; `edit` includes `view`, and `admin` includes `edit`.
+
+Workloads and placement policies belong to tenants. Fleets, clusters, reports, flavors and queues
+belong to the platform, and works to the hub: `view`, `edit` and `admin` only read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fairway.server.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
+from fairway.server.rbac import GROUP, Authorizer
+
+_API_VERSION = f"{GROUP}/v1"
+_READ = ("get", "list", "watch")
+_WRITE = ("create", "delete", "deletecollection", "patch", "update")
+_FAIRWAY = "fairway.dev"
+_TENANT_KINDS = ("workloads", "placementpolicies")
+_PLATFORM_KINDS = ("fleets", "clusters", "clusterreports", "flavors", "queues", "works")
+_HEALTH = ("/healthz", "/livez", "/readyz", "/version", "/version/")
+_DISCOVERY = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")
+_REVIEWS = "authorization.k8s.io"
+_AUTHENTICATION = "authentication.k8s.io"
+
+JsonObject = dict[str, Any]
+
+
+def bootstrap_objects() -> list[JsonObject]:
+    """Every ClusterRole and ClusterRoleBinding of a fresh hub, roles first."""
+    objects = [*_plain_roles(), *_aggregated_roles(), *_bindings()]
+    # Aggregated roles are stored with their rules, so that a first look at them is not empty.
+    written = {one["metadata"]["name"]: one for one in Authorizer(objects).unwritten_aggregations()}
+    return [
+        written.get(one["metadata"]["name"], one) if one["kind"] == "ClusterRole" else one
+        for one in objects
+    ]
+
+
+def _plain_roles() -> list[JsonObject]:
+    reviews = ("selfsubjectaccessreviews", "selfsubjectrulesreviews")
+    return [
+        _role(
+            "cluster-admin",
+            [_rule(("*",), ("*",), ("*",)), _urls("*", verbs=("*",))],
+        ),
+        _role("system:discovery", [_urls(*_DISCOVERY, *_HEALTH)]),
+        _role("system:public-info-viewer", [_urls(*_HEALTH)]),
+        _role(
+            "system:basic-user",
+            [
+                _rule(("create",), (_REVIEWS,), reviews),
+                _rule(("create",), (_AUTHENTICATION,), ("selfsubjectreviews",)),
+            ],
+        ),
+        _role(
+            "system:auth-delegator",
+            [
+                _rule(("create",), (_AUTHENTICATION,), ("tokenreviews",)),
+                _rule(("create",), (_REVIEWS,), ("subjectaccessreviews",)),
+            ],
+        ),
+        _role(
+            "system:monitoring",
+            [_urls("/metrics", "/healthz", "/healthz/*", "/livez", "/livez/*"), _urls("/readyz")],
+        ),
+    ]
+
+
+def _aggregated_roles() -> list[JsonObject]:
+    return [
+        _role("system:aggregate-to-view", _view_rules(), label="view"),
+        _role("system:aggregate-to-edit", _edit_rules(), label="edit"),
+        _role("system:aggregate-to-admin", _admin_rules(), label="admin"),
+        _role("view", [], label="edit", gathers="view"),
+        _role("edit", [], label="admin", gathers="edit"),
+        _role("admin", [], gathers="admin"),
+    ]
+
+
+def _view_rules() -> list[JsonObject]:
+    core = ("configmaps", "persistentvolumeclaims", "persistentvolumeclaims/status", "pods")
+    more = ("pods/log", "pods/status", "serviceaccounts", "services", "services/status")
+    scaled = ("deployments", "statefulsets")
+    apps = [f"{kind}{suffix}" for kind in scaled for suffix in ("", "/status", "/scale")]
+    ours = [f"{kind}{suffix}" for kind in _TENANT_KINDS for suffix in ("", "/status")]
+    platform = [f"{kind}{suffix}" for kind in _PLATFORM_KINDS for suffix in ("", "/status")]
+    return [
+        _rule(_READ, ("",), (*core, *more)),
+        _rule(_READ, ("",), ("namespaces", "namespaces/status")),
+        _rule(_READ, ("", "events.k8s.io"), ("events",)),
+        _rule(_READ, ("apps",), apps),
+        _rule(_READ, ("batch",), ("jobs", "jobs/status")),
+        _rule(_READ, (_FAIRWAY,), ours),
+        _rule(_READ, (_FAIRWAY,), platform),
+    ]
+
+
+def _edit_rules() -> list[JsonObject]:
+    # To read a secret or to run in a pod is to act as what is inside it; so not for `view`.
+    inside = ("pods/attach", "pods/exec", "pods/portforward", "pods/proxy", "services/proxy")
+    core = ("configmaps", "persistentvolumeclaims", "pods", "secrets", "serviceaccounts")
+    apps = ("deployments", "deployments/scale", "statefulsets", "statefulsets/scale")
+    return [
+        _rule(_READ, ("",), (*inside, "secrets")),
+        _rule(("impersonate",), ("",), ("serviceaccounts",)),
+        _rule(_WRITE, ("",), (*core, "services", *inside)),
+        _rule(("create",), ("",), ("pods/eviction", "serviceaccounts/token")),
+        _rule(_WRITE, ("", "events.k8s.io"), ("events",)),
+        _rule(_WRITE, ("apps",), apps),
+        _rule(_WRITE, ("batch",), ("jobs",)),
+        _rule((*_READ, *_WRITE), ("coordination.k8s.io",), ("leases",)),
+        _rule(_WRITE, (_FAIRWAY,), _TENANT_KINDS),
+    ]
+
+
+def _admin_rules() -> list[JsonObject]:
+    return [
+        _rule(("create",), (_REVIEWS,), ("localsubjectaccessreviews",)),
+        _rule((*_READ, *_WRITE), (GROUP,), ("roles", "rolebindings")),
+    ]
+
+
+def _bindings() -> list[JsonObject]:
+    return [
+        _binding("cluster-admin", MASTERS),
+        _binding("system:discovery", AUTHENTICATED),
+        _binding("system:basic-user", AUTHENTICATED),
+        _binding("system:public-info-viewer", AUTHENTICATED, UNAUTHENTICATED),
+        _binding("system:monitoring", "system:monitoring"),
+    ]
+
+
+def _role(name: str, rules: list[JsonObject], *, label: str = "", gathers: str = "") -> JsonObject:
+    labels = _labels()
+    if label:
+        labels[f"{GROUP}/aggregate-to-{label}"] = "true"
+    metadata = {"name": name, "labels": labels, "annotations": _annotations()}
+    role: JsonObject = {"apiVersion": _API_VERSION, "kind": "ClusterRole", "metadata": metadata}
+    if gathers:
+        selector = {"matchLabels": {f"{GROUP}/aggregate-to-{gathers}": "true"}}
+        role["aggregationRule"] = {"clusterRoleSelectors": [selector]}
+    role["rules"] = rules
+    return role
+
+
+def _binding(name: str, *groups: str) -> JsonObject:
+    subjects = [{"apiGroup": GROUP, "kind": "Group", "name": group} for group in groups]
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name, "labels": _labels(), "annotations": _annotations()},
+        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": name},
+        "subjects": subjects,
+    }
+
+
+def _rule(verbs: Sequence[str], groups: Sequence[str], resources: Sequence[str]) -> JsonObject:
+    return {"verbs": list(verbs), "apiGroups": list(groups), "resources": list(resources)}
+
+
+def _urls(*urls: str, verbs: Sequence[str] = ("get",)) -> JsonObject:
+    return {"verbs": list(verbs), "nonResourceURLs": list(urls)}
+
+
+def _labels() -> dict[str, str]:
+    return {"kubernetes.io/bootstrapping": "rbac-defaults"}
+
+
+def _annotations() -> dict[str, str]:
+    return {f"{GROUP}/autoupdate": "true"}

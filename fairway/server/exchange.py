@@ -1,0 +1,59 @@
+"""A request and its answer, free of any HTTP library."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a client sent. Header names are lower case; the path is decoded."""
+
+    method: str
+    path: str
+    query: Sequence[tuple[str, str]] = ()
+    headers: Sequence[tuple[str, str]] = ()
+    body: bytes = b""
+    source: str = ""
+
+    def header(self, name: str) -> str:
+        for key, value in self.headers:
+            if key.lower() == name:
+                return value
+        return ""
+
+    def parameter(self, name: str) -> str:
+        for key, value in self.query:
+            if key == name:
+                return value
+        return ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Response:
+    """What the client gets: a body, or a stream of chunks."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = JSON
+    headers: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    stream: AsyncIterator[bytes] | None = None
+
+
+def json_response(value: Any, status: int = 200, **extra: Any) -> Response:
+    return Response(status=status, body=msgspec.json.encode(value), **extra)
+
+
+def text_response(text: str, status: int = 200) -> Response:
+    return Response(status=status, body=text.encode(), content_type="text/plain; charset=utf-8")
+
+
+def header_map(request: Request) -> Mapping[str, str]:
+    return {key.lower(): value for key, value in request.headers}

@@ -1,0 +1,133 @@
+"""The one module that knows the HTTP library.
+
+Requests become `Request`, answers become responses or chunked streams; nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from urllib.parse import unquote
+
+from aiohttp import web
+from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
+
+from fairway.api.errors import TooLarge
+from fairway.server.exchange import Request, Response, json_response
+
+BODY_BYTES_MAX = 3 << 20
+_HEADER_BYTES_MAX = 64 << 10
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+class HttpServer:
+    """Serves an answer function on one address."""
+
+    def __init__(
+        self,
+        answer: Answer,
+        *,
+        address: str = "127.0.0.1",
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._answer = answer
+        self._address = address
+        self._port = port
+        self._tls = tls
+        self._runner: web.ServerRunner | None = None
+        self._streams: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> int:
+        """Begins to listen; returns the port."""
+        server = web.Server(
+            self._handle,
+            access_log=None,
+            keepalive_timeout=120.0,
+            max_line_size=_HEADER_BYTES_MAX,
+            max_field_size=_HEADER_BYTES_MAX,
+        )
+        self._runner = web.ServerRunner(server, shutdown_timeout=5.0)
+        await self._runner.setup()
+        site = web.TCPSite(
+            self._runner, self._address, self._port, ssl_context=self._tls, backlog=1024
+        )
+        await site.start()
+        return int(self._runner.addresses[0][1])
+
+    async def close(self) -> None:
+        """Ends streams, lets requests under way finish, and stops listening."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _handle(self, incoming: web.BaseRequest) -> web.StreamResponse:
+        try:
+            request = await _read(incoming)
+        except TooLarge as error:
+            response = json_response(error.status(), status=error.code)
+            return _whole(response)
+        response = await self._answer(request)
+        if response.stream is None:
+            return _whole(response)
+        return await _send(incoming, response)
+
+
+async def _read(incoming: web.BaseRequest) -> Request:
+    length = incoming.content_length
+    if length is not None and length > BODY_BYTES_MAX:
+        raise _too_large()
+    body = b""
+    if incoming.body_exists:
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async for chunk in incoming.content.iter_any():
+                size += len(chunk)
+                if size > BODY_BYTES_MAX:
+                    raise _too_large()
+                chunks.append(chunk)
+        except HTTPRequestEntityTooLarge as fault:
+            raise _too_large() from fault
+        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    url = incoming.rel_url
+    return Request(
+        method=incoming.method,
+        path=unquote(url.raw_path) if "%" in url.raw_path else url.raw_path,
+        query=tuple(url.query.items()) if url.raw_query_string else (),
+        headers=tuple(incoming.headers.items()),
+        body=body,
+        source=incoming.remote or "",
+    )
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(f"Request entity too large: limit is {BODY_BYTES_MAX}")
+
+
+def _headers(response: Response) -> dict[str, str]:
+    return {"Content-Type": response.content_type, **response.headers}
+
+
+def _whole(response: Response) -> web.Response:
+    answer = web.Response(status=response.status, body=response.body, headers=_headers(response))
+    for warning in response.warnings:
+        quoted = warning.replace("\\", "\\\\").replace('"', '\\"')
+        answer.headers.add("Warning", f'299 - "{quoted}"')
+    return answer
+
+
+async def _send(incoming: web.BaseRequest, response: Response) -> web.StreamResponse:
+    assert response.stream is not None
+    answer = web.StreamResponse(status=response.status, headers=_headers(response))
+    answer.enable_chunked_encoding()
+    await answer.prepare(incoming)
+    try:
+        async for chunk in response.stream:
+            await answer.write(chunk)
+        await answer.write_eof()
+    except (ConnectionError, asyncio.CancelledError):
+        return answer  # the client is gone, or the hub is stopping
+    finally:
+        await response.stream.aclose()  # type: ignore[attr-defined]  # streams are generators
+    return answer

@@ -1,0 +1,107 @@
+"""Structured logs: a line of text for terminals, or a line of JSON on request.
+
+A record is a short sentence and named fields:
+
+    log.info("listening", extra=fields(address="127.0.0.1", port=8001))
+
+Both forms pass through the same redaction at the very end, tracebacks included, so that no module
+and no library can write a token by mistake.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Mapping
+from typing import Any, Literal, TextIO
+
+from fairway.clock import micro_timestamp
+from fairway.server.redaction import redact
+
+# A line break in a sentence could pass for another record, an escape could paint the terminal.
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), 127)}
+
+
+def fields(**named: Any) -> dict[str, Any]:
+    """Named values of a record, for `extra`."""
+    return {"fields": named}
+
+
+class TextFormatter(logging.Formatter):
+    """`time LEVEL logger: sentence key=value ...`"""
+
+    def format(self, record: logging.LogRecord) -> str:
+        named = "".join(f" {key}={_shown(value)}" for key, value in _fields(record).items())
+        time = micro_timestamp(record.created)
+        sentence = record.getMessage().translate(_CONTROLS)
+        line = f"{time} {record.levelname:<7} {record.name}: {sentence}{named}"
+        trace = _trace(self, record)
+        return _writable(redact(f"{line}\n{trace}" if trace else line))
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry: dict[str, Any] = {
+            "time": micro_timestamp(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": redact(record.getMessage()),
+            **{key: _plain(value) for key, value in _fields(record).items()},
+        }
+        trace = _trace(self, record)
+        if trace:
+            entry["trace"] = redact(trace)
+        # A lone surrogate is no JSON, not even as an escape.
+        return json.dumps(entry, ensure_ascii=False).encode(errors="replace").decode()
+
+
+def configure(
+    form: Literal["text", "json"] = "text",
+    *,
+    level: str = "INFO",
+    stream: TextIO | None = None,
+) -> logging.Handler:
+    """Makes this the process's only log; returns the handler, to be taken off by tests."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level.upper())
+    # The access log of the HTTP library repeats what ours says, with less.
+    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+    return handler
+
+
+def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
+    found = getattr(record, "fields", None)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    parts = []
+    if record.exc_info:
+        parts.append(formatter.formatException(record.exc_info))
+    if record.stack_info:
+        parts.append(formatter.formatStack(record.stack_info))
+    return "\n".join(parts)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, int | float | bool | None) else redact(str(value))
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    if text.isprintable() and text and not any(one in ' "=' for one in text):
+        return text
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _writable(text: str) -> str:
+    """The text with what is no text (bytes of a client's header) written as escapes."""
+    return text.encode(errors="backslashreplace").decode()

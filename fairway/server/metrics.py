@@ -1,0 +1,177 @@
+"""What the hub counts about itself, for Prometheus.
+
+Each set of metrics has its own registry, so that two hubs in one process do not mix. Label values
+are bounded: verbs and codes come from a closed set, and past a number of resources the rest is
+counted as `other`; a client cannot fill the memory by asking for names it made up. Children of a
+metric are looked up once and kept, since looking them up costs more than counting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.process_collector import ProcessCollector
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+OTHER = "other"
+_RESOURCES_MAX = 256
+_UNKNOWN_CODES = frozenset({400, 401, 403, 404, 405})
+_VERBS = frozenset(
+    [
+        "get",
+        "list",
+        "watch",
+        "create",
+        "update",
+        "patch",
+        "apply",
+        "delete",
+        "deletecollection",
+        "post",
+        "put",
+        "head",
+        "options",
+        "connect",
+    ]
+)
+_REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
+_FSYNC_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1)
+_BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+
+
+class Metrics:
+    """The numbers of one hub."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self._resources: set[str] = set()
+        self._make_request_metrics()
+        self._make_store_metrics()
+
+    def request_answered(self, verb: str, resource: str, code: int, seconds: float) -> None:
+        """Counts a request; `resource` as `plural.group`, "" for paths that are no resource."""
+        key = (verb, resource, code)
+        counter = self._request_counters.get(key)
+        if counter is None:
+            if code in _UNKNOWN_CODES and resource not in self._resources:
+                # Perhaps no such resource exists; only an answer that found one makes it known.
+                resource = OTHER
+            shown = (self._verb(verb), self._resource(resource), _code(code))
+            counter = self._requests.labels(*shown)
+            if shown == (verb, resource, str(code)):
+                self._request_counters[key] = counter
+        counter.inc()
+        timer = self._request_timers.get((verb, resource))
+        if timer is None:
+            # No code here: thirteen buckets for each would be many series for little news.
+            pair = (self._verb(verb), self._resource(resource))
+            timer = self._request_seconds.labels(*pair)
+            if pair == (verb, resource):
+                self._request_timers[pair] = timer
+        timer.observe(seconds)
+
+    def request_began(self) -> None:
+        self._in_flight.inc()
+
+    def request_ended(self) -> None:
+        self._in_flight.dec()
+
+    def watch_opened(self, resource: str) -> None:
+        self._watches.labels(self._resource(resource)).inc()
+
+    def watch_closed(self, resource: str) -> None:
+        self._watches.labels(self._resource(resource)).dec()
+
+    def watch_events_sent(self, count: int = 1) -> None:
+        self._watch_events.inc(count)
+
+    def authentication_failed(self) -> None:
+        self._failed_authentications.inc()
+
+    def set_objects(self, count_by_resource: Mapping[str, int]) -> None:
+        """How many objects are stored; kinds that are gone vanish from the metric."""
+        self._objects.clear()
+        for resource, count in count_by_resource.items():
+            self._objects.labels(self._resource(resource)).inc(count)
+
+    def set_version(self, version: int) -> None:
+        self._version.set(version)
+
+    def batch_committed(self, size: int, fsync_seconds: float) -> None:
+        self._batch_size.observe(size)
+        self._fsync_seconds.observe(fsync_seconds)
+
+    def set_audit_lines_lost(self, count: int) -> None:
+        self._audit_lost.set(count)
+
+    def render(self) -> bytes:
+        """Everything in Prometheus' text form."""
+        return generate_latest(self._registry)
+
+    def _make_request_metrics(self) -> None:
+        registry = self._registry
+        self._requests = Counter(
+            "fairway_requests",
+            "Requests answered.",
+            ["verb", "resource", "code"],
+            registry=registry,
+        )
+        self._request_seconds = Histogram(
+            "fairway_request_seconds",
+            "Time until a request was answered; watches are left out by the server.",
+            ["verb", "resource"],
+            buckets=_REQUEST_SECONDS,
+            registry=registry,
+        )
+        self._in_flight = Gauge(
+            "fairway_requests_in_flight", "Requests not yet answered.", registry=registry
+        )
+        self._watches = Gauge("fairway_watches", "Open watches.", ["resource"], registry=registry)
+        self._watch_events = Counter(
+            "fairway_watch_events", "Events sent to watchers.", registry=registry
+        )
+        self._failed_authentications = Counter(
+            "fairway_failed_authentications", "Tokens that were refused.", registry=registry
+        )
+        self._audit_lost = Gauge(
+            "fairway_audit_lines_lost", "Audit lines that could not be written.", registry=registry
+        )
+        self._request_counters: dict[tuple[str, str, int], Counter] = {}
+        self._request_timers: dict[tuple[str, str], Histogram] = {}
+
+    def _make_store_metrics(self) -> None:
+        registry = self._registry
+        self._objects = Gauge(
+            "fairway_store_objects", "Objects stored.", ["resource"], registry=registry
+        )
+        self._version = Gauge(
+            "fairway_store_version", "The store's latest version.", registry=registry
+        )
+        self._batch_size = Histogram(
+            "fairway_store_commit_writes",
+            "Writes that shared one commit.",
+            buckets=_BATCH_SIZES,
+            registry=registry,
+        )
+        self._fsync_seconds = Histogram(
+            "fairway_store_fsync_seconds",
+            "Time to make one commit durable.",
+            buckets=_FSYNC_SECONDS,
+            registry=registry,
+        )
+
+    def _verb(self, verb: str) -> str:
+        return verb if verb in _VERBS else OTHER
+
+    def _resource(self, resource: str) -> str:
+        if resource not in self._resources:
+            if len(self._resources) >= _RESOURCES_MAX:
+                return OTHER
+            self._resources.add(resource)
+        return resource
+
+
+def _code(code: int) -> str:
+    return str(code) if 100 <= code <= 599 else OTHER

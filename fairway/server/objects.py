@@ -1,0 +1,231 @@
+"""Reading and writing objects: each verb of a resource as one function from request to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from fairway.api.errors import ApiError, BadRequest, MethodNotAllowed, NotFound
+from fairway.clock import Clock
+from fairway.resources.resource import Resource
+from fairway.schema.node import JsonObject
+from fairway.server import options, rendering
+from fairway.server.exchange import Request, Response, json_response
+from fairway.server.identity import Identity
+from fairway.server.routes import Target
+from fairway.server.scaling import patched_scale, read_scale, write_scale
+from fairway.server.watching import Streams
+from fairway.store.interface import Deletion, Page, Patch, ResourceKey, Store, Stored, Write
+
+# Looks at a write before it is made; raises to refuse it. `old` is None for a new object.
+Gate = Callable[[Identity, Target, JsonObject, "JsonObject | None"], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request on one resource, by one identity."""
+
+    request: Request
+    target: Target
+    resource: Resource
+    identity: Identity
+
+    @property
+    def key(self) -> ResourceKey:
+        return ResourceKey(self.resource.group, self.resource.version, self.resource.plural)
+
+    @property
+    def namespace(self) -> str:
+        return self.target.namespace if self.resource.namespaced else ""
+
+
+class Objects:
+    """The verbs of resources over a store."""
+
+    def __init__(self, store: Store, clock: Clock, streams: Streams, gate: Gate) -> None:
+        self._store = store
+        self._clock = clock
+        self._streams = streams
+        self._gate = gate
+        self._verbs: dict[str, Callable[[Call], Awaitable[Response]]] = {
+            "get": self._get,
+            "list": self._list,
+            "watch": self._watch,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": self._delete,
+            "deletecollection": self._delete_collection,
+        }
+
+    async def answer(self, call: Call) -> Response:
+        target, resource = call.target, call.resource
+        if target.verb not in resource.verbs and not target.subresource:
+            raise MethodNotAllowed(
+                "the server does not allow this method on the requested resource"
+            )
+        if target.subresource and not self._serves(resource, target.subresource):
+            raise NotFound("the server could not find the requested resource")
+        if resource.namespaced and not target.namespace and target.verb not in ("list", "watch"):
+            if target.verb == "deletecollection":
+                raise MethodNotAllowed("deletion of a collection needs a namespace")
+            raise BadRequest("an empty namespace may not be set when a resource name is provided")
+        return await self._verbs[target.verb](call)
+
+    def _serves(self, resource: Resource, subresource: str) -> bool:
+        return (subresource == "status" and resource.has_status) or (
+            subresource == "scale" and resource.scale is not None
+        )
+
+    async def _get(self, call: Call) -> Response:
+        stored = await self._store.get(call.key, call.target.name, call.namespace)
+        if call.target.subresource == "scale":
+            return json_response(read_scale(call.resource, stored.object()))
+        return self._shown(call, stored)
+
+    async def _list(self, call: Call) -> Response:
+        form = rendering.form_of(call.request)
+        chosen = options.selection(call.request, call.namespace)
+        listing = await self._store.list(call.key, chosen, options.page(call.request))
+        return Response(body=rendering.many(listing, call.resource, form, self._clock.now()))
+
+    async def _watch(self, call: Call) -> Response:
+        chosen = options.selection(call.request, call.namespace)
+        if call.target.name:
+            named = f"metadata.name={call.target.name}"
+            fields = f"{chosen.fields},{named}" if chosen.fields else named
+            chosen = replace(chosen, fields=fields)
+        stream = await self._streams.open(call.key, call.resource, chosen, request=call.request)
+        return Response(stream=stream)
+
+    async def _create(self, call: Call) -> Response:
+        if call.target.name:
+            raise MethodNotAllowed(
+                "the server does not allow this method on the requested resource"
+            )
+        write = options.write_options(call.request, call.identity.user)
+        body = options.object_body(call.request)
+        self._gate(call.identity, call.target, body, None)
+        stored = await self._store.create(call.key, body, namespace=call.namespace, write=write)
+        return self._shown(call, stored, status=201, write=write)
+
+    async def _update(self, call: Call) -> Response:
+        write = options.write_options(call.request, call.identity.user)
+        body = options.object_body(call.request)
+        if call.target.subresource == "scale":
+            return await self._scale(call, body, write)
+        metadata = body.get("metadata")
+        if isinstance(metadata, dict):
+            name = metadata.setdefault("name", call.target.name)
+            if name != call.target.name:
+                raise BadRequest(
+                    f"the name of the object ({name}) does not match the name on the URL "
+                    f"({call.target.name})"
+                )
+        await self._pass_gate(call, body)
+        stored = await self._store.update(
+            call.key,
+            body,
+            namespace=call.namespace,
+            subresource=call.target.subresource,
+            write=write,
+        )
+        return self._shown(call, stored, write=write)
+
+    async def _patch(self, call: Call) -> Response:
+        write = options.write_options(call.request, call.identity.user)
+        patch = options.patch_options(call.request)
+        if call.target.subresource == "scale":
+            current = await self._store.get(call.key, call.target.name, call.namespace)
+            body = read_scale(call.resource, current.object())
+            return await self._scale(call, patched_scale(body, patch), write)
+        await self._gate_patch(call, patch, write)
+        stored, is_new = await self._store.patch(
+            call.key,
+            call.target.name,
+            patch,
+            namespace=call.namespace,
+            subresource=call.target.subresource,
+            write=write,
+        )
+        return self._shown(call, stored, status=201 if is_new else 200, write=write)
+
+    async def _delete(self, call: Call) -> Response:
+        how, dry_run = options.deletion(call.request)
+        write = Write(user=call.identity.user, dry_run=dry_run)
+        stored, is_gone = await self._store.delete(
+            call.key, call.target.name, namespace=call.namespace, how=how, write=write
+        )
+        if not is_gone:
+            return self._shown(call, stored)
+        return json_response(_deleted(call, stored))
+
+    async def _delete_collection(self, call: Call) -> Response:
+        how, dry_run = options.deletion(call.request)
+        chosen = options.selection(call.request, call.namespace)
+        listing = await self._store.list(call.key, chosen, Page())
+        write = Write(user=call.identity.user, dry_run=dry_run)
+        how = Deletion(propagation=how.propagation, grace_seconds=how.grace_seconds)
+        for stored in listing.items:
+            metadata = stored.object()["metadata"]
+            namespace = metadata.get("namespace", "")
+            try:
+                await self._store.delete(
+                    call.key, metadata["name"], namespace=namespace, how=how, write=write
+                )
+            except NotFound:
+                continue  # someone else was faster
+        form = rendering.form_of(call.request)
+        return Response(body=rendering.many(listing, call.resource, form, self._clock.now()))
+
+    async def _scale(self, call: Call, body: JsonObject, write: Write) -> Response:
+        patch = write_scale(call.resource, body)
+        stored, _ = await self._store.patch(
+            call.key, call.target.name, patch, namespace=call.namespace, write=write
+        )
+        return json_response(read_scale(call.resource, stored.object()), warnings=write.warnings)
+
+    # Gates: what must be known of an object before it may be written.
+
+    async def _pass_gate(self, call: Call, body: JsonObject) -> None:
+        old = await self._present(call)
+        self._gate(call.identity, call.target, body, old)
+
+    async def _gate_patch(self, call: Call, patch: Patch, write: Write) -> None:
+        """A patch of a role is looked at as what it would make of it."""
+        if call.resource.group != "rbac.authorization.k8s.io":
+            return
+        trial = Write(
+            user=write.user, manager=write.manager, dry_run=True, field_validation="Ignore"
+        )
+        would, _ = await self._store.patch(
+            call.key, call.target.name, patch, namespace=call.namespace, write=trial
+        )
+        self._gate(call.identity, call.target, would.object(), await self._present(call))
+
+    async def _present(self, call: Call) -> JsonObject | None:
+        try:
+            return (await self._store.get(call.key, call.target.name, call.namespace)).object()
+        except ApiError:
+            return None
+
+    def _shown(
+        self, call: Call, stored: Stored, *, status: int = 200, write: Write | None = None
+    ) -> Response:
+        form = rendering.form_of(call.request)
+        body = rendering.one(stored, call.resource, form, self._clock.now())
+        return Response(status=status, body=body, warnings=write.warnings if write else [])
+
+
+def _deleted(call: Call, stored: Stored) -> JsonObject:
+    details: JsonObject = {"name": call.target.name, "kind": call.resource.plural}
+    if call.resource.group:
+        details["group"] = call.resource.group
+    details["uid"] = stored.object()["metadata"]["uid"]
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": details,
+    }

@@ -1,0 +1,190 @@
+"""Query parameters and bodies, read strictly."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+import msgspec
+import yaml
+
+from fairway.api.errors import BadRequest, Invalid, UnsupportedMediaType, forbidden, required
+from fairway.schema.node import JsonObject
+from fairway.server.exchange import Request
+from fairway.store.interface import Deletion, Page, Patch, PatchType, Selection, WatchFrom, Write
+
+_PATCH_TYPES: dict[str, PatchType] = {
+    "application/json-patch+json": "json",
+    "application/merge-patch+json": "merge",
+    "application/strategic-merge-patch+json": "strategic",
+    "application/apply-patch+yaml": "apply",
+}
+_PROPAGATIONS = ("", "Background", "Foreground", "Orphan")
+_MANAGER_MAX = 128
+
+
+def media_type(request: Request) -> str:
+    return request.header("content-type").partition(";")[0].strip().lower()
+
+
+def decode_body(request: Request) -> Any:
+    """The JSON (or YAML) value in a body."""
+    kind = media_type(request)
+    if kind in ("application/yaml", "application/apply-patch+yaml"):
+        return _decode_yaml(request.body)
+    if kind in ("", "*/*") or kind.endswith("json"):
+        return _decode_json(request.body)
+    raise UnsupportedMediaType(
+        "the body of the request was in an unknown format - accepted media types include: "
+        "application/json, application/yaml"
+    )
+
+
+def _decode_json(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as fault:
+        raise BadRequest(f"the body of the request is not JSON: {fault}") from fault
+
+
+def _decode_yaml(body: bytes) -> Any:
+    if body.lstrip()[:1] == b"{":
+        try:
+            return msgspec.json.decode(body)
+        except (msgspec.MsgspecError, RecursionError):
+            pass  # flow-style YAML looks like JSON and is not
+    try:
+        return yaml.load(body, Loader=yaml.CSafeLoader)  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, ValueError, RecursionError) as fault:
+        raise BadRequest(f"error decoding YAML: {fault}") from fault
+
+
+def object_body(request: Request) -> JsonObject:
+    body = decode_body(request)
+    if not isinstance(body, dict):
+        raise BadRequest("the body of the request must be an object")
+    return body
+
+
+def write_options(request: Request, user: str) -> Write:
+    """Who writes, and how, as the parameters say."""
+    dry_run = request.parameter("dryRun")
+    if dry_run not in ("", "All"):
+        raise BadRequest(f'Invalid value: "{dry_run}": dryRun must be "All"')
+    validation = request.parameter("fieldValidation") or "Warn"
+    if validation not in ("Ignore", "Warn", "Strict"):
+        raise BadRequest(
+            f'fieldValidation: Unsupported value: "{validation}": supported values: "Ignore", '
+            '"Strict", "Warn"'
+        )
+    return Write(
+        user=user,
+        manager=_manager(request),
+        dry_run=dry_run == "All",
+        field_validation=cast(Literal["Ignore", "Warn", "Strict"], validation),
+    )
+
+
+def _manager(request: Request) -> str:
+    """The field manager: named, else the first word of the client's name."""
+    given = request.parameter("fieldManager")
+    if given:
+        if len(given) > _MANAGER_MAX or not given.isprintable():
+            raise BadRequest("fieldManager must be at most 128 printable characters")
+        return given
+    agent = request.header("user-agent").partition("/")[0]
+    return "".join(one for one in agent if one.isprintable())[:_MANAGER_MAX] or "unknown"
+
+
+def patch_options(request: Request) -> Patch:
+    kind = _PATCH_TYPES.get(media_type(request))
+    if kind is None:
+        raise UnsupportedMediaType(
+            "the body of the request was in an unknown format - accepted media types include: "
+            + ", ".join(_PATCH_TYPES)
+        )
+    force = request.parameter("force").lower() in ("true", "1")
+    if kind == "apply":
+        if not request.parameter("fieldManager"):
+            fault = required("fieldManager", "is required for apply patch")
+            raise Invalid.of("PatchOptions", "meta.k8s.io", "", [fault])
+        return Patch(type=kind, body=_decode_yaml(request.body), force=force)
+    if request.parameter("force"):
+        fault = forbidden("force", "may not be specified for non-apply patch")
+        raise Invalid.of("PatchOptions", "meta.k8s.io", "", [fault])
+    return Patch(type=kind, body=_decode_json(request.body))
+
+
+def selection(request: Request, namespace: str) -> Selection:
+    return Selection(
+        namespace=namespace,
+        labels=request.parameter("labelSelector"),
+        fields=request.parameter("fieldSelector"),
+    )
+
+
+def page(request: Request) -> Page:
+    return Page(
+        limit=_number(request, "limit"),
+        continue_from=request.parameter("continue"),
+        version=request.parameter("resourceVersion"),
+        match=request.parameter("resourceVersionMatch"),
+    )
+
+
+def watch_from(request: Request) -> WatchFrom:
+    initial = request.parameter("sendInitialEvents").lower()
+    bookmarks = request.parameter("allowWatchBookmarks").lower() in ("true", "1")
+    return WatchFrom(
+        version=request.parameter("resourceVersion"),
+        bookmarks=bookmarks,
+        initial_events=(initial in ("true", "1")) if initial else None,
+    )
+
+
+def timeout_seconds(request: Request) -> int:
+    return _number(request, "timeoutSeconds")
+
+
+def _number(request: Request, name: str) -> int:
+    text = request.parameter(name)
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise BadRequest(f'invalid value "{text}" for parameter {name}: must be a whole number')
+    return int(text)
+
+
+def deletion(request: Request) -> tuple[Deletion, bool]:
+    """How to delete, from the body's DeleteOptions or the parameters; and whether only to try."""
+    body: JsonObject = {}
+    if request.body.strip():
+        decoded = decode_body(request)
+        body = decoded if isinstance(decoded, dict) else {}
+    propagation = str(body.get("propagationPolicy") or request.parameter("propagationPolicy"))
+    orphan = body.get("orphanDependents")
+    if not propagation and isinstance(orphan, bool):
+        propagation = "Orphan" if orphan else "Background"
+    if propagation not in _PROPAGATIONS:
+        raise BadRequest(
+            f'invalid propagationPolicy "{propagation}": must be Background, Foreground or Orphan'
+        )
+    preconditions = body.get("preconditions")
+    preconditions = preconditions if isinstance(preconditions, dict) else {}
+    dry_run = body.get("dryRun") or (
+        [request.parameter("dryRun")] if request.parameter("dryRun") else []
+    )
+    how = Deletion(
+        propagation=cast(Any, propagation),
+        uid=str(preconditions.get("uid") or ""),
+        version=str(preconditions.get("resourceVersion") or ""),
+        grace_seconds=_grace(body, request),
+    )
+    return how, dry_run == ["All"]
+
+
+def _grace(body: JsonObject, request: Request) -> int | None:
+    given = body.get("gracePeriodSeconds", request.parameter("gracePeriodSeconds") or None)
+    try:
+        return None if given is None else int(given)
+    except (TypeError, ValueError) as fault:
+        raise BadRequest("gracePeriodSeconds must be a whole number") from fault

@@ -1,0 +1,64 @@
+"""Kinds that are answered and forgotten: reviews of access and identity, and requests for tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fairway.api.errors import NotFound
+from fairway.schema.node import JsonObject
+from fairway.server import options, reviews
+from fairway.server.exchange import Response, json_response
+from fairway.server.objects import Call
+from fairway.server.rbac import Authorizer
+from fairway.server.service_accounts import ServiceAccountTokens
+from fairway.server.tokens import Authenticator
+from fairway.store.interface import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reviewer:
+    """Answers reviews."""
+
+    authorizer: Authorizer
+    authenticator: Authenticator
+    service_accounts: ServiceAccountTokens
+    store: Store
+
+    def answers(self, call: Call) -> bool:
+        is_token = call.resource.kind == "ServiceAccount" and call.target.subresource == "token"
+        return is_token or not call.resource.is_stored
+
+    async def answer(self, call: Call) -> Response:
+        body = options.object_body(call.request)
+        if call.resource.kind == "ServiceAccount":
+            return await self._token(call, body)
+        answer = self._answers(call).get(call.resource.kind)
+        if answer is None:
+            raise NotFound("the server could not find the requested resource")
+        body.setdefault("kind", call.resource.kind)
+        body.setdefault("apiVersion", call.resource.api_version)
+        return json_response(answer(body), status=201)
+
+    def _answers(self, call: Call) -> dict[str, Callable[[JsonObject], JsonObject]]:
+        me, authorizer = call.identity, self.authorizer
+        return {
+            "SelfSubjectAccessReview": lambda body: reviews.self_subject_access_review(
+                body, me, authorizer
+            ),
+            "SubjectAccessReview": lambda body: reviews.subject_access_review(body, authorizer),
+            "LocalSubjectAccessReview": lambda body: reviews.local_subject_access_review(
+                body, call.target.namespace, authorizer
+            ),
+            "SelfSubjectRulesReview": lambda body: reviews.self_subject_rules_review(
+                body, me, authorizer
+            ),
+            "SelfSubjectReview": lambda body: reviews.self_subject_review(body, me),
+            "TokenReview": lambda body: reviews.token_review(body, self.authenticator),
+        }
+
+    async def _token(self, call: Call, body: JsonObject) -> Response:
+        # Raises NotFound for an account that does not exist.
+        await self.store.get(call.key, call.target.name, call.namespace)
+        answered = self.service_accounts.answer(body, call.namespace, call.target.name)
+        return json_response(answered, status=201)

@@ -1,0 +1,92 @@
+"""Paths to what they mean.
+
+`/apis/GROUP/VERSION/namespaces/NS/PLURAL/NAME/SUBRESOURCE` and its shorter forms name a resource;
+everything else is a plain path. The verb follows from the method and from what is named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairway.api.errors import MethodNotAllowed
+from fairway.server.exchange import Request
+
+# What stands behind a namespace's name is either one of these or a kind inside it.
+_NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
+
+_ON_ONE = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_ON_MANY = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What a request is about. A plain path has no plural."""
+
+    path: str
+    verb: str
+    group: str = ""
+    version: str = ""
+    plural: str = ""
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    rest: tuple[str, ...] = ()  # what stands behind a subresource
+
+    @property
+    def is_resource(self) -> bool:
+        return bool(self.plural)
+
+
+def target_of(request: Request) -> Target:
+    """What a request names and wants."""
+    parts = [part for part in request.path.split("/") if part]
+    group, version, rest = "", "", []
+    if len(parts) >= 3 and parts[0] == "api":
+        version, rest = parts[1], parts[2:]
+    elif len(parts) >= 4 and parts[0] == "apis":
+        group, version, rest = parts[1], parts[2], parts[3:]
+    if not rest:
+        return Target(path=request.path, verb=request.method.lower())
+    is_watch = request.parameter("watch").lower() in ("true", "1")
+    if rest[0] == "watch" and len(rest) > 1:  # the old form, before the parameter
+        rest, is_watch = rest[1:], True
+    return _resource_target(request, group, version, rest, is_watch=is_watch)
+
+
+def _resource_target(
+    request: Request, group: str, version: str, rest: list[str], *, is_watch: bool
+) -> Target:
+    namespace = ""
+    if (
+        rest[0] == "namespaces"
+        and len(rest) > 2
+        and not (len(rest) == 3 and rest[2] in _NAMESPACE_SUBRESOURCES)
+    ):
+        namespace, rest = rest[1], rest[2:]
+    plural, name = rest[0], rest[1] if len(rest) > 1 else ""
+    if plural == "namespaces" and not group:
+        namespace = name
+    subresource = rest[2] if len(rest) > 2 else ""
+    return Target(
+        path=request.path,
+        verb=_verb(request, name, subresource, is_watch=is_watch),
+        group=group,
+        version=version,
+        plural=plural,
+        namespace=namespace,
+        name=name,
+        subresource=subresource,
+        rest=tuple(rest[3:]),
+    )
+
+
+def _verb(request: Request, name: str, subresource: str, *, is_watch: bool) -> str:
+    if request.method == "POST" and subresource:
+        return "create"
+    verbs = _ON_ONE if name else _ON_MANY
+    verb = verbs.get(request.method)
+    if verb is None:
+        raise MethodNotAllowed("the server does not allow this method on the requested resource")
+    if is_watch and verb in ("get", "list"):
+        return "watch"
+    return verb

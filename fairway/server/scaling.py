@@ -1,0 +1,80 @@
+"""The scale subresource: one number of an object, seen the same way for every kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairway.api.errors import BadRequest, Invalid, invalid
+from fairway.resources.resource import Resource
+from fairway.schema.node import JsonObject
+from fairway.schema.patches import json_patch, merge_patch
+from fairway.store.interface import Patch
+
+
+def read_scale(resource: Resource, body: JsonObject) -> JsonObject:
+    """The Scale of an object."""
+    assert resource.scale is not None
+    metadata = body["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    status: JsonObject = {"replicas": _at(body, resource.scale.status_replicas) or 0}
+    selector = _at(body, resource.scale.selector) if resource.scale.selector else None
+    if selector is not None:
+        status["selector"] = _selector_text(selector)
+    spec: JsonObject = {}
+    replicas = _at(body, resource.scale.replicas)
+    if replicas:
+        spec["replicas"] = replicas
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "spec": spec,
+        "status": status,
+    }
+
+
+def write_scale(resource: Resource, scale: Any) -> Patch:
+    """The change of an object that a Scale asks for."""
+    assert resource.scale is not None
+    if not isinstance(scale, dict) or scale.get("kind", "Scale") != "Scale":
+        raise BadRequest("the body of the request must be a Scale")
+    spec, metadata = scale.get("spec") or {}, scale.get("metadata") or {}
+    replicas = spec.get("replicas", 0) if isinstance(spec, dict) else None
+    if not isinstance(replicas, int) or isinstance(replicas, bool):
+        raise BadRequest("spec.replicas must be an integer")
+    if replicas < 0:
+        fault = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise Invalid.of("Scale", "autoscaling", str(metadata.get("name", "")), [fault])
+    change: JsonObject = {}
+    place = change
+    *path, last = resource.scale.replicas.removeprefix(".").split(".")
+    for part in path:
+        place = place.setdefault(part, {})
+    place[last] = replicas
+    for key in ("resourceVersion", "uid"):
+        if metadata.get(key):
+            change.setdefault("metadata", {})[key] = metadata[key]
+    return Patch(type="merge", body=change)
+
+
+def patched_scale(scale: JsonObject, patch: Patch) -> Any:
+    """A Scale with a patch applied; a Scale has no lists, so all merges are alike."""
+    if patch.type == "json":
+        return json_patch(scale, patch.body)
+    return merge_patch(scale, patch.body)
+
+
+def _at(body: JsonObject, path: str) -> Any:
+    value: Any = body
+    for part in path.removeprefix(".").split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(part)
+    return value
+
+
+def _selector_text(selector: Any) -> str:
+    if isinstance(selector, str):
+        return selector
+    labels = selector.get("matchLabels") or {} if isinstance(selector, dict) else {}
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))

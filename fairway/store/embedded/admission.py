@@ -1,0 +1,285 @@
+"""What becomes of an object before it is kept.
+
+For each write, in this order: identity and metadata that only the store may set; the schema (prune,
+default, limits); what is particular to the kind; rules over several fields; who owns which field.
+A write is refused with all its faults at once, or comes out ready to be kept. Nothing here waits,
+and nothing is stored here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairway.api.errors import BadRequest, FieldError, Invalid, forbidden, invalid
+from fairway.clock import Clock, timestamp
+from fairway.resources.metadata import metadata_faults, misshapen
+from fairway.resources.resource import Resource
+from fairway.schema import managed
+from fairway.schema.cel.rules import check_rules
+from fairway.schema.node import JsonObject
+from fairway.schema.validation import Findings, conform, unchanged
+from fairway.store.embedded.shelves import Record
+from fairway.store.interface import Write
+
+# Who created an object; set by the store, never by a client.
+CREATED_BY = "fairway.dev/created-by"
+
+_SYSTEM_FIELDS = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "selfLink",
+)
+_GENERATE_NAME_MAX = 58
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """The steps of a write, with the time and the chance they need."""
+
+    clock: Clock
+    make_uid: Callable[[], str]
+    make_suffix: Callable[[], str]
+
+    def create(
+        self, resource: Resource, body: JsonObject, *, namespace: str, write: Write
+    ) -> JsonObject:
+        """A new object, ready to be kept."""
+        metadata = _identified(resource, body, namespace)
+        if metadata.get("resourceVersion"):
+            raise BadRequest("resourceVersion should not be set on objects to be created")
+        self._name(metadata)
+        self._begin(resource, body, metadata)
+        self._conform(resource, body, None, write)
+        entries = managed.after_update(None, body, **self._ownership(resource, write, ""))
+        return self._created(body, entries, write)
+
+    def create_applied(
+        self, resource: Resource, body: JsonObject, *, namespace: str, write: Write
+    ) -> JsonObject:
+        """A new object made by server-side apply; it brings its field owners along."""
+        metadata = _identified(resource, body, namespace)
+        if metadata.get("resourceVersion") or metadata.get("uid"):
+            raise BadRequest("an object to be created by apply has no resourceVersion and no uid")
+        entries = metadata.pop("managedFields", [])
+        self._begin(resource, body, metadata)
+        self._conform(resource, body, None, write)
+        return self._created(body, entries, write)
+
+    def update(
+        self,
+        resource: Resource,
+        record: Record,
+        body: JsonObject,
+        *,
+        subresource: str,
+        write: Write,
+        is_applied: bool = False,
+    ) -> tuple[JsonObject, JsonObject]:
+        """An object before and after a write; equal where nothing changes."""
+        old = record.body()
+        metadata = _identified(resource, body, old["metadata"].get("namespace", ""))
+        entries = metadata.get("managedFields") if is_applied else None
+        # What the writer says of managedFields is looked at by the tracker alone.
+        said = metadata.pop("managedFields", None)
+        # What stays comes from a copy of its own, since the steps below work in place.
+        body = _merged_with_old(resource, record.body(), body, subresource)
+        self._conform(resource, body, old, write)
+        _count_generation(resource, old, body)
+        if entries is None:
+            entries = managed.after_update(
+                old,
+                _saying(body, said),
+                **self._ownership(resource, write, subresource),
+            )
+        _put_managed(body, entries)
+        return old, body
+
+    def _name(self, metadata: JsonObject) -> None:
+        prefix = metadata.get("generateName")
+        if not metadata.get("name") and isinstance(prefix, str) and prefix:
+            metadata["name"] = prefix[:_GENERATE_NAME_MAX] + self.make_suffix()
+
+    def _begin(self, resource: Resource, body: JsonObject, metadata: JsonObject) -> None:
+        for field in (*_SYSTEM_FIELDS, "resourceVersion"):
+            metadata.pop(field, None)
+        metadata["uid"] = self.make_uid()
+        metadata["creationTimestamp"] = timestamp(self.clock.now())
+        if resource.counts_generations or resource.is_custom:
+            metadata["generation"] = 1
+        if resource.has_status:
+            body.pop("status", None)
+
+    def _created(self, body: JsonObject, entries: list[JsonObject], write: Write) -> JsonObject:
+        annotations = body["metadata"].setdefault("annotations", {})
+        annotations[CREATED_BY] = write.user
+        _put_managed(body, entries)
+        return body
+
+    def _conform(
+        self, resource: Resource, body: JsonObject, old: JsonObject | None, write: Write
+    ) -> None:
+        findings = Findings()
+        conform(body, resource.schema, findings)
+        faults: list[FieldError] = findings.faults
+        _report_unknown(resource, findings, write)
+        if not resource.is_custom:
+            _refuse_wrong_types(resource, faults)
+        if not faults:
+            if resource.prepare is not None:
+                resource.prepare(body, old)
+            faults = metadata_faults(body, name_rule=resource.name_rule)
+            if resource.check is not None:
+                faults.extend(resource.check(body, old))
+            faults.extend(check_rules(body, old, resource.schema, is_update=old is not None))
+        if faults and old is not None and resource.is_custom:
+            # What was wrong before and is not touched may stay.
+            faults = [fault for fault in faults if not unchanged(fault, body, old)]
+        if faults:
+            name = body["metadata"].get("name", "")
+            raise Invalid.of(resource.kind, resource.group, name, faults)
+
+    def _ownership(self, resource: Resource, write: Write, subresource: str) -> dict[str, Any]:
+        return {
+            "node": resource.schema,
+            "manager": write.manager,
+            "api_version": resource.api_version,
+            "subresource": subresource,
+            "time": timestamp(self.clock.now()),
+        }
+
+
+def _identified(resource: Resource, body: Any, namespace: str) -> JsonObject:
+    """Checks that a body is an object of this kind and namespace; returns its metadata."""
+    fault = misshapen(body)
+    if fault is not None:
+        raise BadRequest(
+            f"{resource.kind} in version {resource.version!r} cannot be handled as a "
+            f"{resource.kind}: {fault}".replace("'", '"')
+        )
+    for field, want in (("apiVersion", resource.api_version), ("kind", resource.kind)):
+        got = body.setdefault(field, want)
+        if got != want:
+            word = "API version" if field == "apiVersion" else "kind"
+            raise BadRequest(
+                f"the {word} in the data ({got}) does not match the expected {word} ({want})"
+            )
+    if body.get("metadata") is None:
+        body["metadata"] = {}
+    metadata: JsonObject = body["metadata"]
+    if not resource.namespaced:
+        metadata.pop("namespace", None)
+    elif metadata.setdefault("namespace", namespace) != namespace:
+        raise BadRequest(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    return metadata
+
+
+def _merged_with_old(
+    resource: Resource, old: JsonObject, body: JsonObject, subresource: str
+) -> JsonObject:
+    """The body with everything that this write may not change as it was."""
+    if subresource == "status":
+        merged = {key: value for key, value in old.items() if key != "status"}
+        merged["metadata"] = {
+            key: value for key, value in old["metadata"].items() if key != "managedFields"
+        }
+        if "status" in body:
+            merged["status"] = body["status"]
+        return merged
+    was, metadata = old["metadata"], body["metadata"]
+    for field in _SYSTEM_FIELDS:
+        metadata.pop(field, None)
+        if field in was:
+            metadata[field] = was[field]
+    creator = (was.get("annotations") or {}).get(CREATED_BY)
+    if creator is not None:
+        if not isinstance(metadata.get("annotations"), dict):
+            metadata["annotations"] = {}
+        metadata["annotations"][CREATED_BY] = creator
+    if resource.has_status:
+        body.pop("status", None)
+        if "status" in old:
+            body["status"] = old["status"]
+    _refuse_new_finalizers(resource, old, body)
+    return body
+
+
+def _refuse_new_finalizers(resource: Resource, old: JsonObject, body: JsonObject) -> None:
+    if not old["metadata"].get("deletionTimestamp"):
+        return
+    had = old["metadata"].get("finalizers") or []
+    new = [one for one in body["metadata"].get("finalizers") or [] if one not in had]
+    if new:
+        listed = ", ".join(f'"{one}"' for one in new)
+        fault = forbidden(
+            "metadata.finalizers",
+            "no new finalizers can be added if the object is being deleted, found new finalizers"
+            f" []string{{{listed}}}",
+        )
+        raise Invalid.of(resource.kind, resource.group, body["metadata"].get("name", ""), [fault])
+
+
+def _report_unknown(resource: Resource, findings: Findings, write: Write) -> None:
+    if not findings.unknown or (write.field_validation == "Ignore" and not resource.is_strict):
+        return
+    said = [str(one) for one in findings.unknown]
+    if write.field_validation == "Strict":
+        raise BadRequest(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a '
+            f"{resource.kind}: strict decoding error: {', '.join(said)}"
+        )
+    if resource.is_strict:
+        findings.faults.extend(
+            forbidden(one.path, str(one).replace(f' "{one.path}"', "", 1))
+            for one in findings.unknown
+        )
+    else:
+        write.warnings.extend(said)
+
+
+def _refuse_wrong_types(resource: Resource, faults: Sequence[FieldError]) -> None:
+    """A built-in kind with a value of the wrong type cannot even be read."""
+    wrong = [fault for fault in faults if fault.type == "FieldValueTypeInvalid"]
+    if wrong:
+        raise BadRequest(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a '
+            f"{resource.kind}: {'; '.join(fault.message for fault in wrong)}"
+        )
+
+
+def _count_generation(resource: Resource, old: JsonObject, body: JsonObject) -> None:
+    if not (resource.counts_generations or resource.is_custom):
+        return
+    apart = (
+        {"metadata", "status"} if resource.has_status or not resource.is_custom else {"metadata"}
+    )
+    before = {key: value for key, value in old.items() if key not in apart}
+    after = {key: value for key, value in body.items() if key not in apart}
+    generation = old["metadata"].get("generation", 1)
+    body["metadata"]["generation"] = generation + (before != after)
+
+
+def _saying(body: JsonObject, said: Any) -> JsonObject:
+    """The body with what its writer said of managedFields, for the tracker to see a reset."""
+    if said is None:
+        return body
+    return {**body, "metadata": {**body["metadata"], "managedFields": said}}
+
+
+def _put_managed(body: JsonObject, entries: list[JsonObject]) -> None:
+    if entries:
+        body["metadata"]["managedFields"] = entries
+    else:
+        body["metadata"].pop("managedFields", None)
+
+
+def missing_version(resource: Resource, name: str) -> Invalid:
+    """The refusal of a replacement that does not say what it replaces."""
+    fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+    return Invalid.of(resource.kind, resource.group, name, [fault])

@@ -1,0 +1,139 @@
+"""The append-only log on disk.
+
+One table holds every version of every object: a write is an insert at the end, a deletion is an
+insert of a tombstone, and the newest row of a key is its state. History for watches is thereby the
+same rows, and a batch of writes of any size is one transaction with one fsync.
+
+Rows that have been superseded and have left the history window are dropped in later batches. The
+newest row of all is never dropped, so versions never go back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from fairway.api.errors import InternalError
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One version of one object. `value` is its JSON text, kept with a tombstone too."""
+
+    version: int
+    group: str
+    plural: str
+    namespace: str
+    name: str
+    is_removed: bool
+    value: bytes
+
+
+class Journal(Protocol):
+    """What the store asks of a disk."""
+
+    def load(self) -> Iterator[Row]:
+        """All rows, oldest first."""
+        ...
+
+    async def append(self, rows: Sequence[Row], dropped: Sequence[int]) -> None:
+        """Writes all rows durably, or none; forgets the versions in `dropped`."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS log (
+    version    INTEGER PRIMARY KEY,
+    api_group  TEXT NOT NULL,
+    plural     TEXT NOT NULL,
+    namespace  TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    is_removed INTEGER NOT NULL,
+    value      BLOB NOT NULL
+) STRICT;
+"""
+_FORMAT = 1
+
+
+class SqliteJournal:
+    """The log in a SQLite file, written from one thread.
+
+    `is_inline` writes on the caller's own thread instead: tests on virtual time stay in one thread.
+    """
+
+    def __init__(self, path: Path | str, *, is_inline: bool = False) -> None:
+        self._connection = sqlite3.connect(
+            str(path), isolation_level=None, check_same_thread=False, cached_statements=32
+        )
+        self._thread = None if is_inline else ThreadPoolExecutor(1, "fairway-journal")
+        self._prepare()
+
+    def _prepare(self) -> None:
+        run = self._connection.execute
+        # One process owns the file: a second hub on the same folder is refused at once.
+        run("PRAGMA locking_mode=EXCLUSIVE")
+        run("PRAGMA journal_mode=WAL")
+        run("PRAGMA synchronous=FULL")
+        run("PRAGMA wal_autocheckpoint=4000")
+        (found,) = run("PRAGMA user_version").fetchone()
+        if found not in (0, _FORMAT):
+            raise InternalError(f"the data was written by another version (format {found})")
+        run("BEGIN IMMEDIATE")
+        run(_SCHEMA)
+        run(f"PRAGMA user_version={_FORMAT}")
+        run("COMMIT")
+
+    def load(self) -> Iterator[Row]:
+        cursor = self._connection.execute(
+            "SELECT version, api_group, plural, namespace, name, is_removed, value"
+            " FROM log ORDER BY version"
+        )
+        for version, group, plural, namespace, name, is_removed, value in cursor:
+            yield Row(version, group, plural, namespace, name, bool(is_removed), value)
+
+    async def append(self, rows: Sequence[Row], dropped: Sequence[int]) -> None:
+        if self._thread is None:
+            self._write(rows, dropped)
+        else:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._thread, self._write, rows, dropped)
+
+    def _write(self, rows: Sequence[Row], dropped: Sequence[int]) -> None:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.executemany(
+                "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (
+                        row.version,
+                        row.group,
+                        row.plural,
+                        row.namespace,
+                        row.name,
+                        row.is_removed,
+                        row.value,
+                    )
+                    for row in rows
+                ],
+            )
+            if dropped:
+                connection.executemany(
+                    "DELETE FROM log WHERE version = ?", [(version,) for version in dropped]
+                )
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+    async def close(self) -> None:
+        if self._thread is not None:
+            self._thread.shutdown(wait=True)
+        self._connection.close()

@@ -1,0 +1,73 @@
+"""Which records a list or a watch means: namespace, labels, fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fairway.api.errors import BadRequest
+from fairway.api.selectors import Requirement, Requirements, matches, parse_fields, parse_labels
+from fairway.resources.resource import Resource
+from fairway.store.embedded.shelves import Record
+from fairway.store.interface import Selection
+
+Selects = Callable[[Record], bool]
+
+
+def selects(selection: Selection, resource: Resource) -> Selects:
+    """A test of records; as cheap as the selection allows."""
+    namespace = selection.namespace
+    labels = parse_labels(selection.labels)
+    fields = parse_fields(selection.fields)
+    _check_fields(fields, resource)
+    names = [one for one in fields if one.key in ("metadata.name", "metadata.namespace")]
+    others = tuple(one for one in fields if one not in names)
+
+    def test(record: Record) -> bool:
+        if namespace and record.name[0] != namespace:
+            return False
+        if labels and not matches(labels, record.labels):
+            return False
+        if names and not all(_name_holds(one, record) for one in names):
+            return False
+        return not others or _fields_hold(others, record)
+
+    return test
+
+
+def _check_fields(fields: Requirements, resource: Resource) -> None:
+    known = {"metadata.name", "metadata.namespace", *resource.selectable_fields}
+    for requirement in fields:
+        if requirement.key not in known:
+            raise BadRequest(
+                f'Unable to find {resource.qualified!r} that match label selector "", field '
+                f'selector "{requirement.key}": field label not supported: {requirement.key}'
+            )
+
+
+def _name_holds(requirement: Requirement, record: Record) -> bool:
+    namespace, name = record.name
+    value = name if requirement.key == "metadata.name" else namespace
+    return (value in requirement.values) == (requirement.operator == "in")
+
+
+def _fields_hold(requirements: Requirements, record: Record) -> bool:
+    body = record.body()
+    for requirement in requirements:
+        value: Any = body
+        for part in requirement.key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if (_text(value) in requirement.values) != (requirement.operator == "in"):
+            return False
+    return True
+
+
+def _text(value: Any) -> str:
+    """A value as a field selector sees it: what is not there is empty text."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case _:
+            return str(value)

@@ -1,0 +1,205 @@
+"""The objects in memory, by kind.
+
+A `Record` is one object at one version: its JSON text, and the few facts that lists, watches and
+the collector ask for so often that decoding the text each time would be waste. A `Shelf` holds the
+records of one kind; `Shelves` all of them, with an index from owners to dependents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from fairway.schema.node import JsonObject
+from fairway.store.interface import Stored
+
+Name = tuple[str, str]  # namespace, name
+KindId = tuple[str, str]  # group, plural
+Place = tuple[KindId, Name]
+
+_NO_LABELS: Mapping[str, str] = {}
+
+
+class _Owner(msgspec.Struct):
+    uid: str = ""
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] = {}
+    owner_references: list[_Owner] = []
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Record:
+    """One object at one version; never changed once made."""
+
+    __slots__ = ("api_version", "labels", "name", "owners", "raw", "uid", "version")
+
+    def __init__(
+        self,
+        *,
+        name: Name,
+        version: int,
+        raw: bytes,
+        api_version: str,
+        uid: str,
+        labels: Mapping[str, str],
+        owners: tuple[str, ...],
+    ) -> None:
+        self.name = name
+        self.version = version
+        self.raw = raw
+        self.api_version = api_version
+        self.uid = uid
+        self.labels = labels
+        self.owners = owners
+
+    @classmethod
+    def of(cls, body: JsonObject, version: int) -> Record:
+        """A record of an object about to be kept; writes its version into it."""
+        metadata = body["metadata"]
+        metadata["resourceVersion"] = str(version)
+        references = metadata.get("ownerReferences")
+        return cls(
+            name=(metadata.get("namespace", ""), metadata["name"]),
+            version=version,
+            raw=_encode(body),
+            api_version=body["apiVersion"],
+            uid=metadata["uid"],
+            labels=metadata.get("labels") or _NO_LABELS,
+            owners=tuple(one["uid"] for one in references) if references else (),
+        )
+
+    @classmethod
+    def read(cls, raw: bytes, version: int) -> Record:
+        """A record of an object read from disk."""
+        head = _decode_head(raw)
+        metadata = head.metadata
+        return cls(
+            name=(metadata.namespace, metadata.name),
+            version=version,
+            raw=raw,
+            api_version=head.api_version,
+            uid=metadata.uid,
+            labels=metadata.labels or _NO_LABELS,
+            owners=tuple(owner.uid for owner in metadata.owner_references),
+        )
+
+    def body(self) -> JsonObject:
+        """A fresh, mutable copy of the object."""
+        decoded: JsonObject = _decode(self.raw)
+        return decoded
+
+    def stored(self, api_version: str) -> Stored:
+        """The object as a given version of its kind; all versions of a kind have one shape."""
+        if api_version == self.api_version:
+            return Stored(self.raw)
+        body = self.body()
+        body["apiVersion"] = api_version
+        return Stored(_encode(body))
+
+
+class Shelf:
+    """The records of one kind, in the order of their names when listed."""
+
+    __slots__ = ("_is_sorted", "_names", "kind", "records")
+
+    def __init__(self, kind: KindId) -> None:
+        self.kind = kind
+        self.records: dict[Name, Record] = {}
+        self._names: list[Name] = []
+        self._is_sorted = True
+
+    def put(self, record: Record) -> None:
+        if record.name not in self.records:
+            self._names.append(record.name)
+            self._is_sorted = False
+        self.records[record.name] = record
+
+    def remove(self, name: Name) -> None:
+        del self.records[name]
+        self._is_sorted = False
+
+    def names(self) -> list[Name]:
+        """All names in order; sorting a nearly sorted list costs little."""
+        if not self._is_sorted:
+            # A name removed and added again stands here twice until now.
+            present = self.records
+            self._names = [name for name in dict.fromkeys(self._names) if name in present]
+            self._names.sort()
+            self._is_sorted = True
+        return self._names
+
+
+class Shelves:
+    """All records, with the index that the collector needs."""
+
+    def __init__(self) -> None:
+        self._shelves: dict[KindId, Shelf] = {}
+        self._dependents: dict[str, set[Place]] = {}  # owner uid to those who name it
+        self._uids: dict[str, Place] = {}
+
+    def shelf(self, kind: KindId) -> Shelf:
+        shelf = self._shelves.get(kind)
+        if shelf is None:
+            shelf = self._shelves[kind] = Shelf(kind)
+        return shelf
+
+    def all(self) -> Iterator[Shelf]:
+        return iter(list(self._shelves.values()))
+
+    def get(self, kind: KindId, name: Name) -> Record | None:
+        shelf = self._shelves.get(kind)
+        return shelf.records.get(name) if shelf is not None else None
+
+    def count(self) -> int:
+        return len(self._uids)
+
+    def put(self, kind: KindId, record: Record, previous: Record | None) -> None:
+        self.shelf(kind).put(record)
+        place = (kind, record.name)
+        if previous is None:
+            self._uids[record.uid] = place
+        if previous is None or previous.owners != record.owners:
+            self._forget_owners(place, previous)
+            for owner in record.owners:
+                self._dependents.setdefault(owner, set()).add(place)
+
+    def remove(self, kind: KindId, record: Record) -> None:
+        self.shelf(kind).remove(record.name)
+        self._uids.pop(record.uid, None)
+        self._forget_owners((kind, record.name), record)
+
+    def _forget_owners(self, place: Place, record: Record | None) -> None:
+        for owner in record.owners if record is not None else ():
+            dependents = self._dependents.get(owner)
+            if dependents is not None:
+                dependents.discard(place)
+                if not dependents:
+                    del self._dependents[owner]
+
+    def dependents(self, uid: str) -> list[Place]:
+        """Who names this owner, in a stable order."""
+        return sorted(self._dependents.get(uid, ()))
+
+    def owner_uids(self) -> list[str]:
+        return sorted(self._dependents)
+
+    def has_uid(self, uid: str) -> bool:
+        return uid in self._uids
+
+    def place(self, uid: str) -> Place | None:
+        return self._uids.get(uid)

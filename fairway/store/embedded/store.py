@@ -1,0 +1,484 @@
+"""The embedded store: the interface over memory, with SQLite beneath.
+
+Reads answer from memory and see only what is on disk. Writes are decided here, in one go without
+waiting, against the newest state; then they wait for the disk (`writes`). See the package for how
+the parts divide the work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import uuid
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+from fairway.api.errors import BadRequest, Expired, UnsupportedMediaType
+from fairway.clock import Clock, SystemClock, timestamp
+from fairway.resources.catalogue import Catalogue
+from fairway.resources.resource import Resource
+from fairway.schema import managed
+from fairway.schema.node import JsonObject
+from fairway.schema.patches import json_patch, merge_patch
+from fairway.schema.strategic import strategic_merge
+from fairway.store.embedded import listing
+from fairway.store.embedded.admission import Admission, missing_version
+from fairway.store.embedded.collector import Collector
+from fairway.store.embedded.history import Change, History
+from fairway.store.embedded.journal import Journal
+from fairway.store.embedded.loading import load
+from fairway.store.embedded.refusals import (
+    already_exists,
+    check_identity,
+    check_preconditions,
+    no_namespace,
+    not_found,
+    terminating,
+    too_large,
+)
+from fairway.store.embedded.selecting import selects
+from fairway.store.embedded.shelves import KindId, Name, Record, Shelves
+from fairway.store.embedded.watches import EmbeddedWatch, Watches
+from fairway.store.embedded.writes import Writer
+from fairway.store.interface import (
+    EVERYTHING,
+    PLAIN_DELETION,
+    WHOLE,
+    Deletion,
+    Listing,
+    Page,
+    Patch,
+    ResourceKey,
+    Selection,
+    Stored,
+    WatchEvent,
+    WatchFrom,
+    Write,
+)
+
+DEFINITIONS: KindId = ("apiextensions.k8s.io", "customresourcedefinitions")
+NAMESPACES: KindId = ("", "namespaces")
+BOOKMARK_SECONDS = 60.0
+_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+SYSTEM = Write()
+
+
+class EmbeddedStore:
+    """Durable objects in one process. Open it with `open_store`."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        catalogue: Catalogue,
+        *,
+        clock: Clock | None = None,
+        chance: random.Random | None = None,
+        history: History | None = None,
+    ) -> None:
+        self.catalogue = catalogue
+        self.clock = clock or SystemClock()
+        self._journal = journal
+        self._shelves = Shelves()
+        self._history = history or History()
+        self._watches = Watches()
+        self.writer = Writer(journal, self._shelves, self._history, self._watches)
+        self._admission = _admission(self.clock, chance)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.followers: list[Callable[[Change], None]] = []  # told of each write on disk
+        self.collector = Collector(self, self._shelves, self.clock)
+        self.writer.on_change = self._changed
+
+    # Opening and closing.
+
+    def start(self) -> None:
+        """Reads the journal and begins to look after what it found."""
+        self.writer.resume(load(self._journal, self._shelves, self._history))
+        for record in self._shelves.shelf(DEFINITIONS).records.values():
+            self.catalogue.put_definition(record.body())
+        self.run(self._bookmarks())
+        self.collector.start()
+
+    async def end_watches(self) -> None:
+        await self._watches.close()
+
+    async def close(self) -> None:
+        """Ends watches and timers, and waits for the writes under way."""
+        await self.end_watches()
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await self.writer.close()
+        await self._journal.close()
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs something beside the calls, until the store closes."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    @property
+    def version(self) -> int:
+        """The newest version on disk is at least this, once all writes are answered."""
+        return self.writer.version
+
+    def count(self) -> int:
+        return self._shelves.count()
+
+    def counts(self) -> dict[str, int]:
+        """How many objects there are of each kind, by `plural.group`."""
+        return {
+            ".".join(part for part in reversed(shelf.kind) if part): len(shelf.records)
+            for shelf in self._shelves.all()
+        }
+
+    def bodies(self, kind: KindId) -> list[JsonObject]:
+        """All objects of a kind, decoded."""
+        return [record.body() for record in self._shelves.shelf(kind).records.values()]
+
+    def uid_of(self, kind: KindId, name: Name) -> str | None:
+        record = self._shelves.get(kind, name)
+        return record.uid if record is not None else None
+
+    def watch_count(self) -> int:
+        return self._watches.count()
+
+    # Reading.
+
+    async def get(self, kind: ResourceKey, name: str, namespace: str = "") -> Stored:
+        resource = self._resource(kind)
+        return self._record(resource, (namespace, name)).stored(resource.api_version)
+
+    async def list(
+        self, kind: ResourceKey, selection: Selection = EVERYTHING, page: Page = WHOLE
+    ) -> Listing:
+        resource = self._resource(kind)
+        return listing.answer(
+            resource,
+            selection,
+            page,
+            shelves=self._shelves,
+            history=self._history,
+            version=self.writer.published,
+        )
+
+    async def watch(
+        self,
+        kind: ResourceKey,
+        selection: Selection = EVERYTHING,
+        start: WatchFrom = WatchFrom(),  # noqa: B008 - frozen
+    ) -> EmbeddedWatch:
+        resource = self._resource(kind)
+        watch = EmbeddedWatch(
+            _kind_id(resource),
+            api_version=resource.api_version,
+            object_kind=resource.kind,
+            selects=selects(selection, resource),
+            on_close=self._watches.remove,
+        )
+        watch.wants_bookmarks = start.bookmarks
+        self._begin_watch(watch, resource, selection, start)
+        self._watches.add(watch)
+        return watch
+
+    def _begin_watch(
+        self, watch: EmbeddedWatch, resource: Resource, selection: Selection, start: WatchFrom
+    ) -> None:
+        since = listing.parse_version(start.version)
+        wants_present = start.initial_events or (start.initial_events is None and not since)
+        if since > self.writer.published:
+            raise too_large(since, self.writer.published)
+        if wants_present:
+            test = selects(selection, resource)
+            for record in listing.records(self._shelves.shelf(watch.kind), selection):
+                if test(record):
+                    stored = record.stored(resource.api_version)
+                    watch.push(WatchEvent(type="ADDED", stored=stored, version=str(record.version)))
+            if start.initial_events and start.bookmarks:
+                watch.bookmark(self.writer.published, ends_initial=True)
+            return
+        if since < self._history.floor:
+            raise Expired(f"too old resource version: {since} ({self._history.floor})")
+        for change in self._history.since(watch.kind, since):
+            watch.offer(change)
+
+    # Writing.
+
+    async def create(
+        self, kind: ResourceKey, body: JsonObject, *, namespace: str = "", write: Write
+    ) -> Stored:
+        resource = self._resource(kind)
+        body = self._admission.create(resource, body, namespace=namespace, write=write)
+        return await self._keep_new(resource, body, write)
+
+    async def _keep_new(self, resource: Resource, body: JsonObject, write: Write) -> Stored:
+        metadata = body["metadata"]
+        name = (metadata.get("namespace", ""), metadata["name"])
+        self._check_namespace(resource, name)
+        if self.writer.newest(_kind_id(resource), name) is not None:
+            raise already_exists(resource, name[1])
+        return await self._keep(resource, body, None, write)
+
+    async def update(
+        self,
+        kind: ResourceKey,
+        body: JsonObject,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        write: Write,
+    ) -> Stored:
+        resource = self._resource(kind)
+        metadata = body.get("metadata") if isinstance(body, dict) else None
+        name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+        old = self._newest(resource, (namespace, name))
+        if isinstance(metadata, dict):
+            given = metadata.get("resourceVersion")
+            if not given and not resource.allows_blind_update:
+                raise missing_version(resource, name)
+            check_identity(resource, metadata, old)
+        before, after = self._admission.update(
+            resource, old, body, subresource=subresource, write=write
+        )
+        return await self._keep_next(resource, after, before, old, write)
+
+    async def patch(
+        self,
+        kind: ResourceKey,
+        name: str,
+        patch: Patch,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        write: Write,
+    ) -> tuple[Stored, bool]:
+        resource = self._resource(kind)
+        place = (namespace if resource.namespaced else "", name)
+        if patch.type == "apply":
+            return await self._apply(resource, place, patch, subresource, write)
+        old = self._newest(resource, place)
+        body = _patched(resource, old.body(), patch)
+        if isinstance(body, dict) and isinstance(body.get("metadata"), dict):
+            check_identity(resource, body["metadata"], old)
+            if body["metadata"].get("name", name) != name:
+                raise BadRequest("the name of the object cannot be changed by a patch")
+        before, after = self._admission.update(
+            resource, old, body, subresource=subresource, write=write
+        )
+        return await self._keep_next(resource, after, before, old, write), False
+
+    async def _apply(
+        self, resource: Resource, name: Name, patch: Patch, subresource: str, write: Write
+    ) -> tuple[Stored, bool]:
+        old = self.writer.newest(_kind_id(resource), name)
+        if old is None and subresource:
+            raise not_found(resource, name[1])
+        applied = _applied_body(resource, name, patch.body)
+        if old is not None:
+            check_identity(resource, applied["metadata"], old)
+        body = managed.apply(
+            old.body() if old is not None else None,
+            applied,
+            node=resource.schema,
+            manager=write.manager,
+            api_version=resource.api_version,
+            subresource=subresource,
+            time=timestamp(self.clock.now()),
+            force=patch.force,
+        )
+        if old is None:
+            body = self._admission.create_applied(resource, body, namespace=name[0], write=write)
+            return await self._keep_new(resource, body, write), True
+        before, after = self._admission.update(
+            resource, old, body, subresource=subresource, write=write, is_applied=True
+        )
+        return await self._keep_next(resource, after, before, old, write), False
+
+    async def delete(
+        self,
+        kind: ResourceKey,
+        name: str,
+        *,
+        namespace: str = "",
+        how: Deletion = PLAIN_DELETION,
+        write: Write,
+    ) -> tuple[Stored, bool]:
+        resource = self._resource(kind)
+        old = self._newest(resource, (namespace if resource.namespaced else "", name))
+        check_preconditions(resource, old, how)
+        body = old.body()
+        finalizers = self.collector.holders(resource, body, how)
+        if not finalizers:
+            await self._remove(resource, body, old, write)
+            return old.stored(resource.api_version), True
+        metadata = body["metadata"]
+        is_new = "deletionTimestamp" not in metadata
+        if is_new:
+            metadata["deletionTimestamp"] = timestamp(self.clock.now())
+            metadata["deletionGracePeriodSeconds"] = 0
+            if "generation" in metadata:
+                metadata["generation"] += 1
+        elif finalizers == metadata.get("finalizers"):
+            return old.stored(resource.api_version), False
+        if finalizers != ["kubernetes"] or _kind_id(resource) != NAMESPACES:
+            metadata["finalizers"] = finalizers
+        self.collector.mark_terminating(resource, body)
+        return await self._keep(resource, body, old, write), False
+
+    # Keeping.
+
+    async def _keep_next(
+        self,
+        resource: Resource,
+        after: JsonObject,
+        before: JsonObject,
+        old: Record,
+        write: Write,
+    ) -> Stored:
+        if after == before:
+            return old.stored(resource.api_version)
+        metadata = after["metadata"]
+        if metadata.get("deletionTimestamp") and not self.collector.is_held(resource, after):
+            return await self._remove(resource, after, old, write)
+        return await self._keep(resource, after, old, write)
+
+    async def _keep(
+        self, resource: Resource, body: JsonObject, previous: Record | None, write: Write
+    ) -> Stored:
+        version = self.writer.next_version()
+        body["apiVersion"] = _kept_version(resource)
+        if write.dry_run:
+            return _unkept(body, previous, resource)
+        record = Record.of(body, version)
+        change = Change(_kind_id(resource), record, previous, is_removed=False)
+        await self.writer.stage(change)
+        return record.stored(resource.api_version)
+
+    async def _remove(
+        self, resource: Resource, body: JsonObject, previous: Record, write: Write
+    ) -> Stored:
+        if write.dry_run:
+            return previous.stored(resource.api_version)
+        body["apiVersion"] = _kept_version(resource)
+        record = Record.of(body, self.writer.next_version())
+        await self.writer.stage(Change(_kind_id(resource), record, previous, is_removed=True))
+        return record.stored(resource.api_version)
+
+    def _changed(self, change: Change) -> None:
+        """Follows each write once it is on disk: kinds come and go, dependents are collected."""
+        if change.kind == DEFINITIONS:
+            name = change.record.name[1]
+            if change.is_removed:
+                self.catalogue.remove_definition(name)
+            else:
+                self.catalogue.put_definition(change.record.body())
+        self.collector.follow(change)
+        for follower in self.followers:
+            follower(change)
+
+    # Finding.
+
+    def _resource(self, kind: ResourceKey) -> Resource:
+        return self.catalogue.find(kind.group, kind.version, kind.plural)
+
+    def _record(self, resource: Resource, name: Name) -> Record:
+        place = name if resource.namespaced else ("", name[1])
+        record = self._shelves.get(_kind_id(resource), place)
+        if record is None:
+            raise not_found(resource, name[1])
+        return record
+
+    def _newest(self, resource: Resource, name: Name) -> Record:
+        place = name if resource.namespaced else ("", name[1])
+        record = self.writer.newest(_kind_id(resource), place)
+        if record is None:
+            raise not_found(resource, name[1])
+        return record
+
+    def _check_namespace(self, resource: Resource, name: Name) -> None:
+        if not resource.namespaced:
+            return
+        namespace = self.writer.newest(NAMESPACES, ("", name[0]))
+        if namespace is None:
+            raise no_namespace(name[0])
+        if b'"deletionTimestamp"' in namespace.raw and namespace.body()["metadata"].get(
+            "deletionTimestamp"
+        ):
+            raise terminating(resource, *name)
+
+    async def _bookmarks(self) -> None:
+        while True:
+            await self.clock.sleep(BOOKMARK_SECONDS)
+            self._watches.bookmark(self.writer.published)
+
+
+def _admission(clock: Clock, chance: random.Random | None) -> Admission:
+    """Ids from the system's randomness, or from a seed for runs that must repeat."""
+    if chance is None:
+        return Admission(
+            clock=clock,
+            make_uid=lambda: str(uuid.uuid4()),
+            make_suffix=lambda: "".join(secrets.choice(_SUFFIX_LETTERS) for _ in range(5)),
+        )
+    seeded = chance
+    return Admission(
+        clock=clock,
+        make_uid=lambda: str(uuid.UUID(int=seeded.getrandbits(128), version=4)),
+        make_suffix=lambda: "".join(seeded.choice(_SUFFIX_LETTERS) for _ in range(5)),
+    )
+
+
+def _kind_id(resource: Resource) -> KindId:
+    return (resource.group, resource.plural)
+
+
+def _kept_version(resource: Resource) -> str:
+    version = resource.storage_version or resource.version
+    return f"{resource.group}/{version}" if resource.group else version
+
+
+def _patched(resource: Resource, before: JsonObject, patch: Patch) -> JsonObject:
+    match patch.type:
+        case "json":
+            return json_patch(before, patch.body)
+        case "merge":
+            return merge_patch(before, patch.body)
+        case "strategic" if not resource.is_custom:
+            return strategic_merge(before, patch.body, resource.schema)
+        case _:
+            raise UnsupportedMediaType(
+                "the body of the request was in an unknown format - accepted media types include: "
+                "application/json-patch+json, application/merge-patch+json, "
+                "application/apply-patch+yaml"
+            )
+
+
+def _applied_body(resource: Resource, name: Name, body: Any) -> JsonObject:
+    """The body of an apply, with the names that its address gives."""
+    if not isinstance(body, dict):
+        raise BadRequest("an apply needs an object")
+    if body.get("apiVersion") != resource.api_version or body.get("kind") != resource.kind:
+        raise BadRequest(
+            f"the object's apiVersion and kind must be {resource.api_version} and {resource.kind}"
+        )
+    metadata = body.setdefault("metadata", {})
+    if not isinstance(metadata, dict):
+        raise BadRequest("metadata must be an object")
+    if metadata.setdefault("name", name[1]) != name[1]:
+        raise BadRequest(
+            f"the name of the object ({metadata['name']}) does not match the name on the URL ({name[1]})"
+        )
+    if resource.namespaced:
+        metadata.setdefault("namespace", name[0])
+    return body
+
+
+def _unkept(body: JsonObject, previous: Record | None, resource: Resource) -> Stored:
+    """The answer of a dry run: the object as it would be, at the version it still has."""
+    body["apiVersion"] = resource.api_version
+    if previous is not None:
+        body["metadata"]["resourceVersion"] = str(previous.version)
+    return Stored(msgspec.json.encode(body))

@@ -1,0 +1,162 @@
+"""Who is told of changes.
+
+Each watch has its own bounded queue. A reader that falls behind by more than the bound is told that
+its version expired, and lists again: one slow reader costs neither memory nor the others' time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+
+from fairway.api.errors import ApiError, Expired
+from fairway.store.embedded.history import Change
+from fairway.store.embedded.selecting import Selects
+from fairway.store.embedded.shelves import KindId
+from fairway.store.interface import Stored, WatchEvent
+
+QUEUE_MAX = 10_000
+
+
+class EmbeddedWatch:
+    """One reader's stream of changes."""
+
+    def __init__(
+        self,
+        kind: KindId,
+        *,
+        api_version: str,
+        object_kind: str,
+        selects: Selects,
+        on_close: Callable[[EmbeddedWatch], None],
+    ) -> None:
+        self.kind = kind
+        self._api_version = api_version
+        self._object_kind = object_kind
+        self._selects = selects
+        self._on_close = on_close
+        self._queue: deque[WatchEvent] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._error: ApiError | None = None
+        self._is_closed = False
+        self.wants_bookmarks = False
+        self.seen = 0  # the last version this watch knows of
+
+    def offer(self, change: Change) -> None:
+        """Tells the reader of a change, as it looks through its selection."""
+        self.seen = change.version
+        event = self._event(change)
+        if event is not None:
+            self.push(event)
+
+    def _event(self, change: Change) -> WatchEvent | None:
+        """A change that enters the selection is ADDED, one that leaves it is DELETED."""
+        was = change.previous is not None and self._selects(change.previous)
+        now = not change.is_removed and self._selects(change.record)
+        version = str(change.version)
+        if now:
+            stored = change.record.stored(self._api_version)
+            return WatchEvent(type="MODIFIED" if was else "ADDED", stored=stored, version=version)
+        if was and change.previous is not None:
+            stored = change.record.stored(self._api_version)
+            return WatchEvent(type="DELETED", stored=stored, version=version)
+        return None
+
+    def push(self, event: WatchEvent) -> None:
+        if self._is_closed or self._error is not None:
+            return
+        if len(self._queue) >= QUEUE_MAX:
+            self._queue.clear()
+            self.fail(Expired("the watch fell too far behind; list again"))
+            return
+        self._queue.append(event)
+        self._wake()
+
+    def bookmark(self, version: int, *, ends_initial: bool = False) -> None:
+        """Tells the reader how far it has come, without an object."""
+        self.seen = version
+        note = ',"annotations":{"k8s.io/initial-events-end":"true"}' if ends_initial else ""
+        raw = (
+            f'{{"kind":"{self._object_kind}","apiVersion":"{self._api_version}",'
+            f'"metadata":{{"resourceVersion":"{version}","creationTimestamp":null{note}}}}}'
+        )
+        self.push(
+            WatchEvent(
+                type="BOOKMARK",
+                stored=Stored(raw.encode()),
+                version=str(version),
+                ends_initial=ends_initial,
+            )
+        )
+
+    def fail(self, error: ApiError) -> None:
+        """Ends the stream with an error, after what is queued."""
+        self._error = error
+        self._wake()
+
+    async def batch(self) -> list[WatchEvent]:
+        """All events that wait, at least one; an empty list once the watch is closed."""
+        while not self._queue:
+            if self._error is not None:
+                raise self._error
+            if self._is_closed:
+                return []
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        events = list(self._queue)
+        self._queue.clear()
+        return events
+
+    async def __aiter__(self) -> AsyncIterator[WatchEvent]:
+        while events := await self.batch():
+            for event in events:
+                yield event
+
+    async def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._on_close(self)
+            self._wake()
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+
+class Watches:
+    """All open watches, by kind."""
+
+    def __init__(self) -> None:
+        self._by_kind: dict[KindId, set[EmbeddedWatch]] = {}
+
+    def add(self, watch: EmbeddedWatch) -> None:
+        self._by_kind.setdefault(watch.kind, set()).add(watch)
+
+    def remove(self, watch: EmbeddedWatch) -> None:
+        self._by_kind.get(watch.kind, set()).discard(watch)
+
+    def publish(self, change: Change) -> None:
+        for watch in self._by_kind.get(change.kind, ()):
+            watch.offer(change)
+
+    def bookmark(self, version: int) -> None:
+        """Tells every quiet watch that asked for it how far the store has come."""
+        for watch in self._all():
+            if watch.wants_bookmarks:
+                watch.bookmark(version)
+
+    def fail(self, kind: KindId, error: ApiError) -> None:
+        for watch in list(self._by_kind.get(kind, ())):
+            watch.fail(error)
+
+    async def close(self) -> None:
+        for watch in self._all():
+            await watch.close()
+
+    def count(self) -> int:
+        return sum(map(len, self._by_kind.values()))
+
+    def _all(self) -> list[EmbeddedWatch]:
+        return [watch for watches in self._by_kind.values() for watch in watches]

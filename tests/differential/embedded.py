@@ -1,0 +1,53 @@
+"""An embedded hub in a process of its own, started as a user starts it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.kubernetes.control_plane import bound_to_us, free_ports
+
+READY_SECONDS_MAX = 30
+COMMAND = [sys.executable, "-c", "from fairway.cli.main import main; main()"]
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[Path]:
+    """Starts a hub with its data in `folder` and yields its kubeconfig when it is ready."""
+    port = free_ports(1)[0]
+    log = folder / "hub.log"
+    with log.open("wb") as handle:
+        process = subprocess.Popen(
+            bound_to_us([*COMMAND, "up", "--data", str(folder / "data"), "--port", str(port)]),
+            stdout=handle, stderr=handle, stdin=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+    try:
+        _wait_until_ready(process, f"http://127.0.0.1:{port}/readyz", log)
+        yield folder / "data" / "kubeconfig"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
+    until = time.monotonic() + READY_SECONDS_MAX
+    while True:
+        with contextlib.suppress(urllib.error.URLError, OSError):
+            with urllib.request.urlopen(address, timeout=5):
+                return
+        if process.poll() is not None or time.monotonic() > until:
+            raise RuntimeError(f"the hub did not become ready:\n{log.read_text()[-3000:]}")
+        time.sleep(0.05)

@@ -1,0 +1,103 @@
+"""Published custom resource definitions of other projects, taken from their Go modules.
+
+They are fetched at test time at pinned versions, checked against pinned sums, kept in the cache,
+and never committed here. A module that cannot be had raises `Missing`, as a program does.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.kubernetes import binaries
+from tests.kubernetes.binaries import Missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """Where a project keeps its definitions."""
+
+    path: str
+    version: str
+    sum: str
+    folder: str
+
+
+MODULES = {
+    "jobset": Module(
+        path="sigs.k8s.io/jobset",
+        version="v0.8.0",
+        sum="h1:80cJcPld+IMdKFOqzEW4et3Y6lGAPcP8YmBZ+aiKGYA=",
+        folder="config/components/crd/bases",
+    ),
+    "training-operator": Module(
+        path="github.com/kubeflow/training-operator",
+        version="v1.8.1",
+        sum="h1:mVvoBSCInbMBX0gGSn4+Ihj3ycwoLO1iEAw+0qPhQfc=",
+        folder="manifests/base/crds",
+    ),
+    "trainer": Module(
+        path="github.com/kubeflow/trainer/v2",
+        version="v2.0.0",
+        sum="h1:mnQSR9iPKItxyUR8mq66XsmxqKNVHwr9YYOB7BTU9dU=",
+        folder="manifests/base/crds",
+    ),
+    "kuberay": Module(
+        path="github.com/ray-project/kuberay/ray-operator",
+        version="v1.3.0",
+        sum="h1:c7PKkepTtkDpnAXhZVt5MxSVZC8Jh2s2BvKUvtgCwR0=",
+        folder="config/crd/bases",
+    ),
+    "volcano": Module(
+        path="volcano.sh/volcano",
+        version="v1.10.0",
+        sum="h1:+GzQinGgeV0j58WpWpxByOXgF+YfUPW55zghM8GqjF0=",
+        folder="config/crd/volcano/bases",
+    ),
+}
+
+
+def definitions(name: str, say: binaries.Say = binaries.silent) -> Path:
+    """A folder with the definitions that this project publishes."""
+    module = MODULES[name]
+    kept = binaries.cache() / "definitions" / f"{name}-{module.version}"
+    if not kept.exists():
+        with binaries.locked(kept.parent):
+            if not kept.exists():
+                _fetch(module, kept, say)
+    return kept
+
+
+def lay_out(name: str, folder: Path) -> None:
+    """Copies the definitions of a project to `folder/name/`."""
+    shutil.copytree(definitions(name), folder / name, dirs_exist_ok=True)
+
+
+def _fetch(module: Module, target: Path, say: binaries.Say) -> None:
+    say(f"downloading {module.path}@{module.version}")
+    toolchain = binaries.go(say)
+    # Outside of any module, so that no go.mod adds wishes of its own.
+    done = subprocess.run(
+        [str(toolchain), "mod", "download", "-json", f"{module.path}@{module.version}"],
+        capture_output=True, text=True, check=False, cwd=target.parent,
+        env=binaries.go_environment(toolchain),
+    )  # fmt: skip
+    try:
+        told = json.loads(done.stdout)
+    except ValueError:
+        told = {"Error": done.stderr.strip()}
+    if "Dir" not in told:
+        raise Missing(f"{module.path}@{module.version}: {told.get('Error')}")
+    if told["Sum"] != module.sum:
+        raise Missing(f"{module.path}@{module.version} has sum {told['Sum']}, not {module.sum}")
+    begun = target.with_suffix(".part")
+    shutil.rmtree(begun, ignore_errors=True)
+    begun.mkdir(parents=True)
+    for path in sorted((Path(told["Dir"]) / module.folder).glob("*.yaml")):
+        text = path.read_text(encoding="utf-8")
+        if "\nkind: CustomResourceDefinition" in text:
+            (begun / path.name).write_text(text, encoding="utf-8")
+    begun.replace(target)

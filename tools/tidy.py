@@ -1,0 +1,68 @@
+"""Style as a test: sizes, names and words that the linters do not know.
+
+Prints each finding as `path:line: what is wrong` and exits with 1 if there is any. An exception
+carries its reason here, so that it is looked at again.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FUNCTION_LINES_MAX = 70
+MODULE_LINES_MAX = 500
+HIDING_NAMES = {"utils", "util", "helpers", "common", "misc", "manager", "base", "info"}
+# Marks of unfinished work, and of places that exist on one machine only.
+BANNED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|/root/|/home/\w+/")
+MODULE_EXCEPTIONS: dict[str, str] = {}
+
+
+def findings() -> Iterator[str]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name in listed.stdout.split():
+        path = ROOT / name
+        if path.exists():
+            yield from _of_file(name, path.read_text())
+
+
+def _of_file(name: str, text: str) -> Iterator[str]:
+    if Path(name).stem in HIDING_NAMES:
+        yield f"{name}:1: the name hides what is inside"
+    lines = text.splitlines()
+    if name.startswith("fairway/"):
+        if len(lines) > MODULE_LINES_MAX and name not in MODULE_EXCEPTIONS:
+            yield f"{name}:1: {len(lines)} lines, more than {MODULE_LINES_MAX}: split it"
+        yield from _long_functions(name, text)
+    for number, line in enumerate(lines, 1):
+        if name != "tools/tidy.py" and BANNED.search(line):
+            yield f"{name}:{number}: a mark of unfinished work or a path of one machine"
+
+
+def _long_functions(name: str, text: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > FUNCTION_LINES_MAX:
+                yield f"{name}:{node.lineno}: {node.name} has {length} lines: split it"
+
+
+def main() -> None:
+    found = list(findings())
+    for one in found:
+        print(one)
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()
