@@ -115,7 +115,7 @@ def _fields(
         )
         if recursive:
             # A schema that contains itself is shown once.
-            if kind not in seen:
+            if kind.endswith("Object") or kind not in seen:
                 yield from _fields(document, field, indent + 2, True, seen | {kind})
             continue
         whole = document.resolve(field)

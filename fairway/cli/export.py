@@ -48,7 +48,8 @@ SERVER_MADE = {
     "managedFields",
     "ownerReferences",
 }
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+STAMPS = {"kubectl.kubernetes.io/last-applied-configuration", "fairway.dev/created-by"}
+NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 @click.command(cls=Command, examples=EXAMPLES)
@@ -84,11 +85,11 @@ def export(*, words: tuple[str, ...], selector: str, all_namespaces: bool, outpu
 def clean(obj: Object) -> Object:
     """The object as a person would have written it."""
     kept = {key: value for key, value in obj["metadata"].items() if key not in SERVER_MADE}
-    annotations = dict(kept.get("annotations") or {})
-    annotations.pop(LAST_APPLIED, None)
-    kept.pop("annotations", None)
-    if annotations:
-        kept["annotations"] = annotations
+    for field in ("annotations", "labels"):
+        marks: dict[str, str] = kept.pop(field, None) or {}
+        marks = {key: marks[key] for key in marks if key not in {*STAMPS, NAME_LABEL}}
+        if marks:
+            kept[field] = marks
     order = ("name", "namespace", "labels", "annotations", "finalizers")
     metadata = {key: kept[key] for key in order if key in kept}
     metadata |= {key: value for key, value in kept.items() if key not in metadata}
@@ -136,12 +137,13 @@ def is_ours(obj: Object) -> bool:
     """Whether a person made it; not a controller, nor the server at its start."""
     metadata = obj["metadata"]
     owners = metadata.get("ownerReferences") or ()
-    labels = metadata.get("labels") or {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     name, namespace = metadata["name"], metadata.get("namespace", "")
     return not (
         metadata.get("deletionTimestamp")
         or any(owner.get("controller") for owner in owners)
         or "kubernetes.io/bootstrapping" in labels
+        or annotations.get("fairway.dev/created-by") == "system:fairway"
         or namespace.startswith("kube-")
         or (obj["kind"] == "Namespace" and (name == "default" or name.startswith("kube-")))
         or (obj["kind"] == "PriorityClass" and name.startswith("system-"))

@@ -104,7 +104,8 @@ def _tree(value: Any, indent: int) -> Iterator[Text]:
 
 def _leaf(start: Text, value: Any, indent: int) -> Iterator[Text]:
     first, *rest = _scalar(value).split("\n")
-    yield start.append(first)
+    is_state = terminal.is_rich() and start.plain.strip() in {"phase:", "state:"}
+    yield start.append_text(terminal.state(first) if is_state else Text(first))
     for line in rest:
         yield Text(" " * (indent + 2) + line)
 

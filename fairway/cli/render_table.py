@@ -17,8 +17,12 @@ from fairway.cli import terminal
 
 STATE_COLUMNS = {"STATUS", "PHASE", "STATE", "READY", "MODE", "TYPE", "ADMITTED", "ACCEPTED"}
 FAINT_COLUMNS = {"AGE", "NAMESPACE", "LAST SEEN", "LABELS", "CREATED AT"}
-WHOLE_COLUMNS = {"NAME", "NAMESPACE"}
+WHOLE_COLUMNS = {"NAME", "NAMESPACE", "OBJECT", "CONDITION"}
+SENTENCES = {"MESSAGE", "DESCRIPTION"}
+SHORTEST = 4
 LEAST_WIDTH = 6
+SENTENCE_WIDTH = 24
+LONGEST = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,37 +51,57 @@ def rich_lines(
     texts = [[cell.plain for cell in row] for row in styled]
     full = _widths([grid.headings, *texts], len(grid.headings), list(widths))
     gap = "   " if sum(full) + 3 * (len(full) - 1) <= limit else "  "
-    fitted = fit(full, grid.headings, limit - len(gap) * (len(full) - 1))
+    fitted = fit(full, grid, limit - len(gap) * (len(full) - 1))
     lines = []
     if with_headings:
-        head = gap.join(
-            _pad([_cut(h, w) for h, w in zip(grid.headings, fitted, strict=True)], fitted)
-        )
-        lines.append(Text(head.rstrip(), style="bold dim"))
+        cut = [_cut(text, size) for text, size in zip(grid.headings, fitted, strict=True)]
+        lines.append(Text(gap.join(_pad(cut, fitted)).rstrip(), style="bold dim"))
     for row in styled:
-        line = Text()
-        for position, (cell, size) in enumerate(zip(row, fitted, strict=True)):
-            cell.truncate(size, overflow="ellipsis")
-            is_last = position == len(fitted) - 1
-            line.append_text(cell)
-            if not is_last:
-                line.append(" " * (size - cell_len(cell.plain)) + gap)
-        lines.append(line)
+        lines += _row_lines(row, fitted, gap, wraps=grid.headings[-1] in SENTENCES)
     return lines
 
 
-def fit(widths: Sequence[int], headings: Sequence[str], limit: int) -> list[int]:
-    """Widths that sum to at most the limit where that is possible, taken from the widest first."""
+def _row_lines(row: Sequence[Text], widths: Sequence[int], gap: str, *, wraps: bool) -> list[Text]:
+    """A row on one line; sentences in its last column go on below themselves."""
+    line = Text()
+    for cell, size in zip(row[:-1], widths[:-1], strict=True):
+        cell.truncate(size, overflow="ellipsis")
+        line.append_text(cell).append(" " * (size - cell_len(cell.plain)) + gap)
+    start = cell_len(line.plain)
+    parts = [row[-1]]
+    if wraps:
+        parts = list(row[-1].wrap(terminal.console(), max(widths[-1], 1))) or [Text()]
+    else:
+        row[-1].truncate(widths[-1], overflow="ellipsis")
+    rest = [Text(" " * start).append_text(part) for part in parts[1:]]
+    return [line.append_text(parts[0]), *rest]
+
+
+def fit(widths: Sequence[int], grid: Grid, limit: int) -> list[int]:
+    """Widths that sum to at most the limit where that is possible.
+
+    First sentences give way, since they go on below themselves; then headings that are longer than
+    their cells, then long cells, widest first; words for states only when nothing else is left,
+    and names never.
+    """
     fitted = list(widths)
-    least = [
-        width if heading in WHOLE_COLUMNS else min(width, max(LEAST_WIDTH, len(heading)))
-        for heading, width in zip(headings, widths, strict=True)
-    ]
-    while sum(fitted) > limit:
-        shrinkable = [at for at, width in enumerate(fitted) if width > least[at]]
-        if not shrinkable:
-            break
-        fitted[max(shrinkable, key=lambda at: fitted[at])] -= 1
+    cells = [max((cell_len(row[at]) for row in grid.rows), default=0) for at in range(len(widths))]
+    is_state = [heading in STATE_COLUMNS for heading in grid.headings]
+    is_whole = [heading in WHOLE_COLUMNS for heading in grid.headings]
+    is_sentence = [heading in SENTENCES for heading in grid.headings]
+    for least in (
+        [SENTENCE_WIDTH if sentence else LONGEST for sentence in is_sentence],
+        [max(cell + 2 * state, SHORTEST) for cell, state in zip(cells, is_state, strict=True)],
+        [LONGEST if state else LEAST_WIDTH for state in is_state],
+        [LEAST_WIDTH] * len(widths),
+    ):
+        while sum(fitted) > limit:
+            open_ones = [
+                at for at, width in enumerate(fitted) if width > least[at] and not is_whole[at]
+            ]
+            if not open_ones:
+                break
+            fitted[max(open_ones, key=lambda at: fitted[at])] -= 1
     return fitted
 
 

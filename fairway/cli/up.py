@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+from rich.text import Text
 
+from fairway import __version__
+from fairway.cli import terminal
 from fairway.cli.commands import Command
+from fairway.cli.session import Failure, say
+
+if TYPE_CHECKING:
+    from fairway.app import HubOptions
 
 EXAMPLES = """
     fairway up                            a hub on this machine, port 7878
@@ -70,18 +81,72 @@ def up(
     It keeps everything in one folder and writes a kubeconfig there, which this command finds by
     itself and kubectl takes with --kubeconfig. Stop it with Ctrl-C; nothing is lost.
     """
-    from fairway import app  # noqa: PLC0415 - the composition root is for this command only
+    # The hub is much larger than the client; only this command pays for it.
+    import uvloop  # noqa: PLC0415 - as above
+
+    from fairway import app  # noqa: PLC0415 - as above
     from fairway.client.kubeconfig import data_home  # noqa: PLC0415 - as above
+    from fairway.server import logs  # noqa: PLC0415 - as above
 
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("--tls-cert and --tls-key belong together.")
-    return app.up(
-        data=data or data_home(),
+    logs.configure("json" if log_format == "json" else "text", level="DEBUG" if verbose else "INFO")
+    options = app.HubOptions(
+        data=(data or data_home()).absolute(),
         port=port,
         address=address,
         tls_certificate=tls_cert,
         tls_key=tls_key,
-        demo=demo,
-        log_format=log_format,
-        verbose=verbose,
     )
+    try:
+        uvloop.run(_serve(options))
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise Failure(
+            f"port {port} of {address} is taken: choose another with --port, or 0 for any free one"
+        ) from error
+    return 0
+
+
+async def _serve(options: HubOptions) -> None:
+    """Runs a hub until the process is told to end."""
+    from fairway import app  # noqa: PLC0415 - see above
+
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signal_number, ended.set)
+    async with app.open_hub(options) as hub:
+        terminal.write(welcome(hub.url, options.data, hub.kubeconfig))
+        await ended.wait()
+        say("Stopping; everything is kept.")
+
+
+def welcome(url: str, data: Path, kubeconfig: Path) -> list[Text | str]:
+    """What a person needs to know of a hub that has just started."""
+    is_found = kubeconfig == _default_kubeconfig()
+    option = "" if is_found else f" --kubeconfig {kubeconfig}"
+    return [
+        Text.assemble(("Fairway ", "bold"), (__version__, "bold"), (" is up.", "bold green")),
+        "",
+        _pair("API", url),
+        _pair("Data", str(data)),
+        _pair("Kubeconfig", str(kubeconfig)),
+        "",
+        "In another terminal:",
+        Text(f"  fairway get fairway -A{option}", style="cyan"),
+        Text(f"  kubectl get workloads --kubeconfig {kubeconfig}", style="cyan"),
+        "",
+        "Stop with Ctrl-C.",
+    ]
+
+
+def _default_kubeconfig() -> Path:
+    from fairway.client.kubeconfig import data_home  # noqa: PLC0415 - see above
+
+    return data_home() / "kubeconfig"
+
+
+def _pair(key: str, value: str) -> Text:
+    return Text.assemble((f"  {key:<11}", "dim"), value)

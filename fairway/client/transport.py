@@ -7,8 +7,10 @@ knows nothing of objects. Whatever the library throws comes out as `ConnectionFa
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 import tempfile
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,6 +24,8 @@ from fairway.client.credentials import Credentials, Identity
 from fairway.client.errors import ConfigError, ConnectionFailed
 from fairway.client.wire import Answer, Request
 from fairway.clock import Clock
+
+_log = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 65.0  # servers give up on their own after 60
@@ -93,8 +97,9 @@ class Transport:
             headers["Authorization"] = f"Bearer {identity.token}"
         if request.body is not None:
             headers["Content-Type"] = request.content_type
+        started = time.monotonic()
         url = URL(self.server.rstrip("/") + request.path, encoded=True)
-        return await session.request(
+        response = await session.request(
             request.method,
             url.with_query(dict(request.query)) if request.query else url,
             data=request.body,
@@ -104,6 +109,9 @@ class Transport:
             server_hostname=self._access.tls_server_name or None,
             allow_redirects=False,
         )
+        spent = (time.monotonic() - started) * 1000
+        _log.debug("%s %s %d in %.0f ms", request.method, response.url, response.status, spent)
+        return response
 
     async def _session_for(self, identity: Identity) -> aiohttp.ClientSession:
         """The pool; made anew when a plug-in gave another certificate."""

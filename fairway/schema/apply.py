@@ -72,6 +72,8 @@ def apply(  # noqa: PLR0913 - the facts of one apply, each of them named
         merged = merge(base, applied, node)
         if before is not None:
             merged = _pruned(merged, owners, stated, before.fields, node)
+            # An empty list of items has no owner, and was stated all the same.
+            merged = merge(merged, applied, node)
         found = compare(base, merged, node)
     except ShapeError as error:
         raise BadRequest(f"failed to merge the configuration: {error}") from None
@@ -128,12 +130,13 @@ def _pruned(
     owned: Tree = {}
     for other in owners.values():
         owned = union(owned, other.fields)
+    owned = with_named_fields(owned, node)
     everything = with_named_fields(fields_of(merged, node).tree, node)
     left = with_named_fields(fields_of(remove(merged, last, node), node).tree, node)
-    kept = union(left, with_named_fields(owned, node))
-    pruned = remove(merged, difference(everything, kept), node)
-    # Removing a container took along what was in it and was never the manager's: that stays.
-    remaining = with_named_fields(fields_of(pruned, node).tree, node)
+    pruned = remove(merged, difference(everything, union(left, owned)), node)
+    # Taking a container out took along what was in it; what was never the manager's stays, and so
+    # does a container that is owned but holds nothing that can be.
+    remaining = union(with_named_fields(fields_of(pruned, node).tree, node), owned)
     gone = intersection(difference(everything, remaining), last)
     return remove(merged, gone, node)
 

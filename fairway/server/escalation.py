@@ -112,8 +112,10 @@ def _confirm_binding(
         return
     rules = authorizer.rules_of_role(role_kind, role_name, namespace)
     if rules is None:
-        details = {"name": role_name, "group": GROUP, "kind": plural}
-        raise NotFound(f"{plural}.{GROUP} {quoted(role_name)} not found", details=details)
+        # Kubernetes names the binding's kind here, with the role's name; so do we.
+        kind = _PLURALS[new["kind"]]
+        details = {"name": role_name, "group": GROUP, "kind": kind}
+        raise NotFound(f"{kind}.{GROUP} {quoted(role_name)} not found", details=details)
     said = _escalation(authorizer, identity, namespace, rules)
     if said:
         raise refusal(said, GROUP, _PLURALS[new["kind"]], _name(new))

@@ -51,7 +51,7 @@ def impersonate(
     }
     if not user:
         if groups or uid or extra:
-            raise BadRequest(f"requested {_shown(wanted)} without impersonating a user")
+            raise BadRequest(f"requested {_shown(wanted)} without impersonating a user name")
         return identity
     for attributes in _rights(identity, user, groups, uid, extra):
         decision = authorize(attributes)

@@ -112,10 +112,10 @@ def token_review(review: JsonObject, authenticator: Authenticator) -> JsonObject
     if not spec.token:
         raise BadRequest("token is required for TokenReview in authentication")
     found = authenticator.authenticate_for(spec.token, tuple(spec.audiences or ()))
-    status: JsonObject = {"authenticated": found is not None, "user": {}}
+    status: JsonObject = {"user": {}}
     if found is not None:
         identity, common = found
-        status["user"] = identity.user_info()
+        status = {"authenticated": True, "user": identity.user_info()}
         if common:
             status["audiences"] = list(common)
     else:

@@ -31,7 +31,8 @@ def request(
     sent = sent.replace("$NS", namespace) if sent else sent
     configuration = client.configuration
     address = configuration.host + path.replace("$NS", namespace)
-    given = {"Authorization": configuration.get_api_key_with_prefix("authorization")}
+    given: dict[str, str] = {}
+    client.update_params_for_auth(given, [], ["BearerToken"])
     if sent is not None:
         given["Content-Type"] = "application/json"
     given.update(headers or {})

@@ -107,7 +107,7 @@ def test_a_path_finds_its_values(path: str, expected: Any) -> None:
     ],
 )
 def test_bad_syntax_is_told_in_a_sentence(path: str) -> None:
-    with pytest.raises(ValueError, match="the path '"):
+    with pytest.raises(ValueError, match="^the path .* (cannot be read at|opens a brace)"):
         compile_jsonpath(path)
 
 

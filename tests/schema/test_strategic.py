@@ -99,8 +99,8 @@ ORDER = "$setElementOrder/"
         ),
         pytest.param(
             {"finalizers": ["d", "a"]},
-            {"finalizers": ["b", "c", "d", "a"]},
-            id="a set is joined, in the order of the patch",
+            {"finalizers": ["d", "a", "b", "c"]},
+            id="a set is joined, and what the patch names comes first and in its order",
         ),
         pytest.param(
             {"$deleteFromPrimitiveList/finalizers": ["b", "z"]},
@@ -147,7 +147,7 @@ ORDER = "$setElementOrder/"
                     {
                         "name": "a",
                         "image": "i",
-                        "env": [{"name": "A"}, {"name": "C"}],
+                        "env": [{"name": "C"}, {"name": "A"}],
                         "args": ["z"],
                     },
                     B,

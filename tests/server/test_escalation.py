@@ -81,7 +81,8 @@ def test_a_held_rule_covers(held: JsonObject, granted: JsonObject, covered: bool
 
 
 def test_the_refusal_says_who_and_what_is_missing() -> None:
-    wanted = cluster_role("new", rule("get list", "pods secrets"), urls("/x"))
+    paths = {"verbs": ["get", "post"], "nonResourceURLs": ["/x"]}
+    wanted = cluster_role("new", rule("get list", "pods secrets"), paths)
     with pytest.raises(Forbidden) as raised:
         escalation.confirm(holding(rule("get", "pods")), BOB, wanted)
     assert raised.value.message == (
@@ -90,7 +91,8 @@ def test_the_refusal_says_who_and_what_is_missing() -> None:
         "currently held:\n"
         '{APIGroups:[""], Resources:["pods"], Verbs:["list"]}\n'
         '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}\n'
-        '{NonResourceURLs:["/x"], Verbs:["get"]}'
+        '{NonResourceURLs:["/x"], Verbs:["get"]}\n'
+        '{NonResourceURLs:["/x"], Verbs:["post"]}'
     )
     assert raised.value.details == {"name": "new", "group": GROUP, "kind": "clusterroles"}
 
@@ -166,7 +168,7 @@ def test_the_right_to_bind_in_one_namespace_ends_there() -> None:
 
 
 def test_a_binding_to_a_role_that_is_not_there_is_not_found() -> None:
-    with pytest.raises(NotFound, match=f'clusterroles.{GROUP} "gone" not found'):
+    with pytest.raises(NotFound, match=f'clusterrolebindings.{GROUP} "gone" not found'):
         escalation.confirm(Authorizer(), BOB, binding("gone", "eve"))
 
 

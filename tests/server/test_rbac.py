@@ -233,6 +233,16 @@ def test_every_change_counts_at_once() -> None:
     assert seen == [False, True, False, True, False]
 
 
+def test_only_so_many_decisions_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairway.server.rbac._DECISIONS_MAX", 3)
+    monkeypatch.setattr("fairway.server.rbac._GRANTS_MAX", 2)
+    authorizer = Authorizer([role("r", PODS), bind("r", "User:bob")])
+    for number in range(10):
+        assert authorizer.authorize(ask(f"get pods n{number}")).allowed
+    assert len(authorizer._decisions) <= 3
+    assert len(authorizer._grants) <= 2
+
+
 def test_a_cluster_role_never_takes_the_place_of_a_role() -> None:
     authorizer = Authorizer([role("r", PODS, namespace="a"), role("r", rule("get", "secrets"))])
     assert authorizer.rules_of_role("Role", "r", "a") == (Rule.of(PODS),)

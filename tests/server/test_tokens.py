@@ -193,6 +193,15 @@ def test_another_hubs_token_is_refused(hub: Hub, tmp_path: Path) -> None:
     assert hub.tokens.authenticate(other.bot_token()) is None
 
 
+def test_a_token_of_another_issuer_with_the_same_key_is_refused(hub: Hub) -> None:
+    other = ServiceAccountTokens(
+        hub.directory, lambda *_: "uid-1", issuer="https://other", clock=hub.clock
+    )
+    request = {"spec": {"audiences": [hub.accounts.issuer]}}
+    token = other.answer(request, "team", "bot")["status"]["token"]
+    assert hub.tokens.authenticate(token) is None
+
+
 def test_a_key_that_others_can_read_is_refused(hub: Hub) -> None:
     (hub.directory / "keys" / "service-accounts.key").chmod(0o644)
     with pytest.raises(RefusedFile, match="chmod 600"):

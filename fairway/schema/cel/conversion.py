@@ -127,7 +127,10 @@ def expression(
         # Only maps straight to times are converted: no function can return what holds them.
         times = _TIMES.get(node.additional.format)
         converted = f"{times[1]}({of})" if times else None
-    return unless_null(of, converted) if converted and node.nullable else converted
+    if converted is None:
+        return None
+    # Without `dyn` the checker would take one entry's type for that of all.
+    return unless_null(of, converted) if node.nullable else f"dyn({converted})"
 
 
 def unless_null(of: str, converted: str) -> str:

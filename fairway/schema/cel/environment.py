@@ -47,7 +47,7 @@ _ERRORS = (
     (re.compile(r"No matching overloads found.*", re.DOTALL), "no such overload"),
     (re.compile(r"Applying SELECT to non-message type"), "no such overload"),
     (
-        re.compile(r"cannot convert (\w+) to (\w+)"),
+        re.compile(r"^cannot convert (string|double|int|uint) to (\w+)$"),
         r"type conversion error from '\1' to '\2'",
     ),
     (re.compile(r"divide by zero"), "division by zero"),
