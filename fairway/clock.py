@@ -10,6 +10,7 @@ import asyncio
 import heapq
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 
@@ -73,7 +74,12 @@ async def _settle() -> None:
 
 def timestamp(seconds: float) -> str:
     """A Kubernetes timestamp: UTC, whole seconds."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _whole_seconds(int(seconds))
+
+
+@lru_cache(maxsize=64)
+def _whole_seconds(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def micro_timestamp(seconds: float) -> str:

@@ -92,12 +92,10 @@ def main(roots: list[Path]) -> None:
         known.update(messages(roots[root] / folder))
     kinds = served_kinds()
     kept = closure([*kinds.values(), SCHEMA_PROPERTIES], known)
+    content = {"kinds": kinds} | {name: dict(sorted(known[name].items())) for name in sorted(kept)}
     lines = [
-        f'"kinds":{json.dumps(kinds, separators=(",", ":"))}',
-        *(
-            f"{json.dumps(name)}:{json.dumps(known[name], separators=(',', ':'))}"
-            for name in sorted(kept)
-        ),
+        f"{json.dumps(name)}:{json.dumps(value, separators=(',', ':'))}"
+        for name, value in content.items()
     ]
     TARGET.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     print(f"{TARGET}: {len(kept)} messages, {TARGET.stat().st_size} bytes")

@@ -44,7 +44,9 @@ class PlacedPodSet(Part, frozen=True, kw_only=True):
 class Placement(Part, frozen=True, kw_only=True):
     """What goes to one cluster."""
 
-    cluster: Annotated[Name, doc("Name of the cluster; `none` where quota alone decides.")]
+    cluster: Annotated[
+        Reference, doc("Name of the cluster; empty where there are none and quota alone decides.")
+    ]
     group: Annotated[OptionalLabel, doc("Group of the policy that it is in.")] = ""
     replicas: Annotated[Count | None, doc("Replicas, of a Divided workload.")] = None
     tasks: Annotated[
@@ -94,6 +96,17 @@ class Claim(Part, frozen=True, kw_only=True):
         None
     )
     ready_at: Annotated[datetime | None, doc("When all its pods were ready.")] = None
+
+
+class Reservation(Part, frozen=True, kw_only=True):
+    """Capacity that a waiting gang holds until it can start; it sticks to its place."""
+
+    cluster: Annotated[Name, doc("Where it is held.")]
+    flavors: Annotated[
+        tuple[Name, ...], doc("Flavors of which it is held.", max_items=32, list_type="set")
+    ]
+    held_since: Annotated[datetime, doc("Since when it is held.")]
+    starts_at: Annotated[datetime | None, doc("When it is expected to start.")] = None
 
 
 class PastAttempt(Part, frozen=True, kw_only=True):

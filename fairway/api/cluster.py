@@ -313,6 +313,14 @@ class PoolStatus(Part, frozen=True, kw_only=True):
     stock: Annotated[Count | None, doc("Nodes that the provider says it has left.")] = None
 
 
+class AvoidedNode(Part, frozen=True, kw_only=True):
+    """A node that gets no pods of ours, since it was to blame for a failure."""
+
+    name: Annotated[Name, doc("Name of the node.")]
+    reason: Annotated[Code, doc("Code of what happened there.")] = ""
+    until: Annotated[datetime | None, doc("Until when; unset means until someone says so.")] = None
+
+
 class ClusterStatus(Part, frozen=True, kw_only=True):
     """What the hub and the agent say of the cluster."""
 
@@ -337,6 +345,10 @@ class ClusterStatus(Part, frozen=True, kw_only=True):
     elastic_pools: Annotated[
         tuple[PoolStatus, ...],
         doc("Its elastic pools.", max_items=64, list_type="map", list_map_keys=["name"]),
+    ] = ()
+    avoided_nodes: Annotated[
+        tuple[AvoidedNode, ...],
+        doc("Nodes that are set aside.", max_items=1024, list_type="map", list_map_keys=["name"]),
     ] = ()
     conditions: Annotated[Conditions, doc("State of the cluster, aspect by aspect.")] = ()
 

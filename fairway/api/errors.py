@@ -44,15 +44,15 @@ class FieldError:
         head = _HEADS[self.type]
         shown = f": {show_value(self.value)}" if self.has_value else ""
         tail = f": {self.message}" if self.message else ""
-        return f"{self.path or '<root>'}: {head}{shown}{tail}"
+        return f"{self.path or '<nil>'}: {head}{shown}{tail}"
 
     def cause(self) -> dict[str, str]:
         """The fault as an entry of `Status.details.causes`."""
         text = str(self)
         return {
             "reason": self.type,
-            "message": text.removeprefix(f"{self.path or '<root>'}: "),
-            "field": self.path or "<root>",
+            "message": text.removeprefix(f"{self.path or '<nil>'}: "),
+            "field": self.path or "<nil>",
         }
 
 

@@ -55,6 +55,7 @@ def matches(requirements: Requirements, labels: Mapping[str, str]) -> bool:
     return all(requirement.holds(labels) for requirement in requirements)
 
 
+@lru_cache(maxsize=4096)
 def is_label_key(text: str) -> bool:
     """Whether a text may be the key of a label: an optional DNS prefix, and a name."""
     prefix, slash, name = text.rpartition("/")
@@ -63,6 +64,7 @@ def is_label_key(text: str) -> bool:
     return bool(_NAME.fullmatch(name))
 
 
+@lru_cache(maxsize=4096)
 def is_label_value(text: str) -> bool:
     return not text or bool(_NAME.fullmatch(text))
 

@@ -106,7 +106,7 @@ def _is(event: Object, wanted: set[str]) -> bool:
 
 def _watch(session: Session, scope: Scope, wanted: set[str], *, with_headings: bool) -> int:
     present: list[Object] | None = []
-    widths: list[int] = []
+    printer, is_first = render_table.Printer(), True
     for change in session.client.watch("events.v1", scope=scope):
         if change.type == "BOOKMARK":
             ready = sorted(present or (), key=last_seen)
@@ -120,7 +120,6 @@ def _watch(session: Session, scope: Scope, wanted: set[str], *, with_headings: b
             ready = [change.object]
         if ready:
             grid = as_grid(ready, with_namespace=scope.namespace is None)
-            widths = render_table.show(
-                grid, with_headings=with_headings and not widths, widths=widths
-            )
+            printer.show(grid, with_headings=with_headings and is_first)
+            is_first = False
     return 0

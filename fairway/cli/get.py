@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 import click
 
@@ -15,7 +16,7 @@ from fairway.cli.server_tables import View
 from fairway.cli.session import Failure, Session, current, say
 from fairway.cli.targets import Target, from_files, parse
 from fairway.client.catalogue import Served
-from fairway.client.wire import Event, Object, Scope
+from fairway.client.wire import Object, Scope
 
 EXAMPLES = """
     fairway get workloads                     those of your namespace
@@ -131,7 +132,9 @@ def _table(
     """One table of several targets of a kind; and whether some could not be had."""
     served = targets[0].served
     if not targets[0].name:
-        return session.client.table(served, scope=_scope(targets[0], wish)), False
+        scope = _scope(targets[0], wish)
+        # To order by any field, the rows must bring their objects whole.
+        return session.client.table(served, scope=scope, with_objects=bool(wish.sort_by)), False
     whole: Object = {}
     failed = False
     for target in targets:
@@ -195,40 +198,43 @@ def _watch(session: Session, targets: list[Target], wish: Wish) -> int:
         session.client.get(target.served, target.name, namespace=target.namespace)
         wish = replace(wish, scope=replace(wish.scope, fields=fields))
     scope = _scope(target, wish)
-    is_table = wish.form in {"table", "wide"}
-    if not is_table:
-        for event in session.client.watch(target.served, scope=scope):
-            if event.type != "BOOKMARK":
-                _print_objects(session, [event.object], wish, is_single=True)
-        return 0
-    view = replace(wish.view, with_namespace=target.served.namespaced and scope.namespace is None)
-    table = session.client.table(target.served, scope=scope)
-    grid = server_tables.grid(table, view)
-    widths: Sequence[int] = []
-    if grid.rows:
-        widths = render_table.show(grid, with_headings=wish.with_headings)
+    if wish.form in {"table", "wide"}:
+        _watch_table(session, target.served, scope, wish)
+    for event in session.client.watch(target.served, scope=scope):
+        if event.type != "BOOKMARK":
+            _print_objects(session, [event.object], wish, is_single=True)
+    return 0
+
+
+def _watch_table(session: Session, served: Served, scope: Scope, wish: Wish) -> NoReturn:
+    """Rows as they change; all of them again when the server forgot where we were."""
+    view = replace(wish.view, with_namespace=served.namespaced and scope.namespace is None)
+    printer = render_table.Printer()
+    with_headings = wish.with_headings
     while True:
+        table = session.client.table(served, scope=scope)
         version = str(table["metadata"]["resourceVersion"])
         columns = table["columnDefinitions"]
         try:
-            events = session.client.watch(
-                target.served, scope=scope, resource_version=version, as_table=True
-            )
-            for event in events:
-                widths, columns = _show_change(event, columns, view, widths)
+            for rows in _tables(session, served, scope, table, version):
+                # Only the first table of a watch says its columns.
+                columns = rows.get("columnDefinitions") or columns
+                grid = server_tables.grid({**rows, "columnDefinitions": columns}, view)
+                printer.show(grid, with_headings=with_headings)
+                with_headings = False
         except Expired:
-            table = session.client.table(target.served, scope=scope)
+            continue
 
 
-def _show_change(
-    event: Event, columns: list[Object], view: View, widths: Sequence[int]
-) -> tuple[Sequence[int], list[Object]]:
-    # Only the first table of a watch says its columns.
-    columns = event.object.get("columnDefinitions") or columns
-    if event.type == "BOOKMARK" or not event.object.get("rows"):
-        return widths, columns
-    grid = server_tables.grid({**event.object, "columnDefinitions": columns}, view)
-    return render_table.show(grid, with_headings=not widths, widths=widths), columns
+def _tables(
+    session: Session, served: Served, scope: Scope, first: Object, version: str
+) -> Iterator[Object]:
+    """The first table, then one for each change; those without rows are left out."""
+    if first.get("rows"):
+        yield first
+    for event in session.client.watch(served, scope=scope, resource_version=version, as_table=True):
+        if event.type != "BOOKMARK" and event.object.get("rows"):
+            yield event.object
 
 
 def _scope(target: Target, wish: Wish) -> Scope:

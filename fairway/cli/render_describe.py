@@ -14,7 +14,13 @@ from typing import Any
 from rich.text import Text
 
 from fairway.cli import ages, events, terminal
-from fairway.cli.render_table import Grid, plain_lines, rich_lines
+from fairway.cli.render_table import (
+    Grid,
+    plain_layout,
+    plain_lines,
+    rich_layout,
+    rich_lines,
+)
 from fairway.client.wire import Object
 
 KEY_STYLE = "cyan"
@@ -145,8 +151,9 @@ def _without_object(happened: list[Object]) -> Grid:
 
 def _table(grid: Grid) -> list[Text]:
     if not terminal.is_rich():
-        return [Text(f"  {line}") for line in plain_lines(grid)]
-    return [Text("  ").append_text(line) for line in rich_lines(grid, limit=terminal.width() - 2)]
+        return [Text(f"  {line}") for line in plain_lines(grid, plain_layout(grid))]
+    layout = rich_layout(grid, terminal.width() - 2)
+    return [Text("  ").append_text(line) for line in rich_lines(grid, layout)]
 
 
 def _heading(text: str) -> Text:

@@ -1,8 +1,8 @@
 """Tables, laid out once for pipes and terminals alike.
 
 Into a pipe goes what kubectl prints: upper-case headings, columns three spaces apart, nothing cut.
-On a terminal states get colour and symbol, and when the lines are too long for it, the widest
-columns are cut with an ellipsis; names and namespaces never are.
+On a terminal states get colour and symbol, sentences wrap below themselves, and when lines are
+still too long, the widest columns are cut with an ellipsis; names and namespaces never are.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from rich.text import Text
 from fairway.cli import terminal
 
 STATE_COLUMNS = {"STATUS", "PHASE", "STATE", "READY", "MODE", "TYPE", "ADMITTED", "ACCEPTED"}
-FAINT_COLUMNS = {"AGE", "NAMESPACE", "LAST SEEN", "LABELS", "CREATED AT"}
+FAINT_COLUMNS = {"AGE", "NAMESPACE", "LAST SEEN", "SINCE", "LABELS", "CREATED AT"}
 WHOLE_COLUMNS = {"NAME", "NAMESPACE", "OBJECT", "CONDITION"}
 SENTENCES = {"MESSAGE", "DESCRIPTION"}
+
 SHORTEST = 4
 LEAST_WIDTH = 6
 SENTENCE_WIDTH = 24
-LONGEST = 1000
+UNLIMITED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,51 +34,77 @@ class Grid:
     rows: Sequence[Sequence[str]]
 
 
-def plain_lines(grid: Grid, *, with_headings: bool = True, widths: Sequence[int] = ()) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How wide each column is, and what stands between them."""
+
+    widths: Sequence[int]
+    gap: str = "   "
+
+
+class Printer:
+    """Prints grids of the same columns, each lined up with those before."""
+
+    def __init__(self) -> None:
+        self._layout: Layout | None = None
+
+    def show(self, grid: Grid, *, with_headings: bool = True) -> None:
+        lines: Sequence[Text | str]
+        if terminal.is_rich():
+            limit = terminal.width()
+            self._layout = rich_layout(grid, limit, self._layout)
+            lines = rich_lines(grid, self._layout, with_headings=with_headings)
+        else:
+            self._layout = plain_layout(grid, self._layout)
+            lines = plain_lines(grid, self._layout, with_headings=with_headings)
+        terminal.write(lines)
+
+
+def show(grid: Grid, *, with_headings: bool = True) -> None:
+    """Prints one grid."""
+    Printer().show(grid, with_headings=with_headings)
+
+
+def plain_layout(grid: Grid, before: Layout | None = None) -> Layout:
+    """As wide as the widest cell, now or before."""
+    least = before.widths if before else [0] * len(grid.headings)
+    rows = grid.rows if before else [grid.headings, *grid.rows]
+    return Layout(_widest(rows, least))
+
+
+def plain_lines(grid: Grid, layout: Layout, *, with_headings: bool = True) -> list[str]:
     """Lines as kubectl prints them."""
     rows = [*([grid.headings] if with_headings else []), *grid.rows]
-    least = _widths(rows, len(grid.headings), list(widths))
-    return ["   ".join(_pad(row, least)).rstrip() for row in rows]
+    return [layout.gap.join(_pad(row, layout.widths)).rstrip() for row in rows]
 
 
-def rich_lines(
-    grid: Grid, *, limit: int, with_headings: bool = True, widths: Sequence[int] = ()
-) -> list[Text]:
+def rich_layout(grid: Grid, limit: int, before: Layout | None = None) -> Layout:
+    """Widths for a terminal; later rows may widen columns as long as the line has room."""
+    texts = [[cell.plain for cell in row] for row in _styled(grid)]
+    if before is not None:
+        grown = _widest(texts, before.widths)
+        return Layout(grown, before.gap) if _length(grown, before.gap) <= limit else before
+    full = _widest([grid.headings, *texts], [0] * len(grid.headings))
+    gap = "   " if _length(full, "   ") <= limit else "  "
+    cells = _widest(texts, [0] * len(grid.headings))
+    return Layout(fit(full, cells, grid.headings, limit - len(gap) * (len(full) - 1)), gap)
+
+
+def rich_lines(grid: Grid, layout: Layout, *, with_headings: bool = True) -> list[Text]:
     """Styled lines that fit a terminal."""
-    styled = [
-        [_cell(heading, cell) for heading, cell in zip(grid.headings, row, strict=True)]
-        for row in grid.rows
-    ]
-    texts = [[cell.plain for cell in row] for row in styled]
-    full = _widths([grid.headings, *texts], len(grid.headings), list(widths))
-    gap = "   " if sum(full) + 3 * (len(full) - 1) <= limit else "  "
-    fitted = fit(full, grid, limit - len(gap) * (len(full) - 1))
     lines = []
     if with_headings:
-        cut = [_cut(text, size) for text, size in zip(grid.headings, fitted, strict=True)]
-        lines.append(Text(gap.join(_pad(cut, fitted)).rstrip(), style="bold dim"))
-    for row in styled:
-        lines += _row_lines(row, fitted, gap, wraps=grid.headings[-1] in SENTENCES)
+        cut = [_cut(text, size) for text, size in zip(grid.headings, layout.widths, strict=True)]
+        head = layout.gap.join(_pad(cut, layout.widths)).rstrip()
+        lines.append(Text(head, style="bold dim"))
+    for row in _styled(grid):
+        lines += _row_lines(row, layout, wraps=grid.headings[-1] in SENTENCES)
     return lines
 
 
-def _row_lines(row: Sequence[Text], widths: Sequence[int], gap: str, *, wraps: bool) -> list[Text]:
-    """A row on one line; sentences in its last column go on below themselves."""
-    line = Text()
-    for cell, size in zip(row[:-1], widths[:-1], strict=True):
-        cell.truncate(size, overflow="ellipsis")
-        line.append_text(cell).append(" " * (size - cell_len(cell.plain)) + gap)
-    start = cell_len(line.plain)
-    parts = [row[-1]]
-    if wraps:
-        parts = list(row[-1].wrap(terminal.console(), max(widths[-1], 1))) or [Text()]
-    else:
-        row[-1].truncate(widths[-1], overflow="ellipsis")
-    rest = [Text(" " * start).append_text(part) for part in parts[1:]]
-    return [line.append_text(parts[0]), *rest]
-
-
-def fit(widths: Sequence[int], grid: Grid, limit: int) -> list[int]:
+def fit(
+    widths: Sequence[int], cells: Sequence[int], headings: Sequence[str], limit: int
+) -> list[int]:
     """Widths that sum to at most the limit where that is possible.
 
     First sentences give way, since they go on below themselves; then headings that are longer than
@@ -85,39 +112,46 @@ def fit(widths: Sequence[int], grid: Grid, limit: int) -> list[int]:
     and names never.
     """
     fitted = list(widths)
-    cells = [max((cell_len(row[at]) for row in grid.rows), default=0) for at in range(len(widths))]
-    is_state = [heading in STATE_COLUMNS for heading in grid.headings]
-    is_whole = [heading in WHOLE_COLUMNS for heading in grid.headings]
-    is_sentence = [heading in SENTENCES for heading in grid.headings]
-    for least in (
-        [SENTENCE_WIDTH if sentence else LONGEST for sentence in is_sentence],
-        [max(cell + 2 * state, SHORTEST) for cell, state in zip(cells, is_state, strict=True)],
-        [LONGEST if state else LEAST_WIDTH for state in is_state],
-        [LEAST_WIDTH] * len(widths),
-    ):
+    by_pass = [
+        [SENTENCE_WIDTH if heading in SENTENCES else UNLIMITED for heading in headings],
+        [max(cell, SHORTEST) for cell in cells],
+        [UNLIMITED if heading in STATE_COLUMNS else LEAST_WIDTH for heading in headings],
+        [LEAST_WIDTH for _ in headings],
+    ]
+    for least in by_pass:
         while sum(fitted) > limit:
-            open_ones = [
-                at for at, width in enumerate(fitted) if width > least[at] and not is_whole[at]
+            shrinkable = [
+                at
+                for at, width in enumerate(fitted)
+                if width > least[at] and headings[at] not in WHOLE_COLUMNS
             ]
-            if not open_ones:
+            if not shrinkable:
                 break
-            fitted[max(open_ones, key=lambda at: fitted[at])] -= 1
+            fitted[max(shrinkable, key=lambda at: fitted[at])] -= 1
     return fitted
 
 
-def show(grid: Grid, *, with_headings: bool = True, widths: Sequence[int] = ()) -> list[int]:
-    """Prints a grid; gives the widths, so that rows which come later can line up."""
-    kept = _widths([grid.headings, *grid.rows], len(grid.headings), list(widths))
-    if terminal.is_rich():
-        limit = terminal.width()
-        terminal.write(rich_lines(grid, limit=limit, with_headings=with_headings, widths=widths))
-        kept = [
-            width + 2 if h in STATE_COLUMNS else width
-            for h, width in zip(grid.headings, kept, strict=True)
-        ]
+def _row_lines(row: Sequence[Text], layout: Layout, *, wraps: bool) -> list[Text]:
+    """A row on one line; sentences in its last column go on below themselves."""
+    line = Text()
+    for cell, size in zip(row[:-1], layout.widths[:-1], strict=True):
+        cell.truncate(size, overflow="ellipsis")
+        line.append_text(cell).append(" " * (size - cell_len(cell.plain)) + layout.gap)
+    start = cell_len(line.plain)
+    last, width = row[-1], max(layout.widths[-1], 1)
+    if wraps:
+        first, *rest = list(last.wrap(terminal.console(), width)) or [Text()]
     else:
-        terminal.write(plain_lines(grid, with_headings=with_headings, widths=widths))
-    return kept
+        last.truncate(width, overflow="ellipsis")
+        first, rest = last, []
+    return [line.append_text(first), *(Text(" " * start).append_text(part) for part in rest)]
+
+
+def _styled(grid: Grid) -> list[list[Text]]:
+    return [
+        [_cell(heading, cell) for heading, cell in zip(grid.headings, row, strict=True)]
+        for row in grid.rows
+    ]
 
 
 def _cell(heading: str, cell: str) -> Text:
@@ -130,11 +164,15 @@ def _cell(heading: str, cell: str) -> Text:
     return Text(cell, style="bold" if heading == "NAME" else "")
 
 
-def _widths(rows: Sequence[Sequence[str]], count: int, least: list[int]) -> list[int]:
-    widths = least or [0] * count
+def _widest(rows: Sequence[Sequence[str]], least: Sequence[int]) -> list[int]:
+    widths = list(least)
     for row in rows:
         widths = [max(width, cell_len(cell)) for width, cell in zip(widths, row, strict=True)]
     return widths
+
+
+def _length(widths: Sequence[int], gap: str) -> int:
+    return sum(widths) + len(gap) * (len(widths) - 1)
 
 
 def _pad(row: Sequence[str], widths: Sequence[int]) -> list[str]:

@@ -8,6 +8,7 @@ refusal raises an `fairway.api.errors.ApiError`.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -129,13 +130,23 @@ class AsyncClient:
         )
 
     async def table(
-        self, kind: str | Served, *, scope: Scope = EVERYTHING, page_size: int = PAGE_SIZE
+        self,
+        kind: str | Served,
+        *,
+        scope: Scope = EVERYTHING,
+        page_size: int = PAGE_SIZE,
+        with_objects: bool = False,
     ) -> Object:
-        """A list as the server would print it: a `Table` with columns and rows."""
+        """A list as the server would print it: a `Table` with columns and rows.
+
+        Rows bring the metadata of their objects, or all of them on demand.
+        """
         served = await self._served(kind)
         token, rows = "", list[Object]()
         while True:
             request = _list_request(served, scope, page_size, token, TABLE)
+            if with_objects:
+                request = replace(request, query={**request.query, "includeObject": "Object"})
             table = await self._calls.json(request)
             rows += table.get("rows") or []
             metadata = table.get("metadata") or {}

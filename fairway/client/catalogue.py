@@ -86,9 +86,11 @@ class Catalogue:
         for one in self.served:
             if one.api_version == api_version and one.kind == kind:
                 return one
+        known = {one.kind for one in self.served if one.api_version == api_version}
+        close = difflib.get_close_matches(kind, known, n=1)
         raise UnknownKind(
             f'no matches for kind "{kind}" in version "{api_version}": '
-            "is its custom resource definition installed?"
+            + (f'did you mean "{close[0]}"?' if close else "is its definition installed?")
         )
 
     def preferred(self) -> list[Served]:

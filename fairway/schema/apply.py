@@ -32,7 +32,7 @@ from fairway.schema.fieldset import (
 )
 from fairway.schema.merge import merge, remove, with_named_fields
 from fairway.schema.node import JsonObject, Node
-from fairway.schema.ownership import strip
+from fairway.schema.ownership import reconciled, strip
 from fairway.schema.structure import ShapeError
 
 BEFORE_FIRST_APPLY = "before-first-apply"
@@ -62,7 +62,7 @@ def apply(  # noqa: PLR0913 - the facts of one apply, each of them named
     owner = Owner.of(manager, APPLY, api_version, subresource)
     base = _without_entries(live or {})
     try:
-        owners = _owners_of(live)
+        owners = _owners_of(live, node)
         if live is not None and not owners:
             first = Owner.of(BEFORE_FIRST_APPLY, UPDATE, api_version, subresource)
             owners = _unclaimed(base, blank or {}, node, Owned({}, api_version, time), first)
@@ -83,11 +83,15 @@ def apply(  # noqa: PLR0913 - the facts of one apply, each of them named
     return _with_entries(merged, owners, owner, strip(stated), time if merged != base else None)
 
 
-def _owners_of(live: JsonObject | None) -> Owners:
+def _owners_of(live: JsonObject | None, node: Node) -> Owners:
     try:
-        return read_owners((live or {}).get("metadata", {}).get("managedFields"), trusted=True)
+        owners = read_owners((live or {}).get("metadata", {}).get("managedFields"), trusted=True)
     except ValueError as error:
         raise BadRequest(f"failed to decode managed fields: {error}") from None
+    return {
+        owner: Owned(reconciled(owned.fields, node), owned.api_version, owned.time)
+        for owner, owned in owners.items()
+    }
 
 
 def _unclaimed(

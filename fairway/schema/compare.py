@@ -8,6 +8,7 @@ whole branches that are equal.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,10 +19,11 @@ from fairway.schema.structure import (
     is_atomic_list,
     item_element,
     list_keys,
-    metadata_of,
     part_of,
     part_of_object,
 )
+
+PartOf = Callable[[Node, str], Node]
 
 
 @dataclass(slots=True)
@@ -123,24 +125,23 @@ def _added(value: Any, node: Node) -> Tree:
 def compare(old: JsonObject, new: JsonObject, node: Node) -> Comparison:
     """What differs between two whole objects."""
     found = Comparison()
-    for key in new.keys() | old.keys():
-        part = metadata_of(node) if key == "metadata" else part_of(node, key)
-        _compare_key(old, new, key, part, into=found)
+    _compare_maps(old, new, node, found, part_of_object)
     return found
 
 
-def _compare_key(
-    old: JsonObject, new: JsonObject, key: str, node: Node, *, into: Comparison
+def _compare_maps(
+    old: JsonObject, new: JsonObject, node: Node, into: Comparison, part: PartOf = part_of
 ) -> None:
-    element = "f:" + key
-    if key not in old:
-        into.changed[element] = _added(new[key], node)
-    elif key not in new:
-        into.removed[element] = _added(old[key], node)
-    else:
-        before, after = old[key], new[key]
+    for key, after in new.items():
+        if key not in old:
+            into.changed["f:" + key] = _added(after, part(node, key))
+            continue
+        before = old[key]
         if before is not after and before != after:
-            _compare_values(before, after, node, element, into)
+            _compare_values(before, after, part(node, key), "f:" + key, into)
+    for key, before in old.items():
+        if key not in new:
+            into.removed["f:" + key] = _added(before, part(node, key))
 
 
 def _compare_values(old: Any, new: Any, node: Node, element: str, into: Comparison) -> None:
@@ -177,15 +178,10 @@ def _branch(below: Tree, *, member: bool) -> Tree:
     return {".": {}, **below} if member and below else below
 
 
-def _compare_maps(old: JsonObject, new: JsonObject, node: Node, into: Comparison) -> None:
-    for key in new.keys() | old.keys():
-        _compare_key(old, new, key, part_of(node, key), into=into)
-
-
 def _compare_lists(old: list[Any], new: list[Any], node: Node, into: Comparison) -> None:
     before, after = by_element(old, node), by_element(new, node)
     items = node.items or ANY
-    for element in after.keys() | before.keys():
+    for element in (*after, *(one for one in before if one not in after)):
         left, right = before.get(element, []), after.get(element, [])
         if len(left) <= 1 and len(right) <= 1:
             if not left:

@@ -95,7 +95,12 @@ def _text(node: Node) -> list[Check]:
         checks.append(short_enough)
     if node.pattern:
         pattern = node.pattern
-        matches = compile_pattern(pattern)
+        search = compile_pattern(pattern)
+        # The same few values come again and again, and the library's answer is dear.
+        remembered = lru_cache(maxsize=1024)(lambda value: search(value) is not None)
+
+        def matches(value: str) -> bool:
+            return remembered(value) if len(value) <= 256 else search(value) is not None
 
         def matching(value: Any, path: str, faults: list[FieldError]) -> None:
             if isinstance(value, str) and not matches(value):

@@ -8,10 +8,9 @@ is returned may share parts with what was given.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from fairway.schema.compare import by_element
+from fairway.schema.compare import PartOf, by_element
 from fairway.schema.fieldset import Tree, is_member
 from fairway.schema.node import ANY, JsonObject, Node
 from fairway.schema.structure import (
@@ -22,8 +21,6 @@ from fairway.schema.structure import (
     part_of,
     part_of_object,
 )
-
-PartOf = Callable[[Node, str], Node]
 
 
 def merge(live: JsonObject, applied: JsonObject, node: Node) -> JsonObject:

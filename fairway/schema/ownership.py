@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from fairway.schema.fieldset import Tree
-from fairway.schema.node import JsonObject, Node
-from fairway.schema.structure import metadata_of
+from fairway.schema.node import ANY, JsonObject, Node
+from fairway.schema.structure import is_atomic_list, metadata_of, part_of, part_of_object
 
 UNOWNED = frozenset(
     (
@@ -44,6 +44,23 @@ def strip(fields: Tree) -> Tree:
         }
         if kept:
             out["f:metadata"] = kept
+    return out
+
+
+def reconciled(fields: Tree, node: Node, *, is_object: bool = True) -> Tree:
+    """A set brought up to a schema that has since made a map or a list one piece."""
+    out: Tree = {}
+    for element, branch in fields.items():
+        if not branch:
+            out[element] = branch
+            continue
+        if element[0] == "f":
+            key = element[2:]
+            part = part_of_object(node, key) if is_object else part_of(node, key)
+        else:
+            part = node.items or ANY
+        whole = part.map_type == "atomic" or (part.type == "array" and is_atomic_list(part))
+        out[element] = {} if whole else reconciled(branch, part, is_object=False)
     return out
 
 

@@ -9,6 +9,7 @@ import yaml
 
 from fairway.api.errors import BadRequest, Invalid, UnsupportedMediaType, forbidden, required
 from fairway.schema.node import JsonObject
+from fairway.server import protobuf
 from fairway.server.exchange import Request
 from fairway.store.interface import Deletion, Page, Patch, PatchType, Selection, WatchFrom, Write
 
@@ -27,12 +28,14 @@ def media_type(request: Request) -> str:
 
 
 def decode_body(request: Request) -> Any:
-    """The JSON (or YAML) value in a body."""
+    """The JSON (or YAML, or protobuf) value in a body."""
     kind = media_type(request)
     if kind in ("application/yaml", "application/apply-patch+yaml"):
         return _decode_yaml(request.body)
     if kind in ("", "*/*") or kind.endswith("json"):
         return _decode_json(request.body)
+    if kind == protobuf.MEDIA_TYPE:
+        return protobuf.decode(request.body)
     raise UnsupportedMediaType(
         "the body of the request was in an unknown format - accepted media types include: "
         "application/json, application/yaml"

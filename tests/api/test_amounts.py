@@ -20,7 +20,11 @@ FORMS = {
     "fraction": ("1.5", "3/2", "1500m"),
     "fraction of a binary suffix": ("1.5Gi", 1536 * 2**20, "1536Mi"),
     "small binary amounts print as decimal": ("0.5Ki", 512, "512"),
-    "binary amounts that are not whole print as decimal": ("1.0001Ki", "10241024/10000", "1024102400u"),
+    "binary amounts that are not whole print as decimal": (
+        "1.0001Ki",
+        "10241024/10000",
+        "1024102400u",
+    ),
     "no digit before the point": (".5", "1/2", "500m"),
     "no digit after the point": ("5.", 5, "5"),
     "point and suffix without a digit between": ("1.G", 10**9, "1G"),
@@ -56,8 +60,8 @@ def test_text_is_read_exactly_and_printed_canonically(
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "Ki", ".", "-", "1 Gi", "1ki", "1K", "0x10", "1e", "1e1.5", "1Gii", "1,5", "١", "NaN",
-     "1e65", "1e-99999999999", "9" * 200, "--1", "1mm"],
+    ["", " ", "Ki", ".", "-", "1 Gi", "1ki", "1K", "0x10", "1e", "1e1.5", "1Gii", "1,5", "\u0661",
+     "NaN", "1e65", "1e-99999999999", "9" * 200, "--1", "1mm"],
 )  # fmt: skip
 def test_text_that_is_no_quantity_is_refused(text: str) -> None:
     with pytest.raises(QuantityError):
@@ -87,8 +91,8 @@ def test_equality_order_and_hash_go_by_value() -> None:
 
 _SUFFIXES = {"": 1, "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000),
              "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
-             "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "e3": 1000, "e-2": Fraction(1, 100),
-             "E+1": 10}  # fmt: skip
+             "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "e3": 1000,
+             "e-2": Fraction(1, 100), "E+1": 10}  # fmt: skip
 
 
 @given(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import string
 from typing import Any
@@ -126,8 +127,10 @@ _JSON = st.recursive(
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(string.printable + "éß中", max_size=12)
     | st.sampled_from(["yes", "y", "1e3", "0o7", "1_0", "", "~", "null", "2026-01-01", "=", "<<"]),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(st.text(string.printable, max_size=6), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(string.printable, max_size=6), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -147,7 +150,5 @@ def test_json_text_reads_back_the_same(value: Any) -> None:
 
 @given(st.text(max_size=60) | st.binary(max_size=60))
 def test_any_text_is_read_or_refused_and_nothing_else(text: str | bytes) -> None:
-    try:
-        read_documents(text)
-    except ManifestError as refused:
-        assert refused.message
+    with contextlib.suppress(ManifestError):
+        assert isinstance(read_documents(text), list)

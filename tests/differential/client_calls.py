@@ -6,11 +6,14 @@ sends one bare request through the client's own connection, for what kubectl nev
 
 from __future__ import annotations
 
+import copy
+import datetime
 import json
 import threading
 from typing import Any
 
 import kubernetes
+import kubernetes.dynamic
 import urllib3
 from kubernetes.client.exceptions import ApiException
 
@@ -32,7 +35,7 @@ def request(
     configuration = client.configuration
     address = configuration.host + path.replace("$NS", namespace)
     given: dict[str, str] = {}
-    client.update_params_for_auth(given, [], ["BearerToken"])
+    client.update_params_for_auth(given, [], ["BearerToken"], path, method, body)
     if sent is not None:
         given["Content-Type"] = "application/json"
     given.update(headers or {})
@@ -168,6 +171,159 @@ def deletes_with_preconditions(client: Client, namespace: str) -> Any:
     return core.delete_namespaced_config_map(
         "guarded", namespace, body={"preconditions": {"uid": other}}
     )
+
+def _make_owner(client: Client, namespace: str, ending: str) -> Any:
+    """An owner and one that it owns, which blocks its owner's deletion in the foreground."""
+    core = kubernetes.client.CoreV1Api(client)
+    owner = core.create_namespaced_config_map(namespace, {"metadata": {"name": f"owner-{ending}"}})
+    return _make_owned(core, namespace, ending, owner.metadata.uid)
+
+
+def _make_owned(core: Any, namespace: str, ending: str, uid: str) -> Any:
+    reference = {
+        "apiVersion": "v1", "kind": "ConfigMap", "name": f"owner-{ending}", "uid": uid,
+        "blockOwnerDeletion": True, "controller": True,
+    }  # fmt: skip
+    return core.create_namespaced_config_map(
+        namespace, {"metadata": {"name": f"owned-{ending}", "ownerReferences": [reference]}}
+    )
+
+
+def makes_an_owner_background(client: Client, namespace: str) -> Any:
+    return _make_owner(client, namespace, "background")
+
+
+def makes_an_owner_foreground(client: Client, namespace: str) -> Any:
+    return _make_owner(client, namespace, "foreground")
+
+
+def makes_an_owner_orphan(client: Client, namespace: str) -> Any:
+    return _make_owner(client, namespace, "orphan")
+
+
+def makes_an_owner_held(client: Client, namespace: str) -> Any:
+    return _make_owner(client, namespace, "held")
+
+
+def makes_one_with_a_missing_owner(client: Client, namespace: str) -> Any:
+    core = kubernetes.client.CoreV1Api(client)
+    made = _make_owned(core, namespace, "missing", "22222222-2222-2222-2222-222222222222")
+    return made.metadata.name
+
+
+def _discover(client: Client, namespace: str, path: str, kept: set[str]) -> Any:
+    answer = request(client, namespace, path=path)["out"]
+    resources = [
+        {key: each for key, each in one.items() if key != "storageVersionHash"}
+        for one in answer["resources"]
+        if one["name"].split("/")[0] in kept
+    ]
+    return {**answer, "resources": sorted(resources, key=lambda one: one["name"])}
+
+
+def discovers_batch(client: Client, namespace: str) -> Any:
+    return _discover(client, namespace, "/apis/batch/v1", {"jobs"})
+
+
+def discovers_apps(client: Client, namespace: str) -> Any:
+    return _discover(client, namespace, "/apis/apps/v1", {"deployments", "statefulsets"})
+
+
+def discovers_core(client: Client, namespace: str) -> Any:
+    kept = {
+        "configmaps", "secrets", "pods", "services", "serviceaccounts", "namespaces", "events",
+        "persistentvolumeclaims",
+    }  # fmt: skip
+    return _discover(client, namespace, "/api/v1", kept)
+
+
+def discovers_aggregated(client: Client, namespace: str) -> Any:
+    """The one document from which newer clients learn everything; only our kinds are kept."""
+    accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    answer = request(client, namespace, path="/apis", headers={"Accept": accept})
+    found = {}
+    for group in answer["out"].get("items", []):
+        if group["metadata"]["name"] in ("batch", "scheduling.k8s.io", "coordination.k8s.io"):
+            version = group["versions"][0]
+            kept = ("jobs", "priorityclasses", "leases")
+            found[group["metadata"]["name"]] = {
+                "version": version["version"],
+                "resources": [
+                    one for one in version["resources"] if one["resource"] in kept
+                ],
+            }
+    return {"code": answer["code"], "kind": answer["out"].get("kind"), "groups": found}
+
+
+def lists_schemas(client: Client, namespace: str) -> Any:
+    """Which groups have a schema document, of those that both servers have."""
+    answer = request(client, namespace, path="/openapi/v3")["out"]
+    wanted = ("api/v1", "apis/apps/v1", "apis/batch/v1", "apis/rbac.authorization.k8s.io/v1")
+    return {path: "serverRelativeURL" in answer["paths"].get(path, {}) for path in wanted}
+
+
+def uses_a_robots_token(client: Client, namespace: str) -> Any:
+    """A service account's token says who asks, and carries that account's rights only."""
+    core = kubernetes.client.CoreV1Api(client)
+    made = core.create_namespaced_service_account_token(
+        "robot", namespace, {"spec": {"expirationSeconds": 3600, "audiences": None}}
+    )
+    configuration = copy.copy(client.configuration)
+    configuration.api_key = {"BearerToken": f"Bearer {made.status.token}"}
+    configuration.refresh_api_key_hook = None
+    with kubernetes.client.ApiClient(configuration) as robot:
+        review = request(
+            robot, namespace, method="POST", path="/apis/authentication.k8s.io/v1/selfsubjectreviews",
+            body={"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
+        )  # fmt: skip
+        maps = request(robot, namespace, path="/api/v1/namespaces/$NS/configmaps")
+        pods = request(robot, namespace, path="/api/v1/namespaces/$NS/pods")
+    who = review["out"]["status"]["userInfo"]
+    who.get("extra", {}).pop("authentication.kubernetes.io/credential-id", None)
+    return {"who": who, "configmaps": maps["code"], "pods": pods}
+
+
+def records_an_event(client: Client, namespace: str) -> Any:
+    """An event of the newer group is read in the older one too."""
+    events = kubernetes.client.EventsV1Api(client)
+    now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    events.create_namespaced_event(
+        namespace,
+        kubernetes.client.EventsV1Event(
+            metadata=kubernetes.client.V1ObjectMeta(name="told.1"),
+            regarding={"apiVersion": "v1", "kind": "Pod", "name": "told", "namespace": namespace},
+            reason="Told", note="it was told", type="Normal", action="Tell", event_time=now,
+            reporting_controller="example.invalid/teller", reporting_instance="one",
+        ),
+    )  # fmt: skip
+    return kubernetes.client.CoreV1Api(client).read_namespaced_event("told.1", namespace)
+
+
+def holds_a_lease(client: Client, namespace: str) -> Any:
+    leases = kubernetes.client.CoordinationV1Api(client)
+    now = datetime.datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=datetime.UTC)
+    spec = {"holderIdentity": "one", "leaseDurationSeconds": 15, "renewTime": now}
+    made = leases.create_namespaced_lease(namespace, {"metadata": {"name": "held"}, "spec": spec})
+    made.spec.holder_identity = "two"
+    return leases.replace_namespaced_lease("held", namespace, made)
+
+
+def uses_the_dynamic_client(client: Client, namespace: str) -> Any:
+    dynamic = kubernetes.dynamic.DynamicClient(client)
+    jobs = dynamic.resources.get(api_version="batch/v1", kind="Job")
+    container = {"name": "main", "image": "example.invalid/x:1"}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    body = {
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "dynamic"}, "spec": {"template": template},
+    }  # fmt: skip
+    jobs.create(body=body, namespace=namespace)
+    patched = jobs.patch(
+        name="dynamic", namespace=namespace, body={"spec": {"suspend": True}},
+        content_type="application/merge-patch+json",
+    )  # fmt: skip
+    return patched.to_dict()
+
 
 
 def _parsed(data: bytes | str | None) -> Any:

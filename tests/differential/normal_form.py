@@ -23,6 +23,7 @@ _REPLACED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+"), "<token>"),
     (re.compile(r'("resourceVersion": ?)"\d+"'), r'\1"<version>"'),
     (re.compile(r"(resourceVersion: )\"?\d+\"?"), r"\1<version>"),
+    (re.compile(r"(resource version: \d+, current: )\d+"), r"\1<version>"),
     (re.compile(r"(made-)[a-z0-9]{5}\b"), r"\1<random>"),
 )
 _AGE = re.compile(r"^(?:\d+[smhd])+$|^<invalid>$")

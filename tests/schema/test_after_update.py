@@ -228,7 +228,7 @@ class TestUpdate:
         assert owners_after(OLD, thing(owners=broken, spec=OLD["spec"])) == [HERS]
 
     def test_owners_may_be_rewritten_by_hand(self) -> None:
-        by_hand = [entry("him", {"f:spec": {'f:tags': {'v: "a"': {}}}})]
+        by_hand = [entry("him", {"f:spec": {"f:tags": {'v: "a"': {}}}})]
         assert owners_after(OLD, thing(owners=by_hand, spec=OLD["spec"])) == [
             entry("him", {"f:spec": {"f:tags": {'v:"a"': {}}}})
         ]

@@ -10,7 +10,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.api.errors import BadRequest, Conflict
@@ -154,7 +154,10 @@ class TestRemoval:
                 {"ports": [port(1), port(2)]}, {"ports": [port(2)]}, {"ports": [port(2)]}, id="item"
             ),
             pytest.param(
-                {"ports": [port(1, name="x")]}, {"ports": [port(1)]}, {"ports": [port(1)]}, id="part"
+                {"ports": [port(1, name="x")]},
+                {"ports": [port(1)]},
+                {"ports": [port(1)]},
+                id="part",
             ),
             pytest.param(
                 {"replicas": 1, "ports": [port(1)], "options": {"o": "1"}},
@@ -232,9 +235,7 @@ class TestConflict:
             spec={"replicas": 1, "ports": [port(1, name="a")], "note": "n", "args": ["x"]},
         )
         with pytest.raises(Conflict) as caught:
-            applied(
-                live, {"replicas": 2, "ports": [port(1, name="b")], "note": "m", "args": ["y"]}
-            )
+            applied(live, {"replicas": 2, "ports": [port(1, name="b")], "note": "m", "args": ["y"]})
         assert caught.value.message == (
             "Apply failed with 4 conflicts: "
             'conflicts with "cd":\n'
@@ -267,7 +268,7 @@ class TestConflict:
 
     def test_what_was_there_before_the_first_apply_has_an_owner(self) -> None:
         live = thing(spec={"replicas": 1, "note": "n"})
-        with pytest.raises(Conflict, match='conflict with "before-first-apply" using x.io/v1'):
+        with pytest.raises(Conflict, match='conflict with "before-first-apply" using'):
             applied(live, {"replicas": 2})
         assert applied(live, {"replicas": 2}, force=True) == thing(
             owners=[
@@ -276,6 +277,17 @@ class TestConflict:
             ],
             spec={"replicas": 2, "note": "n"},
         )
+
+
+def test_owners_of_parts_own_the_whole_once_it_is_one_piece() -> None:
+    parts = {"f:selector": {".": {}, "f:s": {}}, "f:args": {"i:0": {}}, "f:free": {"f:a": {}}}
+    whole = {"f:selector": {}, "f:args": {}, "f:free": {"f:a": {}}}
+    spec = {"selector": {"s": "1"}, "args": ["x"], "free": {"a": 1}}
+    live = thing(owners=[claims("cd", parts, time=TIME)], spec=spec)
+    assert applied(live, {"replicas": 1})["metadata"]["managedFields"] == [
+        claims("cd", whole, time=TIME),
+        claims("ci", {"f:replicas": {}}),
+    ]
 
 
 class TestRefusal:
@@ -388,12 +400,14 @@ def lived(history: list[Any]) -> Any:
     return live
 
 
+@settings(deadline=None)
 @given(HISTORIES, SPECS)
 def test_applying_again_changes_nothing(history: Any, spec: Any) -> None:
     once = applied(lived(history), spec, force=True, time=TIME)
     assert applied(once, spec, force=False, time=LATER) == once
 
 
+@settings(deadline=None)
 @given(HISTORIES, SPECS)
 def test_a_forced_configuration_is_in_the_result_and_owned(history: Any, spec: Any) -> None:
     merged = applied(lived(history), spec, force=True)
@@ -406,6 +420,7 @@ def test_a_forced_configuration_is_in_the_result_and_owned(history: Any, spec: A
             assert merged["spec"][name] == spec[name]
 
 
+@settings(deadline=None)
 @given(SPECS)
 def test_letting_go_of_all_leaves_only_what_nobody_can_own(spec: Any) -> None:
     left = applied(applied(None, spec), {})["spec"]

@@ -1,4 +1,8 @@
-"""Kubernetes' function libraries; truth compared with kube-apiserver 1.36.4."""
+"""Kubernetes' function libraries.
+
+TRUE and FALSE were compared with kube-apiserver 1.36.4, but for the few that its estimate of costs
+refuses, and `sign`, which it documents and does not offer.
+"""
 
 from __future__ import annotations
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.api.errors import ApiError, BadRequest, Invalid, TooLarge
+from fairway.api.errors import BadRequest, Invalid, TooLarge
 from fairway.schema.patches import json_patch, merge_patch
 
 DOCUMENT = {"a": {"b": 1, "x/y": 2, "m~n": 3, "": 4}, "list": [1, 2, 3], "flag": True, "no": None}
@@ -73,7 +74,9 @@ class TestJsonPatch:
                 id="move takes and puts",
             ),
             pytest.param(
-                [{"op": "move", "from": "/list", "path": "/list"}], {}, id="a move to itself is none"
+                [{"op": "move", "from": "/list", "path": "/list"}],
+                {},
+                id="a move to itself is none",
             ),
             pytest.param(
                 [
@@ -113,7 +116,9 @@ class TestJsonPatch:
             pytest.param([operation("remove", "/zz")], id="removing what is not there"),
             pytest.param([operation("remove", "/list/3")], id="removing past the end"),
             pytest.param([operation("add", "/list/4", value=1)], id="adding past the end"),
-            pytest.param([operation("add", "/list/01", value=1)], id="an index with a leading zero"),
+            pytest.param(
+                [operation("add", "/list/01", value=1)], id="an index with a leading zero"
+            ),
             pytest.param([operation("add", "/list/x", value=1)], id="an index that is no number"),
             pytest.param([operation("add", "/list/" + "9" * 5000, value=1)], id="a huge index"),
             pytest.param([operation("replace", "/list/-", value=1)], id="replacing the dash"),
@@ -198,18 +203,17 @@ OPERATIONS = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(OBJECTS, st.lists(OPERATIONS, max_size=5))
 def test_a_json_patch_never_changes_what_it_is_given(document: Any, operations: Any) -> None:
     before = copy.deepcopy((document, operations))
-    try:
-        result = json_patch(document, operations)
-        if isinstance(result, dict):
-            result["mark"] = 1
-    except ApiError as error:
-        assert isinstance(error, Invalid)
+    # Any other failure than a refusal of an operation fails the test.
+    with contextlib.suppress(Invalid):
+        json_patch(document, operations)
     assert (document, operations) == before
 
 
+@settings(deadline=None)
 @given(OBJECTS, OBJECTS)
 def test_a_merge_patch_never_changes_what_it_is_given(document: Any, patch: Any) -> None:
     before = copy.deepcopy((document, patch))

@@ -172,7 +172,7 @@ def _update_faults(obj: JsonObject, old: JsonObject) -> Iterator[FieldError]:
         value = read(spec, "names").get(name)
         if value != read(before, "names").get(name):
             yield invalid(f"spec.names.{name}", value, "field is immutable")
-    names = {text(version, "name") for version in objects(spec, "versions")}
+    names = [text(version, "name") for version in objects(spec, "versions")]
     for index, stored in enumerate(members(read(obj, "status"), "storedVersions")):
         if stored not in names:
             message = "must appear in spec.versions"

@@ -7,7 +7,6 @@ Restarts of plain init containers stop counting once initialising is over.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,5 +139,5 @@ def _end(ended: JsonObject) -> str:
 
 def _readiness_gates(spec: JsonObject, conditions: dict[str, JsonObject]) -> str:
     gates = [text(gate, "conditionType") for gate in objects(spec, "readinessGates")]
-    holds: Callable[[str], bool] = lambda gate: conditions.get(gate, {}).get("status") == "True"  # noqa: E731 - a name for one condition
-    return f"{sum(map(holds, gates))}/{len(gates)}" if gates else "<none>"
+    held = sum(conditions.get(gate, {}).get("status") == "True" for gate in gates)
+    return f"{held}/{len(gates)}" if gates else "<none>"

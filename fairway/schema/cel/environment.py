@@ -6,9 +6,10 @@
 The language is that of Kubernetes 1.36: CEL with optionals, strings, sets, lists, bindings and
 two-variable macros from the runtime, and Kubernetes' own libraries from the `library_` modules.
 
-Costs are bounded: an expression has at most 32 KiB, and the runtime stops an evaluation after
-10,000 iterations of its macros, all loops together. (Kubernetes counts cost units instead, so a
-rule that loops over a loop of hundreds of items can pass there and be stopped here.)
+Costs are bounded: an expression has at most 32 KiB and nests at most 32 deep, and the runtime stops
+an evaluation after 10,000 iterations of its macros, all loops together. The last two are fixed in
+the runtime. (Kubernetes counts cost units instead, so a rule that loops over a loop of hundreds of
+items can pass there and be stopped here.)
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ class Plan:
     node: Node
     is_resource: bool
     rules: tuple[ReadyRule, ...] = ()
+    together: Program | None = None  # all rules that do not look back, in one evaluation
     convert: conversion.Convert | None = None
     all_of: tuple[Plan, ...] = ()
     properties: dict[str, Plan] = field(default_factory=dict)
@@ -121,6 +122,7 @@ class _Builder:
         plan = self._built[key] = Plan(node=shape, is_resource=is_resource)
         if source.rules:
             plan.rules = tuple(ready(rule, shape, is_resource=is_resource) for rule in source.rules)
+            plan.together = _joined(plan.rules, shape, is_resource=is_resource)
             plan.convert = conversion.converter(shape)
         for name, part in source.properties.items():
             if name in shape.properties:
@@ -140,6 +142,20 @@ class _Builder:
         if source is None or shape is None or id(source) not in self._holders:
             return None
         return self.build(source, shape, is_resource=shape.embedded_resource)
+
+
+def _joined(
+    rules: tuple[ReadyRule, ...], node: Node, *, is_resource: bool
+) -> Program | None:
+    """One program that holds when all rules on the value alone hold; none for fewer than two."""
+    alone = [one.rule.rule for one in rules if one.program is not None and not one.uses_old]
+    if len(alone) < 2:
+        return None
+    text = " && ".join(f"({source}\n)" for source in alone)
+    try:
+        return _compiled(text, Rule(rule=text), node, is_resource=is_resource)
+    except CompileError:
+        return None  # too deep or too long for one expression
 
 
 def ready(rule: Rule, node: Node, *, is_resource: bool = False) -> ReadyRule:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairway.api.errors import FieldError, duplicate, forbidden, invalid, required
-from fairway.schema.cel.environment import EvaluationError, Scope
+from fairway.schema.cel.environment import EvaluationError, Program, Scope
 from fairway.schema.cel.faults import compile_faults
 from fairway.schema.cel.plan import VARIABLES, Plan, ReadyRule, plan_of
 from fairway.schema.node import Node
@@ -118,7 +118,10 @@ class _Walk:
 
     def _check(self, plan: Plan, value: Any, old: Any, path: str, kinship: _Kinship) -> None:
         scope = _scope(plan, value, old, is_object=plan.is_resource and not path)
+        holds_alone = plan.together is not None and _holds(plan.together, scope)
         for one in plan.rules:
+            if holds_alone and not one.uses_old and one.program is not None:
+                continue
             if one.uses_old and old is None and not one.rule.optional_old_self:
                 continue
             if one.program is None:
@@ -152,6 +155,14 @@ class _Walk:
         self._faults.append(invalid(path, plan.node.type, detail))
         if problem.startswith(_COST_EXCEEDED):
             raise _Stop
+
+
+def _holds(program: Program, scope: Scope) -> bool:
+    """Whether it is plainly true; what is wrong otherwise, each rule says for itself."""
+    try:
+        return program.evaluate(scope) is True
+    except EvaluationError:
+        return False
 
 
 def _scope(plan: Plan, value: Any, old: Any, *, is_object: bool) -> Scope:

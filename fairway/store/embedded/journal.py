@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from fairway.api.errors import InternalError
+from fairway.api.errors import InternalError, Unavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,23 @@ class SqliteJournal:
 
     def __init__(self, path: Path | str, *, is_inline: bool = False) -> None:
         self._connection = sqlite3.connect(
-            str(path), isolation_level=None, check_same_thread=False, cached_statements=32
+            str(path),
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=32,
+            timeout=1.0,
         )
+        try:
+            self._prepare()
+        except sqlite3.OperationalError as fault:
+            self._connection.close()
+            if "locked" in str(fault):
+                raise Unavailable(f"another hub is using the data in {path}") from fault
+            raise InternalError(f"the data in {path} cannot be opened: {fault}") from fault
+        except sqlite3.DatabaseError as fault:
+            self._connection.close()
+            raise InternalError(f"the data in {path} is not a hub's: {fault}") from fault
         self._thread = None if is_inline else ThreadPoolExecutor(1, "fairway-journal")
-        self._prepare()
 
     def _prepare(self) -> None:
         run = self._connection.execute

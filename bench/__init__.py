@@ -1,0 +1,1 @@
+"""Measurements: repeatable, with ratios and growth; run with `make bench`."""

@@ -1,0 +1,229 @@
+"""Each rule between fields refuses what it should, and the limits of fields do too.
+
+The same objects are refused by a kube-apiserver that has our custom resource definitions.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+
+from fairway.api.documents import read_documents
+from fairway.api.kinds import BY_NAME, KINDS, Kind
+from fairway.api.meta import API_VERSION, JsonObject
+from fairway.api.schemas import schema_of
+from fairway.schema.cel.rules import check_rules
+from fairway.schema.node import Node, parse
+from fairway.schema.validation import Findings, conform
+
+
+def node_of(kind: Kind) -> Node:
+    """The parsed schema; metadata, which the served kinds' room knows, is left alone here."""
+    schema = schema_of(kind.struct)
+    schema["properties"]["metadata"]["x-kubernetes-preserve-unknown-fields"] = True
+    return parse(schema)
+
+
+NODES: dict[str, Node] = {kind.name: node_of(kind) for kind in KINDS}
+
+
+def made(kind: str, spec: JsonObject, name: str = "x") -> JsonObject:
+    """An object as a user would write it."""
+    metadata = {"name": name}
+    if BY_NAME[kind].is_namespaced:
+        metadata["namespace"] = "default"
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def faults(value: JsonObject, old: JsonObject | None = None) -> list[str]:
+    """What is wrong with an object, in the words that a user reads."""
+    node = NODES[value["kind"]]
+    findings = Findings()
+    for one in (value, old):
+        if one is not None:
+            conform(one, node, findings)
+    found = findings.faults or check_rules(value, old, node, is_update=old is not None)
+    return [str(fault) for fault in found] + [str(one) for one in findings.unknown]
+
+
+def group(*resources: str, **flavors: list[JsonObject]) -> JsonObject:
+    return {
+        "resources": list(resources),
+        "flavors": [{"name": name, "quotas": quotas} for name, quotas in flavors.items()],
+    }
+
+
+CPU = {"resource": "cpu", "nominal": 4}
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}}
+REPORT = {"cluster": "c", "agentEpoch": 1, "sequence": 1, "seenAt": "2026-01-01T00:00:00Z"}
+WORK = {"cluster": "c", "workload": {"namespace": "n", "name": "w"}, "attempt": 1, "term": 1}
+
+WRONG: dict[str, tuple[JsonObject, str]] = {
+    "the fleet has another name": (made("Fleet", {}, "mine"), "its name is fleet"),
+    "a cluster is lost before it is unready": (
+        made("Fleet", {"health": {"unreadySeconds": 400, "lostSeconds": 300}}, "fleet"),
+        "spec.health.unreadySeconds: Invalid value: a cluster is unready before it is lost",
+    ),
+    "a cluster without a driver": (made("Cluster", {}), "exactly one driver"),
+    "a cluster with two drivers": (
+        made("Cluster", {"local": {}, "simulated": {}}), "exactly one driver"),
+    "a simulated pool of minus one nodes": (
+        made("Cluster", {"simulated": {"nodePools": [{"name": "a", "count": -1, "shape": {}}]}}),
+        "spec.simulated.nodePools[0].count: Invalid value: -1"),
+    "a negative amount": (
+        made("Cluster", {"local": {"capacity": {"cpu": "-1"}}}), "spec.local.capacity.cpu"),
+    "two pools of one name": (
+        made("Cluster", {"simulated": {"nodePools": [
+            {"name": "a", "count": 1, "shape": {}}, {"name": "a", "count": 1, "shape": {}}]}}),
+        "spec.simulated.nodePools[1]: Duplicate value"),
+    "a cluster in an unknown mode": (
+        made("Cluster", {"local": {}, "mode": "Watch"}), 'spec.mode: Unsupported value: "Watch"'),
+    "a chunk beyond the last": (
+        made("ClusterReport", {**REPORT, "chunk": 2, "chunks": 2}), "chunk must be below chunks"),
+    "a column that is too short": (
+        made("ClusterReport", {**REPORT, "nodes": {
+            "names": ["a", "b"],
+            "amounts": [{"resource": "cpu", "unit": "1m", "allocatable": [1]}]}}),
+        "all columns have one entry for each node"),
+    "pods on nodes without a count": (
+        made("ClusterReport", {**REPORT, "works": [
+            {"work": "w", "podSet": "p", "bound": {"nodes": [0, 1], "counts": [1]}}]}),
+        "each node has a count"),
+    "a queue that is its own parent": (
+        made("Queue", {"parent": "x"}), "a queue is not its own parent"),
+    "a borrowing limit without a parent": (
+        made("Queue", {"resourceGroups": [group("cpu", a=[{**CPU, "borrowingLimit": 1}])]}),
+        "borrowingLimit and lendingLimit need a parent"),
+    "a lending limit without a parent": (
+        made("Queue", {"resourceGroups": [group("cpu", a=[{**CPU, "lendingLimit": 1}])]}),
+        "borrowingLimit and lendingLimit need a parent"),
+    "a quota of a resource that the group does not cover": (
+        made("Queue", {"resourceGroups": [group("memory", a=[CPU])]}),
+        "each quota is of a resource that its group covers"),
+    "a resource in two groups": (
+        made("Queue", {"resourceGroups": [group("cpu", a=[]), group("cpu", b=[])]}),
+        "a resource belongs to one group"),
+    "a flavor in two groups": (
+        made("Queue", {"resourceGroups": [group("cpu", a=[]), group("memory", a=[])]}),
+        "a flavor belongs to one group"),
+    "a word for a quota": (
+        made("Queue", {"resourceGroups": [group("cpu", a=[{**CPU, "nominal": "many"}])]}),
+        "spec.resourceGroups[0].flavors[0].quotas[0].nominal"),
+    "a selector with values that it ignores": (
+        made("Queue", {"clusters": {"labels": {"matchExpressions": [
+            {"key": "a", "operator": "Exists", "values": ["b"]}]}}}),
+        "values are needed with In and NotIn"),
+    "a selector without values that it needs": (
+        made("Queue", {"clusters": {"labels": {"matchExpressions": [
+            {"key": "a", "operator": "In"}]}}}),
+        "values are needed with In and NotIn"),
+    "a misspelt field": (
+        made("Queue", {"preemption": {"withinQueu": "Never"}}),
+        'unknown field "spec.preemption.withinQueu", did you mean "withinQueue"?'),
+    "a workload of nothing": (made("Workload", {}), "needs a template, a source or pod sets"),
+    "more pods at least than at most": (
+        made("Workload", {"podSets": [{"name": "a", "leastCount": 2}]}),
+        "spec.podSets[0].leastCount: Invalid value: leastCount must not exceed count"),
+    "an alternative with more pods at least than at most": (
+        made("Workload", {"podSets": [{"name": "a"}], "alternatives": [
+            {"name": "b", "podSets": [{"name": "a", "count": 1, "leastCount": 2}]}]}),
+        "leastCount must not exceed count"),
+    "replicas of a gang": (
+        made("Workload", {"podSets": [{"name": "a"}], "replicas": 2}), "replicas need mode"),
+    "a gang that is divided": (
+        made("Workload", {"podSets": [{"name": "a"}], "mode": "Divided", "gang": {}}),
+        "gang needs mode: Gang"),
+    "tasks of a gang": (
+        made("Workload", {"podSets": [{"name": "a"}], "tasks": {"count": 2}}),
+        "tasks are needed with mode: Independent"),
+    "an independent workload without tasks": (
+        made("Workload", {"podSets": [{"name": "a"}], "mode": "Independent"}),
+        "tasks are needed with mode: Independent"),
+    "an estimate beyond the limit": (
+        made("Workload", {"podSets": [{"name": "a"}], "runSeconds": {"estimate": 9, "limit": 8}}),
+        "estimate must not exceed limit"),
+    "a topology level that is required and preferred": (
+        made("Workload", {"podSets": [
+            {"name": "a", "topology": {"required": "rack", "preferred": "block"}}]}),
+        "either required or preferred"),
+    "a slice without a level": (
+        made("Workload", {"podSets": [{"name": "a", "topology": {"sliceSize": 4}}]}),
+        "sliceSize and sliceLevel go together"),
+    "a node test without the values it needs": (
+        made("Workload", {"podSets": [{"name": "a", "nodeAffinity": [
+            {"matchExpressions": [{"key": "k", "operator": "Gt"}]}]}]}),
+        "values are needed, except with Exists"),
+    "a toleration of a value that it ignores": (
+        made("PlacementPolicy", {"tolerations": [
+            {"key": "a", "operator": "Exists", "value": "b"}]}),
+        "a toleration with operator Exists has no value"),
+    "a toleration of nothing": (
+        made("PlacementPolicy", {"tolerations": [{"value": "b"}]}),
+        "a toleration without a key needs operator Exists"),
+    "seconds for a taint that does not evict": (
+        made("PlacementPolicy", {"tolerations": [
+            {"key": "a", "effect": "NoSchedule", "tolerationSeconds": 3}]}),
+        "tolerationSeconds needs effect NoExecute"),
+    "a ladder with an unknown group": (
+        made("PlacementPolicy", {"ladder": [{"group": "home", "rung": "Idle"}]}),
+        "each step of the ladder names a group of this policy"),
+    "spread by a label that is not named": (
+        made("PlacementPolicy", {"spread": [{"by": "Label"}]}), "label is needed with by: Label"),
+    "spread over more domains at least than at most": (
+        made("PlacementPolicy", {"spread": [{"by": "Zone", "least": 3, "most": 2}]}),
+        "least must not exceed most"),
+    "weights that nothing uses": (
+        made("PlacementPolicy", {"division": {
+            "type": "Duplicated", "weights": [{"selector": {}, "weight": 1}]}}),
+        "weights need type: StaticWeight"),
+    "a weight beyond ten": (
+        made("PlacementPolicy", {"scores": [{"builtIn": "Price", "weight": 11}]}),
+        "spec.scores[0].weight: Invalid value: 11"),
+    "a score of two sources": (
+        made("PlacementPolicy", {"scores": [{"builtIn": "Price", "scorer": "mine"}]}),
+        "exactly one of builtIn and scorer"),
+    "a score of no source": (
+        made("PlacementPolicy", {"scores": [{"weight": 2}]}), "exactly one of builtIn and scorer"),
+    "feedback paths that nothing reads": (
+        made("Work", {**WORK, "manifests": [{"object": POD, "feedback": [
+            {"type": "WellKnown", "paths": [{"name": "a", "path": ".b"}]}]}]}),
+        "paths are needed with type: JsonPaths"),
+    "a condition without its expressions": (
+        made("Work", {**WORK, "manifests": [{"object": POD, "conditions": [
+            {"condition": "Complete", "type": "Cel"}]}]}),
+        "expressions are needed with type: Cel"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "said"), WRONG.values(), ids=WRONG)
+def test_refused(value: JsonObject, said: str) -> None:
+    found = faults(deepcopy(value))
+    assert any(said in one for one in found), found
+
+
+def test_the_examples_are_right() -> None:
+    folder = Path(__file__).parent.parent.parent / "examples" / "fleet"
+    for path in sorted(folder.glob("*.yaml")):
+        for document in read_documents(path.read_bytes(), path.name):
+            assert faults(document.value) == [], document.place
+
+
+def test_the_driver_of_a_cluster_does_not_change() -> None:
+    old, new = made("Cluster", {"local": {}}), made("Cluster", {"simulated": {}})
+    assert any("driver of a cluster does not change" in one for one in faults(new, old))
+
+
+def test_every_rule_is_broken_by_some_object_here() -> None:
+    broken = " ".join(one for value, _ in WRONG.values() for one in faults(deepcopy(value)))
+    broken += " ".join(faults(made("Cluster", {"simulated": {}}), made("Cluster", {"local": {}})))
+    for node in NODES.values():
+        for message in _messages(node):
+            assert message in broken, message
+
+
+def _messages(node: Node) -> set[str]:
+    found = {rule.message for rule in node.rules}
+    below = [*node.properties.values(), node.items, node.additional]
+    return found.union(*(_messages(part) for part in below if part is not None))
