@@ -36,8 +36,10 @@ class Requirement:
                 return value is not None
             case "absent":
                 return value is None
-            case _:
+            case "gt" | "lt":
                 return self._compares(value)
+            case _:
+                return False  # what is not understood selects nothing
 
     def _compares(self, value: str | None) -> bool:
         (bound,) = self.values
@@ -150,6 +152,6 @@ def structured(selector: Mapping[str, Any]) -> Requirements:
     operators = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "absent"}
     for expression in selector.get("matchExpressions") or ():
         values: Iterable[str] = expression.get("values") or ()
-        operator = operators.get(expression["operator"], expression["operator"])
-        found.append(Requirement(expression["key"], operator, frozenset(values)))
+        operator = operators.get(expression.get("operator"), "")
+        found.append(Requirement(expression.get("key", ""), operator, frozenset(values)))
     return tuple(found)

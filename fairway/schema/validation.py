@@ -48,8 +48,12 @@ class UnknownField:
 
 @dataclass(slots=True)
 class Findings:
-    """What a walk found: faults, and the unknown fields that it pruned."""
+    """What a walk found: faults, and the unknown fields that it pruned.
 
+    Built-in kinds check their own lists for duplicates, in words of their own.
+    """
+
+    checks_duplicates: bool = True
     faults: list[FieldError] = field(default_factory=list)
     unknown: list[UnknownField] = field(default_factory=list)
 
@@ -190,7 +194,7 @@ def _walk_list(value: list[Any], shape: Shape, path: str, findings: Findings) ->
         if item is None and node.items.nullable:
             continue
         _walk(item, item_shape, f"{path}[{index}]", findings)
-    if node.list_type != "atomic":
+    if node.list_type != "atomic" and findings.checks_duplicates:
         _check_unique(value, node, path, findings)
 
 

@@ -83,11 +83,11 @@ class Api:
         return response
 
     async def _answer(self, request: Request, seen: _Seen) -> Response:
+        target = seen.target = target_of(request)
         identity = seen.identity = self._authenticate(request)
         acting = impersonate(identity, request.headers, self.authorizer.authorize)
         if acting is not identity:
             seen.identity, seen.impersonated_by = acting, identity
-        target = seen.target = target_of(request)
         self._authorize(request, target, acting)
         if not target.is_resource:
             return await self._answer_path(request)
@@ -135,8 +135,7 @@ class Api:
     def _record(self, request: Request, response: Response, seen: _Seen, seconds: float) -> None:
         target = seen.target
         verb = target.verb if target is not None else request.method.lower()
-        plural = target.plural if target is not None else ""
-        self.metrics.request_answered(verb, plural, response.status, seconds)
+        self.metrics.request_answered(verb, _qualified(target), response.status, seconds)
         if target is None or not target.is_resource or verb not in _WRITES:
             return
         self.audit_log.record(
@@ -144,12 +143,19 @@ class Api:
                 _attributes(request, target, seen.identity),
                 now=self.clock.now(),
                 code=response.status,
+                request_id=request.header("audit-id"),
                 impersonated_by=seen.impersonated_by,
                 source_address=request.source,
                 user_agent=request.header("user-agent"),
                 dry_run=request.parameter("dryRun") == "All",
             )
         )
+
+
+def _qualified(target: Target | None) -> str:
+    if target is None or not target.group:
+        return target.plural if target is not None else ""
+    return f"{target.plural}.{target.group}"
 
 
 def _attributes(request: Request, target: Target, identity: Identity) -> Attributes:

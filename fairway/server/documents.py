@@ -14,7 +14,6 @@ from fairway.server.metrics import Metrics
 
 # The Kubernetes whose API conventions are served; clients choose their behaviour by it.
 KUBERNETES = ("1", "36", "v1.36.4")
-_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,7 +75,7 @@ class Documents:
 
     def _protobuf(self) -> Response:
         body = openapi_v2.protobuf(list(self.catalogue))
-        return Response(body=body, content_type=_PROTOBUF)
+        return Response(body=body, content_type=openapi_v2.PROTOBUF)
 
     def _kept(self, path: str, make: Callable[[], Response]) -> Response:
         """A document is made once for each state of the catalogue."""

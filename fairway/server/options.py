@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal, cast
 
 import msgspec
-import yaml
 
+from fairway.api.documents import read_documents
 from fairway.api.errors import BadRequest, Invalid, UnsupportedMediaType, forbidden, required
 from fairway.schema.node import JsonObject
 from fairway.server import protobuf
@@ -50,15 +50,16 @@ def _decode_json(body: bytes) -> Any:
 
 
 def _decode_yaml(body: bytes) -> Any:
+    """The one object of a YAML text. JSON is YAML, and is read faster as JSON."""
     if body.lstrip()[:1] == b"{":
         try:
             return msgspec.json.decode(body)
-        except (msgspec.MsgspecError, RecursionError):
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             pass  # flow-style YAML looks like JSON and is not
-    try:
-        return yaml.load(body, Loader=yaml.CSafeLoader)  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError) as fault:
-        raise BadRequest(f"error decoding YAML: {fault}") from fault
+    documents = read_documents(body)
+    if len(documents) != 1:
+        raise BadRequest("the body of the request must be one object")
+    return documents[0].value
 
 
 def object_body(request: Request) -> JsonObject:

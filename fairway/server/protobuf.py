@@ -132,6 +132,8 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int, Any]]:
 
 def _varint(data: memoryview, position: int) -> tuple[int, int]:
     """A number of seven bits a byte, and where it ends."""
+    if position < len(data) and data[position] < 0x80:
+        return data[position], position + 1  # nearly all are this short
     result = 0
     for shift in range(0, 70, 7):
         if position == len(data):

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairway.api.errors import Forbidden
+from fairway.api.selectors import matches, structured
 from fairway.server.identity import MASTERS, Identity, service_account_user
-from fairway.server.label_selectors import selects
 from fairway.server.rbac_rules import Attributes, Rule, quoted
 
 GROUP = "rbac.authorization.k8s.io"
@@ -240,7 +240,7 @@ class Authorizer:
             for other in sorted(self._roles):
                 if other[0] == "" and other not in seen:
                     labels = self._roles[other].labels
-                    if any(selects(selector, labels) for selector in role.selectors):
+                    if any(matches(structured(selector), labels) for selector in role.selectors):
                         seen.add(other)
                         gather(other)
 

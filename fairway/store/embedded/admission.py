@@ -123,7 +123,7 @@ class Admission:
     def _conform(
         self, resource: Resource, body: JsonObject, old: JsonObject | None, write: Write
     ) -> None:
-        findings = Findings()
+        findings = Findings(checks_duplicates=resource.is_custom)
         conform(body, resource.schema, findings)
         faults: list[FieldError] = findings.faults
         _report_unknown(resource, findings, write)

@@ -11,6 +11,9 @@ from fairway.resources.resource import Resource
 from fairway.store.embedded.shelves import Record
 from fairway.store.interface import Selection
 
+# Fields that a selector calls otherwise than the object does.
+_ALIASES = {"source": "source.component", "status.successful": "status.succeeded"}
+
 Selects = Callable[[Record], bool]
 
 
@@ -55,7 +58,7 @@ def _fields_hold(requirements: Requirements, record: Record) -> bool:
     body = record.body()
     for requirement in requirements:
         value: Any = body
-        for part in requirement.key.split("."):
+        for part in _ALIASES.get(requirement.key, requirement.key).split("."):
             value = value.get(part) if isinstance(value, dict) else None
         if (_text(value) in requirement.values) != (requirement.operator == "in"):
             return False
