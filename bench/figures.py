@@ -23,7 +23,9 @@ class Report:
 
     figures: dict[str, float] = field(default_factory=dict)
 
-    def add(self, name: str, value: float, unit: str, aim: float | None = None, **more: float) -> None:
+    def add(
+        self, name: str, value: float, unit: str, aim: float | None = None, **more: float
+    ) -> None:
         """Prints one line: what was measured, and by how much it meets its aim."""
         self.figures[name] = value
         shown = f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.2f}"

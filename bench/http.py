@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import uvloop
 import yaml
 
 from bench import objects
@@ -207,8 +208,6 @@ def wait_for(path: Path, process: subprocess.Popen[bytes], seconds: float = 20.0
 
 
 def main() -> None:
-    import uvloop
-
     folder, name, *numbers = sys.argv[1:]
     answer = uvloop.run(LOADS[name](Path(folder), *map(int, numbers)))
     sys.stdout.write(json.dumps(answer))

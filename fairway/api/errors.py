@@ -214,8 +214,10 @@ class Invalid(ApiError):
     def of(cls, kind: str, group: str, name: str, faults: Sequence[FieldError]) -> Invalid:
         """All faults of one object in one error, as Kubernetes words it."""
         qualified = f"{kind}.{group}" if group else kind
-        listed = "; ".join(map(str, faults)) if len(faults) == 1 else (
-            "[" + ", ".join(map(str, faults)) + "]"
+        listed = (
+            "; ".join(map(str, faults))
+            if len(faults) == 1
+            else ("[" + ", ".join(map(str, faults)) + "]")
         )
         return cls(
             f'{qualified} "{name}" is invalid: {listed}',

@@ -105,8 +105,7 @@ def delete(  # noqa: PLR0913 - one parameter for each option
     )
     deleted, failures = _delete_all(session, found, manner)
     if wait and not manner.is_dry:
-        for target, uid in deleted:
-            wait_for(session, target, Gone(uid=uid), timeout if timeout > 0 else None)
+        failures += _wait_all(session, deleted, timeout if timeout > 0 else None)
     return 1 if failures else 0
 
 
@@ -132,6 +131,18 @@ def _delete_all(
         deleted.append((target, _uid(answer)))
         terminal.write([_sentence(target, manner)])
     return deleted, failures
+
+
+def _wait_all(session: Session, deleted: list[tuple[Target, str]], seconds: float | None) -> int:
+    """Waits for each to be gone; gives how many were not in time."""
+    late = 0
+    for target, uid in deleted:
+        try:
+            wait_for(session, target, Gone(uid=uid), seconds)
+        except TimeoutError:
+            say(f"error: timed out waiting for {target.label} to be gone")
+            late += 1
+    return late
 
 
 def _uid(answer: Object) -> str:

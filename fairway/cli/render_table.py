@@ -20,6 +20,7 @@ FAINT_COLUMNS = {"AGE", "NAMESPACE", "LAST SEEN", "SINCE", "LABELS", "CREATED AT
 WHOLE_COLUMNS = {"NAME", "NAMESPACE", "OBJECT", "CONDITION"}
 SENTENCES = {"MESSAGE", "DESCRIPTION"}
 
+PLAIN_LEAST = 3  # as kubectl has it
 SHORTEST = 4
 LEAST_WIDTH = 6
 SENTENCE_WIDTH = 24
@@ -55,7 +56,7 @@ class Printer:
             self._layout = rich_layout(grid, limit, self._layout)
             lines = rich_lines(grid, self._layout, with_headings=with_headings)
         else:
-            self._layout = plain_layout(grid, self._layout)
+            self._layout = plain_layout(grid, self._layout, with_headings=with_headings)
             lines = plain_lines(grid, self._layout, with_headings=with_headings)
         terminal.write(lines)
 
@@ -65,10 +66,10 @@ def show(grid: Grid, *, with_headings: bool = True) -> None:
     Printer().show(grid, with_headings=with_headings)
 
 
-def plain_layout(grid: Grid, before: Layout | None = None) -> Layout:
+def plain_layout(grid: Grid, before: Layout | None = None, *, with_headings: bool = True) -> Layout:
     """As wide as the widest cell, now or before."""
-    least = before.widths if before else [0] * len(grid.headings)
-    rows = grid.rows if before else [grid.headings, *grid.rows]
+    least = before.widths if before else [PLAIN_LEAST] * len(grid.headings)
+    rows = [grid.headings, *grid.rows] if with_headings else grid.rows
     return Layout(_widest(rows, least))
 
 

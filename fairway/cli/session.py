@@ -7,6 +7,7 @@ fast and work without a server.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ class Session:
     token_given: str = ""
     verbosity: int = 0
     _client: Client | None = None
+    _stop_logging: Callable[[], None] | None = None
 
     @property
     def client(self) -> Client:
@@ -43,6 +45,9 @@ class Session:
         if self._client is not None:
             self._client.close()
             self._client = None
+        if self._stop_logging is not None:
+            self._stop_logging()
+            self._stop_logging = None
 
     def _connect(self) -> Client:
         from dataclasses import replace  # noqa: PLC0415 - starts fast without the client
@@ -50,7 +55,7 @@ class Session:
         from fairway.client import Client, load_access  # noqa: PLC0415 - as above
 
         if self.verbosity >= 6:
-            log_requests()
+            self._stop_logging = log_requests()
         access = load_access(self.kubeconfig, context=self.context)
         if self.server_given:
             access = replace(access, server=self.server_given.rstrip("/"))
@@ -59,8 +64,8 @@ class Session:
         return Client(access)
 
 
-def log_requests() -> None:
-    """Shows every request on the standard error stream."""
+def log_requests() -> Callable[[], None]:
+    """Shows every request on the standard error stream, until what it gives is called."""
     import logging  # noqa: PLC0415 - seldom wanted
 
     handler = logging.StreamHandler(sys.stderr)
@@ -68,6 +73,7 @@ def log_requests() -> None:
     logger = logging.getLogger("fairway.client")
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)
+    return lambda: logger.removeHandler(handler)
 
 
 def current() -> Session:

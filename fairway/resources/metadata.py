@@ -120,7 +120,8 @@ def _label_faults(labels: dict[str, str]) -> list[FieldError]:
             message = (
                 "name part must consist of alphanumeric characters, '-', '_' or '.', and must start"
                 " and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or"
-                " '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+                " '123-abc', regex used for validation is"
+                " '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
             )
             faults.append(invalid("metadata.labels", key, message))
         if not is_label_value(value):

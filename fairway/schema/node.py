@@ -178,9 +178,7 @@ class Parser:
         return tuple(self.parse(one) for one in schemas or ())
 
 
-def parse(
-    schema: Mapping[str, Any], definitions: Mapping[str, JsonObject] | None = None
-) -> Node:
+def parse(schema: Mapping[str, Any], definitions: Mapping[str, JsonObject] | None = None) -> Node:
     """One schema, with the definitions that its `$ref`s name."""
     return Parser(definitions).parse(schema)
 

@@ -67,16 +67,14 @@ class Api:
         try:
             response = await self._answer(request, seen)
         except ApiError as error:
-            response = json_response(error.status(), status=error.code)
-            if error.details.get("retryAfterSeconds"):
-                response.headers["Retry-After"] = str(error.details["retryAfterSeconds"])
+            response = _refused(error)
         except RecursionError:
-            error = BadRequest("the body of the request is nested too deeply")
-            response = json_response(error.status(), status=error.code)
+            response = _refused(BadRequest("the body of the request is nested too deeply"))
         except Exception:
             _log.exception("a request failed: %s %s", request.method, request.path)
-            error = InternalError("an internal error occurred; the hub's log says more")
-            response = json_response(error.status(), status=error.code)
+            response = _refused(
+                InternalError("an internal error occurred; the hub's log says more")
+            )
         finally:
             self.metrics.request_ended()
         self._record(request, response, seen, time.perf_counter() - started)
@@ -150,6 +148,14 @@ class Api:
                 dry_run=request.parameter("dryRun") == "All",
             )
         )
+
+
+def _refused(error: ApiError) -> Response:
+    response = json_response(error.status(), status=error.code)
+    seconds = error.details.get("retryAfterSeconds")
+    if seconds:
+        response.headers["Retry-After"] = str(seconds)
+    return response
 
 
 def _qualified(target: Target | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairway.api.errors import ApiError, BadRequest, MethodNotAllowed, NotFound
 from fairway.clock import Clock

@@ -1,4 +1,4 @@
-"""Kinds that are answered and forgotten: reviews of access and identity, and requests for tokens."""
+"""Kinds that are answered and forgotten: reviews of access and identity, requests for tokens."""
 
 from __future__ import annotations
 

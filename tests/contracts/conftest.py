@@ -7,6 +7,7 @@ grow, every object is what its newest change says, and reading the disk anew giv
 
 from __future__ import annotations
 
+import copy
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from fairway.clock import VirtualClock
 from fairway.resources.catalogue import standard_catalogue
 from fairway.store.embedded.journal import SqliteJournal
+from fairway.store.embedded.loading import load
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import ResourceKey, Store, Write
 
@@ -104,9 +106,7 @@ async def store(
     request: pytest.FixtureRequest, tmp_path: Path, clock: VirtualClock
 ) -> AsyncIterator[Store]:
     path = tmp_path / "fairway.db"
-    store = EmbeddedStore(
-        SqliteJournal(path, is_inline=True), standard_catalogue(), clock=clock
-    )
+    store = EmbeddedStore(SqliteJournal(path, is_inline=True), standard_catalogue(), clock=clock)
     store.start()
     await store.create(NAMESPACES, {"metadata": {"name": "default"}}, write=Write())
     await store.create(DEFINITIONS, _copy(WIDGET_DEFINITION), write=Write())
@@ -115,8 +115,6 @@ async def store(
 
 
 def _copy(value: dict) -> dict:
-    import copy
-
     return copy.deepcopy(value)
 
 
@@ -131,8 +129,6 @@ async def _check(store: EmbeddedStore, path: Path) -> None:
         SqliteJournal(path, is_inline=True), standard_catalogue(), clock=VirtualClock()
     )
     again.writer.resume(0)
-    from fairway.store.embedded.loading import load
-
     version = load(again._journal, again._shelves, again._history)
     assert version == store.writer.published
     assert _state(again) == memory

@@ -38,9 +38,7 @@ async def read(store: Store, name: str, kind=WIDGETS) -> dict:
 
 async def merge(store: Store, name: str, change: dict, *, kind=WIDGETS, write=ALICE, **more):
     patch = Patch(type="merge", body=change)
-    stored, _ = await store.patch(
-        kind, name, patch, namespace="default", write=write, **more
-    )
+    stored, _ = await store.patch(kind, name, patch, namespace="default", write=write, **more)
     return stored.object()
 
 
@@ -57,7 +55,11 @@ async def test_a_created_object_has_identity_version_generation_and_creator(stor
 
 async def test_what_the_store_alone_may_set_is_not_taken_from_the_writer(store: Store) -> None:
     body = widget("a")
-    body["metadata"] |= {"uid": "mine", "generation": 7, "deletionTimestamp": "2020-01-01T00:00:00Z"}
+    body["metadata"] |= {
+        "uid": "mine",
+        "generation": 7,
+        "deletionTimestamp": "2020-01-01T00:00:00Z",
+    }
     body["metadata"]["annotations"] = {"fairway.dev/created-by": "root"}
     body["status"] = {"ready": 5}
     made = await make(store, body)
@@ -78,7 +80,7 @@ async def test_a_name_is_generated_where_only_its_beginning_is_given(store: Stor
 
 async def test_a_second_object_of_a_name_is_refused(store: Store) -> None:
     await make(store, widget("a"))
-    with pytest.raises(AlreadyExists, match='widgets.example.com "a" already exists'):
+    with pytest.raises(AlreadyExists, match=r'widgets\.example\.com "a" already exists'):
         await make(store, widget("a"))
 
 
@@ -96,7 +98,7 @@ async def test_defaults_are_filled_in_and_unknown_fields_pruned(store: Store) ->
 
 
 async def test_unknown_fields_are_refused_when_asked_for(store: Store) -> None:
-    with pytest.raises(BadRequest, match='unknown field "spec.siez", did you mean "size"'):
+    with pytest.raises(BadRequest, match=r'unknown field "spec\.siez", did you mean "size"'):
         await make(store, widget("a", siez=4))
 
 
@@ -146,7 +148,9 @@ async def test_an_update_of_another_identity_conflicts(store: Store) -> None:
 
 async def test_generation_rises_with_the_spec_only(store: Store) -> None:
     await make(store, widget("a", size=1))
-    assert (await merge(store, "a", {"metadata": {"labels": {"x": "y"}}}))["metadata"]["generation"] == 1
+    assert (await merge(store, "a", {"metadata": {"labels": {"x": "y"}}}))["metadata"][
+        "generation"
+    ] == 1
     changed = await merge(store, "a", {"status": {"ready": 1}}, subresource="status")
     assert changed["metadata"]["generation"] == 1
     assert (await merge(store, "a", {"spec": {"size": 2}}))["metadata"]["generation"] == 2
@@ -217,7 +221,9 @@ async def test_strategic_merge_joins_lists_by_their_keys(store: Store) -> None:
             "selector": {"matchLabels": {"app": "web"}},
             "template": {
                 "metadata": {"labels": {"app": "web"}},
-                "spec": {"containers": [{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]},
+                "spec": {
+                    "containers": [{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]
+                },
             },
         },
     }
@@ -237,9 +243,7 @@ async def test_strategic_merge_joins_lists_by_their_keys(store: Store) -> None:
 async def test_apply_creates_merges_and_removes_by_omission(store: Store) -> None:
     async def apply(body: dict, write, *, force: bool = False) -> tuple[dict, bool]:
         patch = Patch(type="apply", body=body, force=force)
-        stored, is_new = await store.patch(
-            WIDGETS, "a", patch, namespace="default", write=write
-        )
+        stored, is_new = await store.patch(WIDGETS, "a", patch, namespace="default", write=write)
         return stored.object(), is_new
 
     made, is_new = await apply(widget("a", size=2, parts=[{"name": "x", "count": 1}]), ALICE)
@@ -261,7 +265,7 @@ async def test_a_deleted_object_is_gone(store: Store) -> None:
     await make(store, widget("a"))
     _, is_gone = await store.delete(WIDGETS, "a", namespace="default", write=ALICE)
     assert is_gone
-    with pytest.raises(NotFound, match='widgets.example.com "a" not found'):
+    with pytest.raises(NotFound, match=r'widgets\.example\.com "a" not found'):
         await read(store, "a")
 
 

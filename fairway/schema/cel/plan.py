@@ -144,9 +144,7 @@ class _Builder:
         return self.build(source, shape, is_resource=shape.embedded_resource)
 
 
-def _joined(
-    rules: tuple[ReadyRule, ...], node: Node, *, is_resource: bool
-) -> Program | None:
+def _joined(rules: tuple[ReadyRule, ...], node: Node, *, is_resource: bool) -> Program | None:
     """One program that holds when all rules on the value alone hold; none for fewer than two."""
     alone = [one.rule.rule for one in rules if one.program is not None and not one.uses_old]
     if len(alone) < 2:

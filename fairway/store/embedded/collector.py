@@ -1,9 +1,9 @@
 """What follows a deletion.
 
-Dependents go when their last owner is gone (background), before it goes (foreground), or stay without
-it (orphan). A namespace empties itself before it goes; so does a custom kind. Events expire. All of
-it is ordinary deletion through the store, so finalizers hold here as anywhere, and a crash in the
-middle is taken up again at the next start.
+Dependents go when their last owner is gone (background), before it goes (foreground), or stay
+without it (orphan). A namespace empties itself before it goes; so does a custom kind. Events
+expire. All of it is ordinary deletion through the store, so finalizers hold here as anywhere, and
+a crash in the middle is taken up again at the next start.
 """
 
 from __future__ import annotations

@@ -62,7 +62,8 @@ def too_large(asked: int, current: int) -> Timeout:
 
 def modified(resource: Resource, name: str, why: str = "") -> Conflict:
     why = why or (
-        "the object has been modified; please apply your changes to the latest version and try again"
+        "the object has been modified; please apply your changes to the latest version and try"
+        " again"
     )
     return Conflict(
         f'Operation cannot be fulfilled on {resource.qualified} "{name}": {why}',

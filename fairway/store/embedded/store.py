@@ -447,7 +447,7 @@ def _kept_version(resource: Resource) -> str:
     return f"{resource.group}/{version}" if resource.group else version
 
 
-def _patched(resource: Resource, before: JsonObject, patch: Patch) -> JsonObject:
+def _patched(resource: Resource, before: JsonObject, patch: Patch) -> Any:
     match patch.type:
         case "json":
             return json_patch(before, patch.body)
@@ -476,7 +476,8 @@ def _applied_body(resource: Resource, name: Name, body: Any) -> JsonObject:
         raise BadRequest("metadata must be an object")
     if metadata.setdefault("name", name[1]) != name[1]:
         raise BadRequest(
-            f"the name of the object ({metadata['name']}) does not match the name on the URL ({name[1]})"
+            f"the name of the object ({metadata['name']}) does not match the name on the URL"
+            f" ({name[1]})"
         )
     if resource.namespaced:
         metadata.setdefault("namespace", name[0])
