@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairway import demo
 from fairway.api import crds
-from fairway.api.errors import AlreadyExists
+from fairway.api.errors import AlreadyExists, NotFound
 from fairway.clock import Clock, SystemClock
 from fairway.resources.catalogue import standard_catalogue
 from fairway.schema.node import JsonObject
@@ -37,6 +39,7 @@ _log = logging.getLogger(__name__)
 
 _SYSTEM = Write(user="system:fairway", manager="fairway-hub")
 _NAMESPACES = ("default", "fairway-system", "kube-public", "kube-system")
+_RENEWAL_SECONDS = 12 * 3600.0
 _RBAC = "rbac.authorization.k8s.io"
 _UID_KINDS = {"ServiceAccount": "serviceaccounts", "Pod": "pods", "Secret": "secrets"}
 
@@ -51,6 +54,7 @@ class HubOptions:
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     host_names: tuple[str, ...] = ()  # further names for a generated certificate
+    has_demo: bool = False  # begin with the demo fleet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +77,16 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
     audit_log = AuditLog(options.data / "audit.log")
     try:
         await prepare_store(store)
+        if options.has_demo:
+            await load_demo(store)
         api = _make_api(store, options.data, audit_log, clock)
         audit_log.start()
         files = _serving_files(options, clock)
         tls = certificates.server_context(files)
         server = HttpServer(api.answer, address=options.address, port=options.port, tls=tls)
         port = await server.start()
+        if options.tls_certificate is None:
+            store.run(_renew_certificate(options, tls, clock))
         try:
             url = _url(options.address, port)
             token = api.authenticator.admin_token()
@@ -113,16 +121,29 @@ async def prepare_store(store: EmbeddedStore) -> None:
         await _create(store, (_RBAC, "v1", role["kind"].lower() + "s"), role)
 
 
+async def load_demo(store: EmbeddedStore) -> None:
+    """Puts the demo fleet into a hub; what is there already stays as it is."""
+    for document in demo.documents():
+        body = document.value
+        group, _, version = body["apiVersion"].rpartition("/")
+        resource = store.catalogue.of_kind(group, version, body["kind"])
+        assert resource is not None, f"{document.place}: no such kind"
+        namespace = body["metadata"].get("namespace", "")
+        await _create(store, (group, version, resource.plural), body, namespace)
+
+
 async def _apply(store: EmbeddedStore, kind: tuple[str, str, str], body: JsonObject) -> None:
     """Makes an object what this version of the hub says, leaving what others added."""
     patch = Patch(type="apply", body=body, force=True)
     await store.patch(ResourceKey(*kind), body["metadata"]["name"], patch, write=_SYSTEM)
 
 
-async def _create(store: EmbeddedStore, kind: tuple[str, str, str], body: JsonObject) -> None:
+async def _create(
+    store: EmbeddedStore, kind: tuple[str, str, str], body: JsonObject, namespace: str = ""
+) -> None:
     """Makes an object once; what an administrator made of it since then stays."""
     try:
-        await store.create(ResourceKey(*kind), body, write=_SYSTEM)
+        await store.create(ResourceKey(*kind), body, namespace=namespace, write=_SYSTEM)
     except AlreadyExists:
         return
 
@@ -173,9 +194,21 @@ def _follow_roles(store: EmbeddedStore) -> Authorizer:
             authorizer.remove(body["kind"], name, namespace)
         else:
             authorizer.upsert(body)
+        if body["kind"] == "ClusterRole":
+            store.run(_write_aggregations(store, authorizer))
 
     store.followers.append(follow)
+    store.run(_write_aggregations(store, authorizer))
     return authorizer
+
+
+async def _write_aggregations(store: EmbeddedStore, authorizer: Authorizer) -> None:
+    """Writes the gathered rules of aggregated roles onto them, for people to see."""
+    for role in authorizer.unwritten_aggregations():
+        patch = Patch(type="merge", body={"rules": role["rules"]})
+        with suppress(NotFound):  # deleted meanwhile
+            key = ResourceKey(_RBAC, "v1", "clusterroles")
+            await store.patch(key, role["metadata"]["name"], patch, write=_SYSTEM)
 
 
 def _find_uid(store: EmbeddedStore) -> FindUid:
@@ -214,6 +247,13 @@ def _serving_files(options: HubOptions, clock: Clock) -> certificates.ServingFil
         return certificates.given(options.tls_certificate, options.tls_key)
     hosts = (options.address, *options.host_names)
     return certificates.generated(options.data, hosts, clock=clock)
+
+
+async def _renew_certificate(options: HubOptions, tls: ssl.SSLContext, clock: Clock) -> None:
+    """Looks twice a day whether the generated certificate is due; connections stay as they are."""
+    while True:
+        await clock.sleep(_RENEWAL_SECONDS)
+        certificates.reload(tls, _serving_files(options, clock))
 
 
 def _url(address: str, port: int) -> str:

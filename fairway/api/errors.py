@@ -56,6 +56,9 @@ class FieldError:
         }
 
 
+# More faults than anybody reads are not told.
+FAULTS_MAX = 100
+
 _HEADS: Mapping[str, str] = {
     "FieldValueInvalid": "Invalid value",
     "FieldValueTypeInvalid": "Invalid value",
@@ -214,6 +217,7 @@ class Invalid(ApiError):
     def of(cls, kind: str, group: str, name: str, faults: Sequence[FieldError]) -> Invalid:
         """All faults of one object in one error, as Kubernetes words it."""
         qualified = f"{kind}.{group}" if group else kind
+        faults = faults[:FAULTS_MAX]
         listed = (
             "; ".join(map(str, faults))
             if len(faults) == 1

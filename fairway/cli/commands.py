@@ -128,24 +128,35 @@ class Command(click.Command):
         kwargs.setdefault("no_args_is_help", False)
         super().__init__(*args, **kwargs)
         self.examples = examples
-        self._own = len(self.params)
         self.params += global_options()
 
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(context, [one for word in args for one in self._plain(word)])
+
+    def _plain(self, word: str) -> list[str]:
+        """Flags given with a value, as kubectl takes them, without: --wait=false is --no-wait."""
+        name, equals, value = word.partition("=")
+        if not equals or value.lower() not in {"true", "false"}:
+            return [word]
+        for option in self.params:
+            if isinstance(option, click.Option) and option.is_flag and name in option.opts:
+                is_true = value.lower() == "true"
+                return [name] if is_true else option.secondary_opts[:1]
+        return [word]
+
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(formatter, self.examples)
         shared = {option.name for option in global_options()}
         own: list[tuple[str, str]] = []
         everywhere: list[tuple[str, str]] = []
         for parameter in self.get_params(context):
             record = parameter.get_help_record(context)
-            if record is not None:
+            if record is not None and isinstance(parameter, click.Option):
                 (everywhere if parameter.name in shared else own).append(record)
         for title, records in (("Options", own), ("Options of every command", everywhere)):
             if records:
                 with formatter.section(heading(title)):
                     formatter.write_dl(records)
-
-    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        write_examples(formatter, self.examples)
 
 
 class Root(click.Group):

@@ -33,7 +33,7 @@ class Manner:
     options: Object
     ignores_missing: bool
     is_dry: bool
-    output: str
+    output: str | None
 
 
 @click.command(cls=Command, examples=EXAMPLES)
@@ -58,7 +58,7 @@ class Manner:
 @click.option("--now", is_flag=True, help="A grace period of one second.")
 @click.option("--ignore-not-found", is_flag=True, help="A missing object is no error.")
 @options.dry_run
-@options.output("")
+@click.option("-o", "--output", type=click.Choice(["name"]), help="name: print only names.")
 def delete(  # noqa: PLR0913 - one parameter for each option
     *,
     words: tuple[str, ...],
@@ -75,7 +75,7 @@ def delete(  # noqa: PLR0913 - one parameter for each option
     now: bool,
     ignore_not_found: bool,
     dry_run: str,
-    output: str,
+    output: str | None,
 ) -> int:
     """Delete objects.
 

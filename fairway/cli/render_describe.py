@@ -24,8 +24,7 @@ from fairway.cli.render_table import (
 from fairway.client.wire import Object
 
 KEY_STYLE = "cyan"
-PASSING = {"managedFields", "name", "namespace", "labels", "annotations", "uid", "resourceVersion"}
-CONDITION_HEADINGS = ["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"]
+CONDITION_HEADINGS = ["CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"]
 
 
 def lines(obj: Object, happened: list[Object]) -> list[Text]:
@@ -139,7 +138,7 @@ def _conditions(conditions: list[Object]) -> Grid:
         ]
         for one in conditions
     ]
-    return Grid(["CONDITION", *CONDITION_HEADINGS[1:]], rows)
+    return Grid(CONDITION_HEADINGS, rows)
 
 
 def _without_object(happened: list[Object]) -> Grid:

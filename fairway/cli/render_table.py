@@ -63,7 +63,21 @@ class Printer:
 
 def show(grid: Grid, *, with_headings: bool = True) -> None:
     """Prints one grid."""
+    if terminal.is_rich():
+        grid = without_empty(grid, terminal.width())
     Printer().show(grid, with_headings=with_headings)
+
+
+def without_empty(grid: Grid, limit: int) -> Grid:
+    """The grid; if it is too wide however it is cut, without columns that say nothing."""
+    for at in reversed(range(len(grid.headings))):
+        layout = rich_layout(grid, limit)
+        if _length(layout.widths, layout.gap) <= limit:
+            break
+        if not any(row[at] for row in grid.rows):
+            headings = [*grid.headings[:at], *grid.headings[at + 1 :]]
+            grid = Grid(headings, [[*row[:at], *row[at + 1 :]] for row in grid.rows])
+    return grid
 
 
 def plain_layout(grid: Grid, before: Layout | None = None, *, with_headings: bool = True) -> Layout:

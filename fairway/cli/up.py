@@ -97,6 +97,7 @@ def up(
         address=address,
         tls_certificate=tls_cert,
         tls_key=tls_key,
+        has_demo=demo,
     )
     try:
         uvloop.run(_serve(options))

@@ -20,7 +20,7 @@ from fairway.client.asynchronous import AsyncClient
 from fairway.client.catalogue import Catalogue, Served
 from fairway.client.kubeconfig import load_access
 from fairway.client.typed import SyncTypedCalls
-from fairway.client.wire import Event, Object
+from fairway.client.wire import Object
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -150,6 +150,3 @@ class Client:
 
 async def _make(access: Access) -> AsyncClient:
     return AsyncClient(access)
-
-
-__all__ = ["Client", "Event", "LoopThread"]

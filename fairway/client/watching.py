@@ -58,16 +58,24 @@ class Watching:
                         failures, is_quiet = 0, False
                         version = event.resource_version or version
                         yield event
-            except ConnectionFailed as error:
-                if error.is_refused and failures >= 5:
-                    raise
-                failures += 1
-            except ApiError as error:
-                if error.code < 500 and error.code != 429:
+            except (ConnectionFailed, ApiError) as error:
+                if not _may_pass(error):
                     raise
                 failures += 1
             # A server that ends watches at once must not be asked in a tight loop.
             failures = failures or int(is_quiet)
+            await self._clock.sleep(_wait_seconds(failures))
+
+    async def patiently(self, read_all: ReadAll) -> Listing:
+        """Reads the whole collection, however long the server is away."""
+        failures = 0
+        while True:
+            try:
+                return await read_all()
+            except (ConnectionFailed, ApiError) as error:
+                if not _may_pass(error):
+                    raise
+                failures += 1
             await self._clock.sleep(_wait_seconds(failures))
 
     async def _once(
@@ -90,7 +98,11 @@ class Watching:
         )
         async with aclosing(self._calls.transport.stream(request)) as chunks:
             async for line in _lines(chunks):
-                change = _decode(line)
+                try:
+                    change = _decode(line)
+                except msgspec.MsgspecError as error:
+                    server = self._calls.transport.server
+                    raise ConnectionFailed(server, f"it sent a broken event ({error})") from error
                 if change.type == "ERROR":
                     raise from_status(change.object)
                 yield Event(change.type, change.object)
@@ -101,8 +113,8 @@ async def follow(
 ) -> AsyncGenerator[Event, None]:
     """What there is, as ADDED, then a BOOKMARK, then every change, over any number of relists."""
     known: dict[tuple[str, str], Object] = {}
+    listing = await read_all()
     while True:
-        listing = await read_all()
         for event in _difference(known, listing):
             yield event
         yield Event("BOOKMARK", {"metadata": {"resourceVersion": listing.resource_version}})
@@ -113,7 +125,7 @@ async def follow(
                     _remember(known, event)
                     yield event
         except Expired:
-            continue
+            listing = await watching.patiently(read_all)
 
 
 def _remember(known: dict[tuple[str, str], Object], event: Event) -> None:
@@ -179,6 +191,11 @@ async def _lines(chunks: AsyncIterator[bytes | Answer]) -> AsyncIterator[bytes]:
                 yield line
         if rest:
             parts.append(rest)
+
+
+def _may_pass(error: ConnectionFailed | ApiError) -> bool:
+    """Whether waiting may help: nobody answers, or the server is busy or broken."""
+    return isinstance(error, ConnectionFailed) or error.code == 429 or error.code >= 500
 
 
 def _wait_seconds(failures: int) -> float:

@@ -16,11 +16,16 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from fairway.api.errors import FieldError, duplicate, required, wrong_type
 from fairway.schema.limits import limits_of
 from fairway.schema.node import JsonObject, Node
 
 Check = Callable[[Any, str, list[FieldError]], None]
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+FINDINGS_MAX = 100
 
 # Fields that every object has, whatever its schema says of them.
 _OBJECT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
@@ -56,6 +61,11 @@ class Findings:
     checks_duplicates: bool = True
     faults: list[FieldError] = field(default_factory=list)
     unknown: list[UnknownField] = field(default_factory=list)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether enough is wrong: nobody reads more, and a bad body must not cost much."""
+        return len(self.faults) >= FINDINGS_MAX or len(self.unknown) >= FINDINGS_MAX
 
 
 class Shape:
@@ -150,6 +160,8 @@ def _walk_members(
         shape: Shape = child.shape or shape_of(child)
         if type(part) is shape.scalar or shape.is_any:
             continue
+        if findings.is_full:
+            break
         if part is not None:
             _walk(part, shape, prefix + name, findings)
         elif not child.nullable:
@@ -191,6 +203,8 @@ def _walk_list(value: list[Any], shape: Shape, path: str, findings: Findings) ->
     for index, item in enumerate(value):
         if type(item) is scalar:
             continue
+        if findings.is_full:
+            return
         if item is None and node.items.nullable:
             continue
         _walk(item, item_shape, f"{path}[{index}]", findings)
@@ -200,17 +214,19 @@ def _walk_list(value: list[Any], shape: Shape, path: str, findings: Findings) ->
 
 def _check_unique(value: list[Any], node: Node, path: str, findings: Findings) -> None:
     """Sets hold each value once; list-maps hold each key once and name every key."""
-    seen: list[Any] = []
+    seen: set[bytes] = set()
     for index, item in enumerate(value):
         key: Any = item
         if node.list_type == "map":
             if not isinstance(item, dict):
                 continue
             key = {name: item[name] for name in node.list_map_keys if name in item}
-        if key in seen:
+        text = _encode(key)
+        if text in seen:
             findings.faults.append(duplicate(f"{path}[{index}]", key))
-        else:
-            seen.append(key)
+            if findings.is_full:
+                return
+        seen.add(text)
 
 
 def _is_whole_float(value: Any, node: Node) -> bool:

@@ -233,6 +233,15 @@ def test_delete_waits_until_the_object_is_gone(fairway: Fairway, namespace: str)
     assert fairway("delete", "gd", "-l", "colour=red").out.count("deleted") == 1
 
 
+def test_flags_take_a_value_as_with_kubectl(fairway: Fairway) -> None:
+    held = gadget("held").replace("  labels:", "  finalizers: [example.test/hold]\n  labels:")
+    fairway("apply", "-f", "-", stdin=held)
+    assert fairway("delete", "gd", "held", "--wait=false", "--ignore-not-found=true").code == 0
+    assert fairway("get", "gd", "held", "--no-headers=false").out.startswith("NAME")
+    fairway("patch", "gd", "held", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    assert fairway("get", "gd", "held").code == 1
+
+
 def test_delete_gives_up_waiting_when_told(
     fairway: Fairway, client: Client, namespace: str
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from fairway.cli import ages, jsonpath
 from fairway.cli.options import Duration
-from fairway.cli.render_table import Grid, Printer, rich_layout, rich_lines
+from fairway.cli.render_table import Grid, Printer, rich_layout, rich_lines, without_empty
 
 WORKLOADS = Grid(
     ["NAME", "QUEUE", "PRIORITY", "PHASE", "REASON", "CLUSTERS", "AGE"],
@@ -54,6 +54,17 @@ def test_a_narrow_one_cuts_headings_and_long_cells_but_no_names_and_states() -> 
     assert "llama-pretrain-70b" in shown
     assert "○ Waiting" in shown
     assert "QuotaEx…" in shown or "QuotaE…" in shown or "QuotaExc…" in shown
+
+
+def test_what_cannot_fit_leaves_out_columns_that_say_nothing() -> None:
+    grid = Grid(
+        ["NAME", "PHASE", "NODES", "GPUS", "REGION"],
+        [["a-rather-long-name", "", "3", "", "east"], ["b", "", "4", "", "west"]],
+    )
+    assert without_empty(grid, 80) == grid
+    narrow = without_empty(grid, 36)
+    assert narrow.headings == ["NAME", "PHASE", "NODES", "REGION"]
+    assert narrow.rows == [["a-rather-long-name", "", "3", "east"], ["b", "", "4", "west"]]
 
 
 def test_sentences_go_on_below_themselves() -> None:

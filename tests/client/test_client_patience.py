@@ -162,6 +162,31 @@ async def test_a_watch_from_the_start_lists_again_and_tells_the_difference() -> 
     ]
 
 
+async def test_a_watch_outlives_a_server_that_is_away_while_it_lists_again() -> None:
+    answers = [
+        says(listing("5")),
+        says(gone(), status=410),
+        *[says({}, status=500)] * 3,
+        says(listing("9", POD)),
+    ]
+    async with (
+        serving(*answers) as script,
+        AsyncClient(script.access, clock=HastyClock()) as client,
+    ):
+        found = await take(client, 3)
+    assert found == [("BOOKMARK", ""), ("ADDED", "a"), ("BOOKMARK", "")]
+
+
+async def test_a_broken_event_is_no_event() -> None:
+    broken = streams(line("ADDED", "a", "6"), b'{"type": 3}\n')
+    async with (
+        serving(broken, streams(line("ADDED", "b", "7"))) as script,
+        AsyncClient(script.access, clock=HastyClock()) as client,
+    ):
+        found = await take(client, 2, resource_version="5")
+    assert found == [("ADDED", "a"), ("ADDED", "b")]
+
+
 async def test_a_server_that_ends_watches_at_once_is_not_asked_in_a_tight_loop() -> None:
     clock = HastyClock()
     ended = streams()

@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+
+import kubernetes
+import urllib3
+from kubernetes.client.exceptions import ApiException
 
 from tests.kubernetes.control_plane import bound_to_us, free_ports
 
@@ -30,8 +32,9 @@ def running(folder: Path) -> Iterator[Path]:
             stdout=handle, stderr=handle, stdin=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
     try:
-        _wait_until_ready(process, f"http://127.0.0.1:{port}/readyz", log)
-        yield folder / "data" / "kubeconfig"
+        kubeconfig = folder / "data" / "kubeconfig"
+        _wait_until_ready(process, kubeconfig, log)
+        yield kubeconfig
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
@@ -42,12 +45,23 @@ def running(folder: Path) -> Iterator[Path]:
             process.wait()
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], kubeconfig: Path, log: Path) -> None:
     until = time.monotonic() + READY_SECONDS_MAX
-    while True:
-        with contextlib.suppress(urllib.error.URLError, OSError):
-            with urllib.request.urlopen(address, timeout=5):
-                return
+    while not (kubeconfig.exists() and _answers(kubeconfig)):
         if process.poll() is not None or time.monotonic() > until:
             raise RuntimeError(f"the hub did not become ready:\n{log.read_text()[-3000:]}")
         time.sleep(0.05)
+
+
+def _answers(kubeconfig: Path) -> bool:
+    configuration = kubernetes.client.Configuration()
+    configuration.retries = False
+    kubernetes.config.load_kube_config(
+        config_file=str(kubeconfig), client_configuration=configuration
+    )
+    with kubernetes.client.ApiClient(configuration) as client:
+        try:
+            kubernetes.client.VersionApi(client).get_code()
+        except (urllib3.exceptions.HTTPError, ApiException):
+            return False
+    return True

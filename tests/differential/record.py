@@ -10,9 +10,11 @@ compared in every test run, also where no kube-apiserver can be had.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -58,28 +60,42 @@ def write(group: str, outcomes: dict[str, dict[str, Any]], version: str) -> None
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the script on a fresh control plane for each kubectl."""
+    """Runs the script with each kubectl, each on a control plane of its own."""
     only_check = "--check" in arguments
     wanted = [each for each in arguments if not each.startswith("--")]
     chosen = [each for each in steps.groups() if not wanted or each.name in wanted]
-    outcomes: dict[str, dict[str, dict[str, Any]]] = {each.name: {} for each in chosen}
-    for kubectl in (binaries.newest_kubectl(print), binaries.distribution_kubectl(print)):
-        with tempfile.TemporaryDirectory() as folder, control_plane.running(Path(folder)) as plane:
-            for group in chosen:
-                place = Path(folder) / group.name
+    kubectls = (binaries.newest_kubectl(print), binaries.distribution_kubectl(print))
+    changed = 0
+    with contextlib.ExitStack() as stack:
+        folders = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in kubectls]
+        planes = [stack.enter_context(control_plane.running(folder)) for folder in folders]
+        workers = stack.enter_context(ThreadPoolExecutor(len(kubectls)))
+        for group in chosen:
+            runs = []
+            for kubectl, plane in zip(kubectls, planes, strict=True):
+                place = plane.folder / group.name
                 place.mkdir()
                 run = Run(group=group, kubeconfig=plane.kubeconfig, kubectl=kubectl, folder=place)
-                outcomes[group.name][kubectl.label] = run.outcomes()
-                print(f"{group.name}, kubectl {kubectl.label}: done", flush=True)
-    changed = 0
-    for name, by_label in outcomes.items():
-        for label, found in by_label.items():
-            for difference in comparison.differences(read(name, label) or {}, found):
-                changed += 1
-                print(f"{name}, kubectl {label}: {difference}")
-        if not only_check:
-            write(name, by_label, binaries.VERSION)
+                runs.append((kubectl.label, workers.submit(run.outcomes)))
+            outcomes = {label: run.result() for label, run in runs}
+            changed += _tell(group.name, outcomes)
+            if not only_check:
+                write(group.name, outcomes, binaries.VERSION)
     return 1 if only_check and changed else 0
+
+
+def _tell(group: str, outcomes: dict[str, dict[str, Any]]) -> int:
+    """Prints what is not as it was recorded, and what never came."""
+    changed = 0
+    for label, found in outcomes.items():
+        print(f"{group}, kubectl {label}: {len(found)} steps", flush=True)
+        for say, outcome in found.items():
+            if "never" in outcome:
+                print(f"  never came: {say}: {outcome}")
+        for difference in comparison.differences(read(group, label) or {}, found):
+            changed += 1
+            print(f"  changed: {difference}")
+    return changed
 
 
 if __name__ == "__main__":
