@@ -67,6 +67,15 @@ def read_documents(text: str | bytes, source: str = "") -> list[Document]:
     return [one for value, line in found for one in _expand(value, source, line)]
 
 
+def read_value(text: str | bytes) -> Any:
+    """The one value of a text, whatever it is; what a server takes as a body."""
+    decoded = _decoded(text, "")
+    found = list(_Reader(decoded, "").documents())
+    if len(found) != 1:
+        raise ManifestError(f"one document is expected, and there are {len(found)}")
+    return found[0][0]
+
+
 def _decoded(text: str | bytes, source: str) -> str:
     if isinstance(text, str):
         return text

@@ -147,6 +147,7 @@ class ApiError(Exception):
         super().__init__(message)
         self.message = message
         self.details: dict[str, Any] = dict(details or {})
+        self._has_details = details is not None
 
     def status(self) -> dict[str, Any]:
         """The error as a Kubernetes `Status` object."""
@@ -159,7 +160,7 @@ class ApiError(Exception):
             "reason": self.reason,
             "code": self.code,
         }
-        if self.details:
+        if self._has_details:
             status["details"] = self.details
         return status
 
@@ -226,8 +227,8 @@ class Invalid(ApiError):
         return cls(
             f'{qualified} "{name}" is invalid: {listed}',
             details={
-                "name": name,
-                "group": group,
+                **({"name": name} if name else {}),
+                **({"group": group} if group else {}),
                 "kind": kind,
                 "causes": [fault.cause() for fault in faults],
             },

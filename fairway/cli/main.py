@@ -92,7 +92,9 @@ def _show_failure(error: Exception, session: Session) -> int:
         case ApiError():
             say(f"Error from server ({error.reason}): {error.message}")
         case ConnectionFailed():
-            say(f"error: {error}{_advice(error.is_refused)}")
+            say(f"error: {error}")
+            if error.is_refused:
+                say(_advice(session))
         case ClientError():
             say(f"error: {error}")
         case _:
@@ -104,10 +106,11 @@ def _show_failure(error: Exception, session: Session) -> int:
     return 1
 
 
-def _advice(is_refused: bool) -> str:
-    if not is_refused:
-        return ""
-    return "\nIs the hub running? Start it with `fairway up`, or choose another with --context."
+def _advice(session: Session) -> str:
+    where = f" ({session.source} names it.)" if session.source else ""
+    return (
+        f"Is the hub running? Start it with `fairway up`, or choose another with --context.{where}"
+    )
 
 
 if __name__ == "__main__":

@@ -41,6 +41,11 @@ class Session:
         """Where to look when the command does not say: the option's, else the context's."""
         return self.namespace_given or self.client.access.namespace
 
+    @property
+    def source(self) -> str:
+        """The file that named the server; empty before it was needed, or when an option did."""
+        return "" if self._client is None or self.server_given else self._client.access.source
+
     def close(self) -> None:
         if self._client is not None:
             self._client.close()

@@ -12,6 +12,7 @@ import click
 from rich.text import Text
 
 from fairway import __version__
+from fairway.api.errors import ApiError
 from fairway.cli import terminal
 from fairway.cli.commands import Command
 from fairway.cli.session import Failure, say
@@ -87,6 +88,7 @@ def up(
     from fairway import app  # noqa: PLC0415 - as above
     from fairway.client.kubeconfig import data_home  # noqa: PLC0415 - as above
     from fairway.server import logs  # noqa: PLC0415 - as above
+    from fairway.server.private_files import RefusedFile  # noqa: PLC0415 - as above
 
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("--tls-cert and --tls-key belong together.")
@@ -101,13 +103,21 @@ def up(
     )
     try:
         uvloop.run(_serve(options))
-    except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise
-        raise Failure(
-            f"port {port} of {address} is taken: choose another with --port, or 0 for any free one"
-        ) from error
+    except (OSError, ApiError, RefusedFile) as error:
+        raise Failure(_why_not(error, options)) from error
     return 0
+
+
+def _why_not(error: Exception, options: HubOptions) -> str:
+    """Why a hub did not start, as a sentence with the way out where there is one."""
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        place = f"port {options.port} of {options.address}"
+        return f"{place} is taken: choose another with --port, or 0 for any free one"
+    if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
+        return f"{options.address} is not an address of this machine"
+    if isinstance(error, OSError) and error.filename:
+        return f"cannot use {error.filename}: {error.strerror}"
+    return str(error)
 
 
 async def _serve(options: HubOptions) -> None:

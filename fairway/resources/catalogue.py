@@ -31,7 +31,7 @@ class Catalogue:
     def find(self, group: str, version: str, plural: str) -> Resource:
         resource = self._served.get((group, version, plural))
         if resource is None:
-            raise NotFound("the server could not find the requested resource")
+            raise NotFound("the server could not find the requested resource", details={})
         return resource
 
     def of_kind(self, group: str, version: str, kind: str) -> Resource | None:

@@ -101,7 +101,7 @@ def name_faults(path: str, name: str, rule: str) -> list[FieldError]:
     match rule:
         case "label":
             if len(name) > 63:
-                return [invalid(path, name, "must be no more than 63 bytes")]
+                return [invalid(path, name, "must be no more than 63 characters")]
             return [] if _LABEL.fullmatch(name) else [invalid(path, name, _LABEL_RULE)]
         case "path":
             if name in (".", "..") or "/" in name or "%" in name:
@@ -109,7 +109,7 @@ def name_faults(path: str, name: str, rule: str) -> list[FieldError]:
             return []
         case _:
             if len(name) > 253:
-                return [invalid(path, name, "must be no more than 253 bytes")]
+                return [invalid(path, name, "must be no more than 253 characters")]
             return [] if _SUBDOMAIN.fullmatch(name) else [invalid(path, name, _SUBDOMAIN_RULE)]
 
 

@@ -127,7 +127,7 @@ class Api:
             return json_response(document)
         response = await self.documents.answer(request)
         if response is None:
-            raise NotFound("the server could not find the requested resource")
+            raise NotFound("the server could not find the requested resource", details={})
         return response
 
     def _record(self, request: Request, response: Response, seen: _Seen, seconds: float) -> None:

@@ -97,14 +97,14 @@ def _group(catalogue: Catalogue, group: str) -> JsonObject:
 
 def _group_document(catalogue: Catalogue, group: str) -> JsonObject:
     if group not in group_names(catalogue):
-        raise NotFound("the server could not find the requested resource")
+        raise NotFound("the server could not find the requested resource", details={})
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(catalogue, group)}
 
 
 def _version_document(catalogue: Catalogue, group: str, version: str) -> JsonObject:
     resources = _resources(catalogue, group, version)
     if not resources:
-        raise NotFound("the server could not find the requested resource")
+        raise NotFound("the server could not find the requested resource", details={})
     return {
         "kind": "APIResourceList",
         "apiVersion": "v1",

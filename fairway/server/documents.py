@@ -59,10 +59,13 @@ class Documents:
         return text_response("\n".join([*lines, "readyz check failed"]), status=503)
 
     def _openapi_v3(self, path: str) -> Response | None:
-        parts = path.removeprefix("/openapi/v3/").split("/")
-        group, version = ("", parts[1]) if parts[0] == "api" else ("", "")
-        if parts[0] == "apis" and len(parts) == 3:
-            group, version = parts[1], parts[2]
+        match path.removeprefix("/openapi/v3/").split("/"):
+            case ["api", version]:
+                group = ""
+            case ["apis", group, version]:
+                pass
+            case _:
+                return None
         served = [one for one in self.catalogue if (one.group, one.version) == (group, version)]
         if not served:
             return None

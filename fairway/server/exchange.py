@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -34,6 +34,21 @@ class Request:
                 return value
         return ""
 
+    def flag(self, name: str) -> bool | None:
+        """A parameter that is on or off: off only for `false` and `0`; None when it is not there."""
+        for key, value in self.query:
+            if key == name:
+                return value.lower() not in ("false", "0")
+        return None
+
+
+class ByteStream(Protocol):
+    """Chunks for a client; closed by whoever sends them, whether or not any was taken."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    async def aclose(self) -> None: ...
+
 
 @dataclass(slots=True, kw_only=True)
 class Response:
@@ -44,7 +59,7 @@ class Response:
     content_type: str = JSON
     headers: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-    stream: AsyncIterator[bytes] | None = None
+    stream: ByteStream | None = None
 
 
 def json_response(value: Any, status: int = 200, **extra: Any) -> Response:

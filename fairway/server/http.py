@@ -8,16 +8,21 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
+from typing import Any
 from urllib.parse import unquote
 
-from aiohttp import web
-from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
+from aiohttp import ClientError, web
+from aiohttp.http_exceptions import HttpProcessingError
 
-from fairway.api.errors import TooLarge
-from fairway.server.exchange import Request, Response, json_response
+from fairway.api.errors import ApiError, BadRequest, TooLarge
+from fairway.server.exchange import ByteStream, Request, Response, json_response
 
 BODY_BYTES_MAX = 3 << 20
 _HEADER_BYTES_MAX = 64 << 10
+# A stream whose client takes nothing for so long is ended.
+_STALLED_SECONDS = 60.0
+# How long streams get to say goodbye when the hub stops.
+_FAREWELL_SECONDS = 1.0
 Answer = Callable[[Request], Awaitable[Response]]
 
 
@@ -31,13 +36,15 @@ class HttpServer:
         address: str = "127.0.0.1",
         port: int = 0,
         tls: ssl.SSLContext | None = None,
+        stalled_seconds: float = _STALLED_SECONDS,
     ) -> None:
         self._answer = answer
         self._address = address
         self._port = port
         self._tls = tls
+        self._stalled_seconds = stalled_seconds
         self._runner: web.ServerRunner | None = None
-        self._streams: set[asyncio.Task[None]] = set()
+        self._streams: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> int:
         """Begins to listen; returns the port."""
@@ -47,6 +54,7 @@ class HttpServer:
             keepalive_timeout=120.0,
             max_line_size=_HEADER_BYTES_MAX,
             max_field_size=_HEADER_BYTES_MAX,
+            handler_cancellation=True,  # a watch ends as soon as its client goes
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=5.0)
         await self._runner.setup()
@@ -58,19 +66,48 @@ class HttpServer:
 
     async def close(self) -> None:
         """Ends streams, lets requests under way finish, and stops listening."""
+        if self._streams:
+            # A reader that stalls must not hold up the end.
+            _, stalled = await asyncio.wait(self._streams, timeout=_FAREWELL_SECONDS)
+            for stream in stalled:
+                stream.cancel()
         if self._runner is not None:
             await self._runner.cleanup()
 
     async def _handle(self, incoming: web.BaseRequest) -> web.StreamResponse:
         try:
             request = await _read(incoming)
-        except TooLarge as error:
+        except ApiError as error:
             response = json_response(error.status(), status=error.code)
             return _whole(response)
-        response = await self._answer(request)
+        # What a client asked for is done and written down, even if it does not wait for it.
+        response = await asyncio.shield(self._answer(request))
         if response.stream is None:
             return _whole(response)
-        return await _send(incoming, response)
+        return await self._send(incoming, response, response.stream)
+
+    async def _send(
+        self, incoming: web.BaseRequest, response: Response, stream: ByteStream
+    ) -> web.StreamResponse:
+        answer = web.StreamResponse(status=response.status, headers=_headers(response))
+        task = asyncio.current_task()
+        assert task is not None
+        self._streams.add(task)
+        try:
+            answer.enable_chunked_encoding()
+            await answer.prepare(incoming)
+            async for chunk in stream:
+                async with asyncio.timeout(self._stalled_seconds):
+                    await answer.write(chunk)
+            await answer.write_eof()
+        except (ConnectionError, asyncio.CancelledError, TimeoutError):
+            # The client is gone or takes nothing, or the hub is stopping.
+            if incoming.transport is not None:
+                incoming.transport.abort()
+        finally:
+            self._streams.discard(task)
+            await stream.aclose()
+        return answer
 
 
 async def _read(incoming: web.BaseRequest) -> Request:
@@ -87,8 +124,8 @@ async def _read(incoming: web.BaseRequest) -> Request:
                 if size > BODY_BYTES_MAX:
                     raise _too_large()
                 chunks.append(chunk)
-        except HTTPRequestEntityTooLarge as fault:
-            raise _too_large() from fault
+        except (HttpProcessingError, ClientError) as fault:
+            raise BadRequest("the body of the request cannot be read") from fault
         body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
     url = incoming.rel_url
     return Request(
@@ -106,7 +143,12 @@ def _too_large() -> TooLarge:
 
 
 def _headers(response: Response) -> dict[str, str]:
-    return {"Content-Type": response.content_type, **response.headers}
+    # Answers depend on who asks and change at any time, so nobody on the way may keep them.
+    return {
+        "Content-Type": response.content_type,
+        "Cache-Control": "no-cache, private",
+        **response.headers,
+    }
 
 
 def _whole(response: Response) -> web.Response:
@@ -114,20 +156,4 @@ def _whole(response: Response) -> web.Response:
     for warning in response.warnings:
         quoted = warning.replace("\\", "\\\\").replace('"', '\\"')
         answer.headers.add("Warning", f'299 - "{quoted}"')
-    return answer
-
-
-async def _send(incoming: web.BaseRequest, response: Response) -> web.StreamResponse:
-    assert response.stream is not None
-    answer = web.StreamResponse(status=response.status, headers=_headers(response))
-    answer.enable_chunked_encoding()
-    await answer.prepare(incoming)
-    try:
-        async for chunk in response.stream:
-            await answer.write(chunk)
-        await answer.write_eof()
-    except (ConnectionError, asyncio.CancelledError):
-        return answer  # the client is gone, or the hub is stopping
-    finally:
-        await response.stream.aclose()  # type: ignore[attr-defined]  # streams are generators
     return answer

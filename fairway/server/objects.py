@@ -62,10 +62,10 @@ class Objects:
         target, resource = call.target, call.resource
         if target.verb not in resource.verbs and not target.subresource:
             raise MethodNotAllowed(
-                "the server does not allow this method on the requested resource"
+                "the server does not allow this method on the requested resource", details={}
             )
         if target.subresource and not self._serves(resource, target.subresource):
-            raise NotFound("the server could not find the requested resource")
+            raise NotFound("the server could not find the requested resource", details={})
         if resource.namespaced and not target.namespace and target.verb not in ("list", "watch"):
             if target.verb == "deletecollection":
                 raise MethodNotAllowed("deletion of a collection needs a namespace")
@@ -101,7 +101,7 @@ class Objects:
     async def _create(self, call: Call) -> Response:
         if call.target.name:
             raise MethodNotAllowed(
-                "the server does not allow this method on the requested resource"
+                "the server does not allow this method on the requested resource", details={}
             )
         write = options.write_options(call.request, call.identity.user)
         body = options.object_body(call.request)

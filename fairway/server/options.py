@@ -6,8 +6,16 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from fairway.api.documents import read_documents
-from fairway.api.errors import BadRequest, Invalid, UnsupportedMediaType, forbidden, required
+from fairway.api.documents import read_value
+from fairway.api.errors import (
+    BadRequest,
+    FieldError,
+    Invalid,
+    UnsupportedMediaType,
+    forbidden,
+    not_supported,
+    required,
+)
 from fairway.schema.node import JsonObject
 from fairway.server import protobuf
 from fairway.server.exchange import Request
@@ -19,6 +27,7 @@ _PATCH_TYPES: dict[str, PatchType] = {
     "application/strategic-merge-patch+json": "strategic",
     "application/apply-patch+yaml": "apply",
 }
+_OPTIONS_KINDS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 _PROPAGATIONS = ("", "Background", "Foreground", "Orphan")
 _MANAGER_MAX = 128
 
@@ -56,10 +65,7 @@ def _decode_yaml(body: bytes) -> Any:
             return msgspec.json.decode(body)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             pass  # flow-style YAML looks like JSON and is not
-    documents = read_documents(body)
-    if len(documents) != 1:
-        raise BadRequest("the body of the request must be one object")
-    return documents[0].value
+    return read_value(body)
 
 
 def object_body(request: Request) -> JsonObject:
@@ -72,14 +78,16 @@ def object_body(request: Request) -> JsonObject:
 def write_options(request: Request, user: str) -> Write:
     """Who writes, and how, as the parameters say."""
     dry_run = request.parameter("dryRun")
-    if dry_run not in ("", "All"):
-        raise BadRequest(f'Invalid value: "{dry_run}": dryRun must be "All"')
     validation = request.parameter("fieldValidation") or "Warn"
+    faults: list[FieldError] = []
+    if dry_run not in ("", "All"):
+        faults.append(not_supported("dryRun", [dry_run], ["All"]))
     if validation not in ("Ignore", "Warn", "Strict"):
-        raise BadRequest(
-            f'fieldValidation: Unsupported value: "{validation}": supported values: "Ignore", '
-            '"Strict", "Warn"'
-        )
+        allowed = ["", "Ignore", "Strict", "Warn"]
+        faults.append(not_supported("fieldValidation", validation, allowed))
+    if faults:
+        kind = _OPTIONS_KINDS.get(request.method, "UpdateOptions")
+        raise Invalid.of(kind, "meta.k8s.io", "", faults)
     return Write(
         user=user,
         manager=_manager(request),

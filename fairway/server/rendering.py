@@ -133,8 +133,8 @@ def _row(body: JsonObject, resource: Resource, form: Form, now: float) -> JsonOb
     row: JsonObject = {"cells": cells(body, now)}
     if form.include == "Object":
         row["object"] = body
-    elif form.include != "None":
-        row["object"] = _partial(body, form)
+    else:
+        row["object"] = None if form.include == "None" else _partial(body, form)
     return row
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fairway.api.errors import NotFound
+from fairway.api.errors import MethodNotAllowed, NotFound
 from fairway.schema.node import JsonObject
 from fairway.server import options, reviews
 from fairway.server.exchange import Response, json_response
@@ -30,12 +30,17 @@ class Reviewer:
         return is_token or not call.resource.is_stored
 
     async def answer(self, call: Call) -> Response:
+        # The right was asked for the verb; another one must not do the same.
+        if call.target.verb != "create":
+            raise MethodNotAllowed(
+                "the server does not allow this method on the requested resource", details={}
+            )
         body = options.object_body(call.request)
         if call.resource.kind == "ServiceAccount":
             return await self._token(call, body)
         answer = self._answers(call).get(call.resource.kind)
         if answer is None:
-            raise NotFound("the server could not find the requested resource")
+            raise NotFound("the server could not find the requested resource", details={})
         body.setdefault("kind", call.resource.kind)
         body.setdefault("apiVersion", call.resource.api_version)
         return json_response(answer(body), status=201)

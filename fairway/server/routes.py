@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairway.api.errors import MethodNotAllowed
 from fairway.server.exchange import Request
 
 # What stands behind a namespace's name is either one of these or a kind inside it.
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 
-_ON_ONE = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_ON_MANY = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
+_VERBS = {
+    "GET": "get",
+    "HEAD": "get",
+    "POST": "create",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+}
+_ON_MANY = {"get": "list", "delete": "deletecollection"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +53,7 @@ def target_of(request: Request) -> Target:
         group, version, rest = parts[1], parts[2], parts[3:]
     if not rest:
         return Target(path=request.path, verb=request.method.lower())
-    is_watch = request.parameter("watch").lower() in ("true", "1")
+    is_watch = bool(request.flag("watch"))
     if rest[0] == "watch" and len(rest) > 1:  # the old form, before the parameter
         rest, is_watch = rest[1:], True
     return _resource_target(request, group, version, rest, is_watch=is_watch)
@@ -69,7 +75,7 @@ def _resource_target(
     subresource = rest[2] if len(rest) > 2 else ""
     return Target(
         path=request.path,
-        verb=_verb(request, name, subresource, is_watch=is_watch),
+        verb=_verb(request, name, is_watch=is_watch),
         group=group,
         version=version,
         plural=plural,
@@ -80,13 +86,9 @@ def _resource_target(
     )
 
 
-def _verb(request: Request, name: str, subresource: str, *, is_watch: bool) -> str:
-    if request.method == "POST" and subresource:
-        return "create"
-    verbs = _ON_ONE if name else _ON_MANY
-    verb = verbs.get(request.method)
-    if verb is None:
-        raise MethodNotAllowed("the server does not allow this method on the requested resource")
-    if is_watch and verb in ("get", "list"):
+def _verb(request: Request, name: str, *, is_watch: bool) -> str:
+    """The verb by the method alone: rights come first, and whether it makes sense comes later."""
+    verb = _VERBS.get(request.method, request.method.lower())
+    if verb == "get" and is_watch:
         return "watch"
-    return verb
+    return verb if name else _ON_MANY.get(verb, verb)

@@ -39,6 +39,8 @@ def write_scale(resource: Resource, scale: Any) -> Patch:
     if not isinstance(scale, dict) or scale.get("kind", "Scale") != "Scale":
         raise BadRequest("the body of the request must be a Scale")
     spec, metadata = scale.get("spec") or {}, scale.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise BadRequest("metadata must be an object")
     replicas = spec.get("replicas", 0) if isinstance(spec, dict) else None
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise BadRequest("spec.replicas must be an integer")

@@ -7,7 +7,7 @@ the watch (with an ERROR event that says why), when the hub stops, or when the c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 import msgspec
 
@@ -15,12 +15,13 @@ from fairway.api.errors import ApiError
 from fairway.clock import Clock
 from fairway.resources.resource import Resource
 from fairway.server import options, rendering
-from fairway.server.exchange import Request
+from fairway.server.exchange import ByteStream, Request
 from fairway.server.metrics import Metrics
 from fairway.store.interface import ResourceKey, Selection, Store, Watch, WatchEvent
 
 _SECONDS_DEFAULT = 3600
 _SECONDS_MAX = 24 * 3600
+_EVENTS_AT_ONCE_MAX = 500
 
 
 class Streams:
@@ -33,7 +34,7 @@ class Streams:
 
     async def open(
         self, key: ResourceKey, resource: Resource, chosen: Selection, *, request: Request
-    ) -> AsyncIterator[bytes]:
+    ) -> ByteStream:
         form = rendering.form_of(request)
         seconds = options.timeout_seconds(request) or _SECONDS_DEFAULT
         try:
@@ -42,16 +43,17 @@ class Streams:
             if error.code not in (410, 504):
                 raise
             return _only(_error_line(error))
-        return self._lines(watch, resource, form, min(seconds, _SECONDS_MAX))
+        lines = self._lines(watch, resource, form, min(seconds, _SECONDS_MAX))
+        return _WatchStream(watch, lines)
 
     async def _lines(
         self, watch: Watch, resource: Resource, form: rendering.Form, seconds: float
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         self._metrics.watch_opened(resource.qualified)
         try:
-            while True:
+            while loop.time() < end:
                 try:
                     async with asyncio.timeout_at(end):
                         events = await watch.batch()
@@ -64,18 +66,35 @@ class Streams:
                     return
                 self._metrics.watch_events_sent(len(events))
                 now = self._clock.now()
-                yield b"".join(_line(event, resource, form, now) for event in events)
+                # A large kind comes in parts, so that others are served in between.
+                for start in range(0, len(events), _EVENTS_AT_ONCE_MAX):
+                    part = events[start : start + _EVENTS_AT_ONCE_MAX]
+                    yield b"".join(_line(event, resource, form, now) for event in part)
         finally:
             self._metrics.watch_closed(resource.qualified)
-            await watch.close()
+
+
+class _WatchStream:
+    """The lines of a watch; closing it ends the watch, even before the first line was taken."""
+
+    def __init__(self, watch: Watch, lines: AsyncGenerator[bytes, None]) -> None:
+        self._watch = watch
+        self._lines = lines
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._lines
+
+    async def aclose(self) -> None:
+        await self._lines.aclose()
+        await self._watch.close()
 
 
 def _line(event: WatchEvent, resource: Resource, form: rendering.Form, now: float) -> bytes:
     body = event.stored.raw
-    if form.kind != "object" and event.type != "BOOKMARK":
-        body = rendering.one(event.stored, resource, form, now)
-    elif form.kind == "table":
+    if form.kind == "table" and event.type == "BOOKMARK":
         body = _table_bookmark(event, form)
+    elif form.kind != "object":
+        body = rendering.one(event.stored, resource, form, now)
     return b'{"type":"%s","object":%s}\n' % (event.type.encode(), body)
 
 
@@ -105,5 +124,5 @@ def _error_line(error: ApiError) -> bytes:
     return b'{"type":"ERROR","object":%s}\n' % msgspec.json.encode(error.status())
 
 
-async def _only(line: bytes) -> AsyncIterator[bytes]:
+async def _only(line: bytes) -> AsyncGenerator[bytes, None]:
     yield line

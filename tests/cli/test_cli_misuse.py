@@ -91,6 +91,19 @@ def test_a_server_that_is_not_there_is_named_with_advice(fairway: Fairway) -> No
     ]
 
 
+def test_a_hub_that_is_not_running_is_named_with_its_file(
+    fairway: Fairway, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "config"
+    file.write_text(
+        "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+        "contexts: [{name: c, context: {cluster: c}}]\n"
+        "current-context: c\n"
+    )
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    assert f"({file} names it.)" in fairway("get", "cm").err
+
+
 def test_without_any_configuration_the_way_to_a_hub_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -38,7 +38,10 @@ def request(
     client.update_params_for_auth(given, [], ["BearerToken"], path, method, body)
     if sent is not None:
         given["Content-Type"] = "application/json"
-    given.update(headers or {})
+    for name, value in (headers or {}).items():
+        given = {key: each for key, each in given.items() if key.lower() != name.lower()}
+        if value:
+            given[name] = value
     answer: urllib3.HTTPResponse = client.rest_client.pool_manager.request(
         method, address, body=sent, headers=given, retries=False, timeout=30
     )
@@ -286,7 +289,7 @@ def uses_a_robots_token(client: Client, namespace: str) -> Any:
 def records_an_event(client: Client, namespace: str) -> Any:
     """An event of the newer group is read in the older one too."""
     events = kubernetes.client.EventsV1Api(client)
-    now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    now = datetime.datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=datetime.UTC)
     events.create_namespaced_event(
         namespace,
         kubernetes.client.EventsV1Event(

@@ -33,6 +33,11 @@ class Complaints(logging.Handler):
         self.lines: list[str] = []
         self.errors: list[str] = []
 
+    def taken(self) -> list[str]:
+        """The errors since the last look."""
+        found, self.errors = self.errors, []
+        return found
+
     def emit(self, record: logging.LogRecord) -> None:
         line = logging.Formatter().format(record)
         self.lines.append(line)
@@ -68,7 +73,7 @@ class Driver:
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
         logging.getLogger().removeHandler(self.complaints)
-        assert not self.complaints.errors, self.complaints.errors
+        assert not self.complaints.taken()
 
     def restart(self) -> None:
         """Ends the hub and opens it again from disk."""
@@ -104,7 +109,7 @@ class Driver:
     def _checked(self, request: Request) -> Response:
         before = self.hub.store.version
         response = self._run(self._answer(request))
-        promises.check_answer(request, response, self.complaints.errors)
+        promises.check_answer(request, response, self.complaints.taken())
         is_refused = response.status >= 400 and request.path.count("/") > 2
         if is_refused or request.method in _READS:
             after = self.hub.store.version

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fairway.api.errors import BadRequest, Expired
+from fairway.api.errors import BadRequest, Expired, FieldError, Invalid, forbidden, not_supported
 from fairway.resources.resource import Resource
 from fairway.store.embedded.history import History
 from fairway.store.embedded.refusals import too_large
@@ -92,16 +92,24 @@ def _where(page: Page, version: int) -> _Where:
             raise Expired("the continue parameter is of another history of this store")
         return _Where(token.version, (token.namespace, token.name))
     asked = parse_version(page.version)
-    if page.match == "Exact" and not asked:
-        raise BadRequest("resourceVersionMatch=Exact needs a resourceVersion greater than 0")
-    if page.match and not page.version:
-        raise BadRequest("resourceVersionMatch is forbidden unless resourceVersion is provided")
-    if page.match not in ("", "Exact", "NotOlderThan"):
-        raise BadRequest(f'unknown resourceVersionMatch "{page.match}"')
+    fault = _match_fault(page, asked)
+    if fault is not None:
+        raise Invalid.of("ListOptions", "meta.k8s.io", "", [fault])
     if asked > version:
         raise too_large(asked, version)
     is_exact = page.match == "Exact" or (page.limit and asked and not page.match)
     return _Where(asked if is_exact else version, None)
+
+
+def _match_fault(page: Page, asked: int) -> FieldError | None:
+    path = "resourceVersionMatch"
+    if page.match and not page.version:
+        return forbidden(path, f"{path} is forbidden unless resourceVersion is provided")
+    if page.match not in ("", "Exact", "NotOlderThan"):
+        return not_supported(path, page.match, ["Exact", "NotOlderThan", ""])
+    if page.match == "Exact" and not asked:
+        return forbidden(path, f'{path} "Exact" is forbidden for resourceVersion "0"')
+    return None
 
 
 def _names(

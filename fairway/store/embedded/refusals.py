@@ -52,7 +52,7 @@ def terminating(resource: Resource, namespace: str, name: str) -> Forbidden:
 def too_large(asked: int, current: int) -> Timeout:
     message = "Too large resource version"
     return Timeout(
-        f"{message}: {asked}, current: {current}",
+        f"Timeout: {message}: {asked}, current: {current}",
         details={
             "retryAfterSeconds": 1,
             "causes": [{"reason": "ResourceVersionTooLarge", "message": message}],

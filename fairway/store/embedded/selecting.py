@@ -22,7 +22,7 @@ def selects(selection: Selection, resource: Resource) -> Selects:
     namespace = selection.namespace
     labels = parse_labels(selection.labels)
     fields = parse_fields(selection.fields)
-    _check_fields(fields, resource)
+    _check_fields(fields, selection, resource)
     names = [one for one in fields if one.key in ("metadata.name", "metadata.namespace")]
     others = tuple(one for one in fields if one not in names)
 
@@ -38,13 +38,20 @@ def selects(selection: Selection, resource: Resource) -> Selects:
     return test
 
 
-def _check_fields(fields: Requirements, resource: Resource) -> None:
+def _check_fields(fields: Requirements, selection: Selection, resource: Resource) -> None:
     known = {"metadata.name", "metadata.namespace", *resource.selectable_fields}
     for requirement in fields:
         if requirement.key not in known:
+            why = f"field label not supported: {requirement.key}"
+            if not resource.is_custom and not resource.selectable_fields:
+                why = (
+                    f'"{requirement.key}" is not a known field selector: only "metadata.name",'
+                    ' "metadata.namespace"'
+                )
             raise BadRequest(
-                f'Unable to find {resource.qualified!r} that match label selector "", field '
-                f'selector "{requirement.key}": field label not supported: {requirement.key}'
+                f'Unable to find "{resource.group}/{resource.version}, Resource={resource.plural}"'
+                f' that match label selector "{selection.labels}", field selector'
+                f' "{selection.fields}": {why}'
             )
 
 

@@ -98,6 +98,10 @@ class Record:
             owners=tuple(owner.uid for owner in metadata.owner_references),
         )
 
+    def at(self, version: int) -> Record:
+        """The same object under another version."""
+        return Record.of(self.body(), version)
+
     def body(self) -> JsonObject:
         """A fresh, mutable copy of the object."""
         decoded: JsonObject = _decode(self.raw)

@@ -51,7 +51,10 @@ class EmbeddedWatch:
             self.push(event)
 
     def _event(self, change: Change) -> WatchEvent | None:
-        """A change that enters the selection is ADDED, one that leaves it is DELETED."""
+        """A change that enters the selection is ADDED, one that leaves it is DELETED.
+
+        Who is told that an object left sees it as it last was inside the selection.
+        """
         was = change.previous is not None and self._selects(change.previous)
         now = not change.is_removed and self._selects(change.record)
         version = str(change.version)
@@ -59,7 +62,8 @@ class EmbeddedWatch:
             stored = change.record.stored(self._api_version)
             return WatchEvent(type="MODIFIED" if was else "ADDED", stored=stored, version=version)
         if was and change.previous is not None:
-            stored = change.record.stored(self._api_version)
+            last = change.record if change.is_removed else change.previous.at(change.version)
+            stored = last.stored(self._api_version)
             return WatchEvent(type="DELETED", stored=stored, version=version)
         return None
 
