@@ -55,7 +55,13 @@ def run(arguments: list[str]) -> int:
     """Runs `fairway` with arguments; gives the exit code."""
     session = Session()
     try:
-        code = root.main(arguments, "fairway", standalone_mode=False, obj=session)
+        code = root.main(
+            arguments,
+            "fairway",
+            standalone_mode=False,
+            obj=session,
+            color=False if os.environ.get("NO_COLOR") else None,
+        )
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx else "")
         return 1

@@ -17,9 +17,8 @@ from fairway.cli.waiting import Exists, Goal, Gone, HasCondition, HasValue, Vani
 
 A_WEEK = 7 * 86400.0
 EXAMPLES = """
-    fairway wait workload/train --for=condition=Finished --timeout=1h
+    fairway wait workload/train --for=jsonpath='{.status.phase}'=Succeeded --timeout=1h
     fairway wait pods -l app=web --for=condition=Ready
-    fairway wait wl/train --for=jsonpath='{.status.phase}'=Running
     fairway wait namespace/old --for=delete
     fairway wait cluster/east --for=create
 """

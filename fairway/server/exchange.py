@@ -35,7 +35,7 @@ class Request:
         return ""
 
     def flag(self, name: str) -> bool | None:
-        """A parameter that is on or off: off only for `false` and `0`; None when it is not there."""
+        """A parameter that is on or off: off only for `false` and `0`; None where it is missing."""
         for key, value in self.query:
             if key == name:
                 return value.lower() not in ("false", "0")

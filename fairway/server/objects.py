@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
@@ -15,7 +17,7 @@ from fairway.server.identity import Identity
 from fairway.server.routes import Target
 from fairway.server.scaling import patched_scale, read_scale, write_scale
 from fairway.server.watching import Streams
-from fairway.store.interface import Deletion, Page, Patch, ResourceKey, Store, Stored, Write
+from fairway.store.interface import Deletion, Page, ResourceKey, Store, Stored, Write
 
 # Looks at a write before it is made; raises to refuse it. `old` is None for a new object.
 Gate = Callable[[Identity, Target, JsonObject, "JsonObject | None"], None]
@@ -60,12 +62,14 @@ class Objects:
 
     async def answer(self, call: Call) -> Response:
         target, resource = call.target, call.resource
-        if target.verb not in resource.verbs and not target.subresource:
+        if target.rest or (target.subresource and not self._serves(resource, target.subresource)):
+            raise NotFound("the server could not find the requested resource", details={})
+        if not _is_allowed(call):
             raise MethodNotAllowed(
                 "the server does not allow this method on the requested resource", details={}
             )
-        if target.subresource and not self._serves(resource, target.subresource):
-            raise NotFound("the server could not find the requested resource", details={})
+        # A form that cannot be had is refused before anything is done.
+        rendering.form_of(call.request)
         if resource.namespaced and not target.namespace and target.verb not in ("list", "watch"):
             if target.verb == "deletecollection":
                 raise MethodNotAllowed("deletion of a collection needs a namespace")
@@ -99,38 +103,31 @@ class Objects:
         return Response(stream=stream)
 
     async def _create(self, call: Call) -> Response:
-        if call.target.name:
-            raise MethodNotAllowed(
-                "the server does not allow this method on the requested resource", details={}
-            )
         write = options.write_options(call.request, call.identity.user)
-        body = options.object_body(call.request)
-        self._gate(call.identity, call.target, body, None)
-        stored = await self._store.create(call.key, body, namespace=call.namespace, write=write)
-        return self._shown(call, stored, status=201, write=write)
+
+        async def create(how: Write) -> Stored:
+            body = options.object_body(call.request)
+            return await self._store.create(call.key, body, namespace=call.namespace, write=how)
+
+        await self._pass_gate(call, create, write)
+        return self._shown(call, await create(write), status=201, write=write)
 
     async def _update(self, call: Call) -> Response:
         write = options.write_options(call.request, call.identity.user)
-        body = options.object_body(call.request)
         if call.target.subresource == "scale":
-            return await self._scale(call, body, write)
-        metadata = body.get("metadata")
-        if isinstance(metadata, dict):
-            name = metadata.setdefault("name", call.target.name)
-            if name != call.target.name:
-                raise BadRequest(
-                    f"the name of the object ({name}) does not match the name on the URL "
-                    f"({call.target.name})"
-                )
-        await self._pass_gate(call, body)
-        stored = await self._store.update(
-            call.key,
-            body,
-            namespace=call.namespace,
-            subresource=call.target.subresource,
-            write=write,
-        )
-        return self._shown(call, stored, write=write)
+            return await self._scale(call, _named_body(call), write)
+
+        async def update(how: Write) -> Stored:
+            return await self._store.update(
+                call.key,
+                _named_body(call),
+                namespace=call.namespace,
+                subresource=call.target.subresource,
+                write=how,
+            )
+
+        await self._pass_gate(call, update, write)
+        return self._shown(call, await update(write), write=write)
 
     async def _patch(self, call: Call) -> Response:
         write = options.write_options(call.request, call.identity.user)
@@ -139,15 +136,22 @@ class Objects:
             current = await self._store.get(call.key, call.target.name, call.namespace)
             body = read_scale(call.resource, current.object())
             return await self._scale(call, patched_scale(body, patch), write)
-        await self._gate_patch(call, patch, write)
-        stored, is_new = await self._store.patch(
-            call.key,
-            call.target.name,
-            patch,
-            namespace=call.namespace,
-            subresource=call.target.subresource,
-            write=write,
-        )
+
+        async def change(how: Write) -> tuple[Stored, bool]:
+            return await self._store.patch(
+                call.key,
+                call.target.name,
+                options.patch_options(call.request),
+                namespace=call.namespace,
+                subresource=call.target.subresource,
+                write=how,
+            )
+
+        async def result(how: Write) -> Stored:
+            return (await change(how))[0]
+
+        await self._pass_gate(call, result, write)
+        stored, is_new = await change(write)
         return self._shown(call, stored, status=201 if is_new else 200, write=write)
 
     async def _delete(self, call: Call) -> Response:
@@ -166,15 +170,17 @@ class Objects:
         listing = await self._store.list(call.key, chosen, Page())
         write = Write(user=call.identity.user, dry_run=dry_run)
         how = Deletion(propagation=how.propagation, grace_seconds=how.grace_seconds)
-        for stored in listing.items:
+
+        async def delete(stored: Stored) -> None:
             metadata = stored.object()["metadata"]
             namespace = metadata.get("namespace", "")
-            try:
+            with contextlib.suppress(NotFound):  # someone else was faster
                 await self._store.delete(
                     call.key, metadata["name"], namespace=namespace, how=how, write=write
                 )
-            except NotFound:
-                continue  # someone else was faster
+
+        # All at once, since deletions that wait together share one fsync.
+        await asyncio.gather(*map(delete, listing.items))
         form = rendering.form_of(call.request)
         return Response(body=rendering.many(listing, call.resource, form, self._clock.now()))
 
@@ -185,22 +191,19 @@ class Objects:
         )
         return json_response(read_scale(call.resource, stored.object()), warnings=write.warnings)
 
-    # Gates: what must be known of an object before it may be written.
+    async def _pass_gate(
+        self, call: Call, make: Callable[[Write], Awaitable[Stored]], write: Write
+    ) -> None:
+        """A write of a role is looked at as what it would make of it: whole and well-formed.
 
-    async def _pass_gate(self, call: Call, body: JsonObject) -> None:
-        old = await self._present(call)
-        self._gate(call.identity, call.target, body, old)
-
-    async def _gate_patch(self, call: Call, patch: Patch, write: Write) -> None:
-        """A patch of a role is looked at as what it would make of it."""
+        Nothing else is decided between the trial and the deed, since neither waits for anything.
+        """
         if call.resource.group != "rbac.authorization.k8s.io":
             return
         trial = Write(
             user=write.user, manager=write.manager, dry_run=True, field_validation="Ignore"
         )
-        would, _ = await self._store.patch(
-            call.key, call.target.name, patch, namespace=call.namespace, write=trial
-        )
+        would = await make(trial)
         self._gate(call.identity, call.target, would.object(), await self._present(call))
 
     async def _present(self, call: Call) -> JsonObject | None:
@@ -215,6 +218,35 @@ class Objects:
         form = rendering.form_of(call.request)
         body = rendering.one(stored, call.resource, form, self._clock.now())
         return Response(status=status, body=body, warnings=write.warnings if write else [])
+
+
+def _is_allowed(call: Call) -> bool:
+    """Whether a verb makes sense where it is used."""
+    verb = call.target.verb
+    if call.target.subresource:
+        return verb in ("get", "update", "patch")
+    if verb not in call.resource.verbs:
+        return False
+    return verb == "watch" or bool(call.target.name) == (
+        verb in ("get", "update", "patch", "delete")
+    )
+
+
+def _named_body(call: Call) -> JsonObject:
+    """The object in a request, under the name in its path."""
+    body = options.object_body(call.request)
+    metadata = body.get("metadata")
+    if metadata is None:
+        metadata = body["metadata"] = {}
+    if isinstance(metadata, dict):
+        name = metadata.get("name") or call.target.name
+        metadata["name"] = name
+        if name != call.target.name:
+            raise BadRequest(
+                f"the name of the object ({name}) does not match the name on the URL "
+                f"({call.target.name})"
+            )
+    return body
 
 
 def _deleted(call: Call, stored: Stored) -> JsonObject:

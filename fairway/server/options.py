@@ -13,6 +13,7 @@ from fairway.api.errors import (
     Invalid,
     UnsupportedMediaType,
     forbidden,
+    invalid,
     not_supported,
     required,
 )
@@ -28,7 +29,7 @@ _PATCH_TYPES: dict[str, PatchType] = {
     "application/apply-patch+yaml": "apply",
 }
 _OPTIONS_KINDS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
-_PROPAGATIONS = ("", "Background", "Foreground", "Orphan")
+_PROPAGATIONS = ("Background", "Foreground", "Orphan")
 _MANAGER_MAX = 128
 
 
@@ -114,13 +115,13 @@ def patch_options(request: Request) -> Patch:
             "the body of the request was in an unknown format - accepted media types include: "
             + ", ".join(_PATCH_TYPES)
         )
-    force = request.parameter("force").lower() in ("true", "1")
+    force = request.flag("force")
     if kind == "apply":
         if not request.parameter("fieldManager"):
             fault = required("fieldManager", "is required for apply patch")
             raise Invalid.of("PatchOptions", "meta.k8s.io", "", [fault])
-        return Patch(type=kind, body=_decode_yaml(request.body), force=force)
-    if request.parameter("force"):
+        return Patch(type=kind, body=_decode_yaml(request.body), force=bool(force))
+    if force is not None:
         fault = forbidden("force", "may not be specified for non-apply patch")
         raise Invalid.of("PatchOptions", "meta.k8s.io", "", [fault])
     return Patch(type=kind, body=_decode_json(request.body))
@@ -144,12 +145,20 @@ def page(request: Request) -> Page:
 
 
 def watch_from(request: Request) -> WatchFrom:
-    initial = request.parameter("sendInitialEvents").lower()
-    bookmarks = request.parameter("allowWatchBookmarks").lower() in ("true", "1")
+    initial = request.flag("sendInitialEvents")
+    match = request.parameter("resourceVersionMatch")
+    said = ""
+    if initial is None and match:
+        said = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+    elif initial is not None and match != "NotOlderThan":
+        said = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+    if said:
+        fault = forbidden("resourceVersionMatch", said)
+        raise Invalid.of("ListOptions", "meta.k8s.io", "", [fault])
     return WatchFrom(
         version=request.parameter("resourceVersion"),
-        bookmarks=bookmarks,
-        initial_events=(initial in ("true", "1")) if initial else None,
+        bookmarks=bool(request.flag("allowWatchBookmarks")),
+        initial_events=initial,
     )
 
 
@@ -168,23 +177,30 @@ def _number(request: Request, name: str) -> int:
 
 def deletion(request: Request) -> tuple[Deletion, bool]:
     """How to delete, from the body's DeleteOptions or the parameters; and whether only to try."""
-    body: JsonObject = {}
-    if request.body.strip():
-        decoded = decode_body(request)
-        body = decoded if isinstance(decoded, dict) else {}
-    propagation = str(body.get("propagationPolicy") or request.parameter("propagationPolicy"))
+    body = object_body(request) if request.body.strip() else {}
+    if body.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise BadRequest("the body of a deletion must be DeleteOptions")
+    dry_run = body.get("dryRun") or [request.parameter("dryRun")]
+    faults: list[FieldError] = []
+    if dry_run not in ([], [""], ["All"]):
+        # A trial that is not understood must not become a deed.
+        faults.append(not_supported("dryRun", dry_run, ["All"]))
+    propagation = body.get("propagationPolicy") or request.parameter("propagationPolicy")
     orphan = body.get("orphanDependents")
-    if not propagation and isinstance(orphan, bool):
+    if orphan is None:
+        orphan = request.flag("orphanDependents")
+    if propagation and propagation not in _PROPAGATIONS:
+        faults.append(not_supported("propagationPolicy", propagation, _PROPAGATIONS))
+    if propagation and orphan is not None:
+        said = "orphanDependents and deletionPropagation cannot be both set"
+        faults.append(invalid("propagationPolicy", propagation, said))
+    if faults:
+        raise Invalid.of("DeleteOptions", "meta.k8s.io", "", faults)
+    if orphan is not None:
         propagation = "Orphan" if orphan else "Background"
-    if propagation not in _PROPAGATIONS:
-        raise BadRequest(
-            f'invalid propagationPolicy "{propagation}": must be Background, Foreground or Orphan'
-        )
-    preconditions = body.get("preconditions")
-    preconditions = preconditions if isinstance(preconditions, dict) else {}
-    dry_run = body.get("dryRun") or (
-        [request.parameter("dryRun")] if request.parameter("dryRun") else []
-    )
+    preconditions = body.get("preconditions") or {}
+    if not isinstance(preconditions, dict):
+        raise BadRequest("preconditions must be an object")
     how = Deletion(
         propagation=cast(Any, propagation),
         uid=str(preconditions.get("uid") or ""),

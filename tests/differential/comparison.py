@@ -49,11 +49,39 @@ class Accepted:
         )
 
 
+def topics() -> list[dict[str, Any]]:
+    """The list as it is written, for the documentation."""
+    content: list[dict[str, Any]] = yaml.safe_load(LIST.read_text(encoding="utf-8")) or []
+    return content
+
+
+def stamps() -> set[str]:
+    """Annotations that our hub adds to every object; they are left out before comparing."""
+    return {topic["annotation"] for topic in topics() if "annotation" in topic}
+
+
+def unstamped(outcome: Any, names: set[str]) -> Any:
+    """An outcome without those annotations."""
+    if isinstance(outcome, list):
+        return [unstamped(each, names) for each in outcome]
+    if not isinstance(outcome, dict):
+        return outcome
+    plain = {key: unstamped(each, names) for key, each in outcome.items()}
+    written = outcome.get("annotations")
+    if isinstance(written, dict) and names & written.keys():
+        kept = {key: each for key, each in written.items() if key not in names}
+        if kept:
+            plain["annotations"] = kept
+        else:
+            del plain["annotations"]
+    return plain
+
+
 def accepted() -> list[Accepted]:
     """The whole list, one entry for each group that an entry names."""
     entries = []
-    for topic in yaml.safe_load(LIST.read_text(encoding="utf-8")) or []:
-        for place in topic["where"]:
+    for topic in topics():
+        for place in topic.get("where", ()):
             entries.append(
                 Accepted(
                     topic=topic["topic"],

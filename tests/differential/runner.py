@@ -73,10 +73,11 @@ class Run:
         until = time.monotonic() + REPEAT_SECONDS_MAX
         while True:
             outcome, raw = self._once(step)
-            if not step.until or step.until in raw:
+            fails = step.until_it_succeeds and outcome.get("exit", 0) != 0
+            if step.until in raw and not fails:
                 return outcome
             if time.monotonic() > until:
-                return {"never": step.until, **outcome}
+                return {"never": step.until or "succeeded", **outcome}
             time.sleep(REPEAT_SECONDS)
 
     def _once(self, step: Step) -> tuple[Outcome, str]:

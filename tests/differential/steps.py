@@ -11,8 +11,8 @@ sentence (`say`), one way to act, and what of the outcome is compared:
 
 `compare` says how standard output is read: text, lines (in any order), table, json, yaml,
 documents (JSON objects one after the other), fields (the tree that `explain` prints, without its
-prose) or nothing. `until` repeats a call until its output holds this text, for what a server
-does a little later. `since` is the least kubectl version that can do it.
+prose) or nothing. `until` repeats a call until its output holds this text, and
+`until_it_succeeds` until it succeeds, for what a server does a little later. `since` is the least kubectl version that can do it.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Step:
     compare: str = "text"
     only: str = ""  # lines of the output that do not match this are left out
     until: str = ""
+    until_it_succeeds: bool = False
     since: str = "1.20"
     before: str = "99.0"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -135,7 +135,7 @@ def _span(names: list[Name], namespace: str) -> tuple[int, int]:
     return bisect_left(names, (namespace, "")), bisect_left(names, (namespace + "\0", ""))
 
 
-def records(shelf: Shelf, selection: Selection) -> Iterable[Record]:
+def records(shelf: Shelf, selection: Selection) -> list[Record]:
     """The present records of a namespace, or all, in order."""
     names = shelf.names()
     start, end = _span(names, selection.namespace)

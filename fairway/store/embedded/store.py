@@ -194,16 +194,22 @@ class EmbeddedStore:
             raise too_large(since, self.writer.published)
         if wants_present:
             test = selects(selection, resource)
-            for record in listing.records(self._shelves.shelf(watch.kind), selection):
+            present = listing.records(self._shelves.shelf(watch.kind), selection)
+            watch.make_room(len(present))
+            for record in present:
                 if test(record):
                     stored = record.stored(resource.api_version)
                     watch.push(WatchEvent(type="ADDED", stored=stored, version=str(record.version)))
             if start.initial_events and start.bookmarks:
                 watch.bookmark(self.writer.published, ends_initial=True)
             return
+        if not since:
+            return  # from now on, without what is there
         if since < self._history.floor:
             raise Expired(f"too old resource version: {since} ({self._history.floor})")
-        for change in self._history.since(watch.kind, since):
+        missed = self._history.since(watch.kind, since)
+        watch.make_room(len(missed))
+        for change in missed:
             watch.offer(change)
 
     # Writing.

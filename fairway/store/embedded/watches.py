@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 
-from fairway.api.errors import ApiError, Expired
+from fairway.api.errors import ApiError, Expired, Unavailable
 from fairway.store.embedded.history import Change
 from fairway.store.embedded.selecting import Selects
 from fairway.store.embedded.shelves import KindId
@@ -40,8 +40,13 @@ class EmbeddedWatch:
         self._waiter: asyncio.Future[None] | None = None
         self._error: ApiError | None = None
         self._is_closed = False
+        self._room = QUEUE_MAX
         self.wants_bookmarks = False
         self.seen = 0  # the last version this watch knows of
+
+    def make_room(self, count: int) -> None:
+        """What a watch begins with does not count: a reader of a large kind is not behind."""
+        self._room = QUEUE_MAX + count
 
     def offer(self, change: Change) -> None:
         """Tells the reader of a change, as it looks through its selection."""
@@ -70,7 +75,7 @@ class EmbeddedWatch:
     def push(self, event: WatchEvent) -> None:
         if self._is_closed or self._error is not None:
             return
-        if len(self._queue) >= QUEUE_MAX:
+        if len(self._queue) >= self._room:
             self._queue.clear()
             self.fail(Expired("the watch fell too far behind; list again"))
             return
@@ -134,8 +139,11 @@ class Watches:
 
     def __init__(self) -> None:
         self._by_kind: dict[KindId, set[EmbeddedWatch]] = {}
+        self._is_closed = False
 
     def add(self, watch: EmbeddedWatch) -> None:
+        if self._is_closed:
+            raise Unavailable("the hub is shutting down")
         self._by_kind.setdefault(watch.kind, set()).add(watch)
 
     def remove(self, watch: EmbeddedWatch) -> None:
@@ -156,6 +164,7 @@ class Watches:
             watch.fail(error)
 
     async def close(self) -> None:
+        self._is_closed = True
         for watch in self._all():
             await watch.close()
 
