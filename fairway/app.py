@@ -104,7 +104,9 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
 
 def open_store(folder: Path, *, clock: Clock | None = None) -> EmbeddedStore:
     """The embedded store of a data folder, read and running."""
-    journal = SqliteJournal(folder / "fairway.db")
+    path = folder / "fairway.db"
+    path.touch(mode=0o600)  # it holds secrets; SQLite gives its other files the same mode
+    journal = SqliteJournal(path)
     store = EmbeddedStore(journal, standard_catalogue(), clock=clock)
     store.start()
     return store
@@ -163,7 +165,7 @@ def _make_api(store: EmbeddedStore, data: Path, audit_log: AuditLog, clock: Cloc
     documents = Documents(
         catalogue=store.catalogue,
         metrics=metrics,
-        ready=lambda: {"store": True},
+        ready=lambda: {"store": store.writer.is_open},
         gather=lambda: _gather(metrics, store, audit_log),
     )
     return Api(

@@ -173,7 +173,8 @@ class _Reader:
             said = fault.problem or fault.context or "the text is not YAML"
             raise ManifestError(f"{_place(self._source, line)}: {said}") from fault
         except yaml.YAMLError as fault:
-            raise ManifestError(f"{_place(self._source, 1)}: {fault}") from fault
+            said = getattr(fault, "reason", "") or "the text is not YAML"
+            raise ManifestError(f"{_place(self._source, 1)}: {said}") from fault
 
     def _refused(self, event: yaml.Event, why: str) -> ManifestError:
         return ManifestError(f"{_place(self._source, _line(event))}: {why}")

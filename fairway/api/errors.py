@@ -81,6 +81,19 @@ def show_value(value: Any) -> str:
     return text if len(text) <= 512 else text[:509] + "..."
 
 
+def readable(text: str, *, keep: str = "") -> str:
+    """Text with what a terminal or a header would trip over written as escapes.
+
+    Messages say names back that a client chose; those may hold anything.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() or one in keep else one.encode("unicode_escape").decode()
+        for one in text
+    )
+
+
 def invalid(path: str, value: Any, message: str) -> FieldError:
     return FieldError(path, "FieldValueInvalid", message, value, has_value=True)
 
@@ -156,7 +169,7 @@ class ApiError(Exception):
             "apiVersion": "v1",
             "metadata": {},
             "status": "Failure",
-            "message": self.message,
+            "message": readable(self.message, keep="\n"),
             "reason": self.reason,
             "code": self.code,
         }

@@ -111,7 +111,7 @@ def rich_lines(grid: Grid, layout: Layout, *, with_headings: bool = True) -> lis
     if with_headings:
         cut = [_cut(text, size) for text, size in zip(grid.headings, layout.widths, strict=True)]
         head = layout.gap.join(_pad(cut, layout.widths)).rstrip()
-        lines.append(Text(head, style="bold dim"))
+        lines.append(Text(head, style="dim"))
     for row in _styled(grid):
         lines += _row_lines(row, layout, wraps=grid.headings[-1] in SENTENCES)
     return lines

@@ -13,6 +13,8 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _ANNOTATIONS_BYTES_MAX = 256 << 10
 
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+
 _SUBDOMAIN_RULE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.',"
     " and must start and end with an alphanumeric character (e.g. 'example.com', regex used for"
@@ -78,7 +80,9 @@ def metadata_node(own: Node | None = None) -> Node:
     return node
 
 
-def metadata_faults(body: JsonObject, *, name_rule: str = "subdomain") -> list[FieldError]:
+def metadata_faults(
+    body: JsonObject, *, name_rule: str = "subdomain", is_built_in: bool = False
+) -> list[FieldError]:
     """What is wrong with the names, labels and annotations of an object."""
     metadata: dict[str, Any] = body["metadata"]
     faults: list[FieldError] = []
@@ -92,6 +96,9 @@ def metadata_faults(body: JsonObject, *, name_rule: str = "subdomain") -> list[F
     for index, finalizer in enumerate(metadata.get("finalizers") or ()):
         if not is_label_key(finalizer):
             message = "name part must consist of alphanumeric characters, '-', '_' or '.'"
+            faults.append(invalid(f"metadata.finalizers[{index}]", finalizer, message))
+        elif is_built_in and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            message = "name is neither a standard finalizer name nor is it fully qualified"
             faults.append(invalid(f"metadata.finalizers[{index}]", finalizer, message))
     faults.extend(_owner_faults(metadata.get("ownerReferences") or ()))
     return faults

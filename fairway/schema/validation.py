@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from fairway.api.errors import FieldError, duplicate, required, wrong_type
+from fairway.api.errors import FieldError, duplicate, readable, required, wrong_type
 from fairway.schema.limits import limits_of
 from fairway.schema.node import JsonObject, Node
 
@@ -48,7 +48,7 @@ class UnknownField:
 
     def __str__(self) -> str:
         hint = f', did you mean "{self.suggestion}"?' if self.suggestion else ""
-        return f'unknown field "{self.path}"{hint}'
+        return f'unknown field "{readable(self.path)}"{hint}'
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from aiohttp import ClientError, web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from fairway.api.errors import ApiError, BadRequest, TooLarge
+from fairway.api.errors import ApiError, BadRequest, TooLarge, readable
 from fairway.server.exchange import ByteStream, Request, Response, json_response
 
 BODY_BYTES_MAX = 3 << 20
@@ -154,6 +154,7 @@ def _headers(response: Response) -> dict[str, str]:
 def _whole(response: Response) -> web.Response:
     answer = web.Response(status=response.status, body=response.body, headers=_headers(response))
     for warning in response.warnings:
-        quoted = warning.replace("\\", "\\\\").replace('"', '\\"')
+        # A line break in a header would end it, and what follows would be the client's own.
+        quoted = readable(warning).replace("\\", "\\\\").replace('"', '\\"')
         answer.headers.add("Warning", f'299 - "{quoted}"')
     return answer

@@ -12,6 +12,7 @@ from fairway.clock import Clock
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
 from fairway.server import options, rendering
+from fairway.server.duplicates import duplicate_fields
 from fairway.server.exchange import Request, Response, json_response
 from fairway.server.identity import Identity
 from fairway.server.routes import Target
@@ -62,7 +63,14 @@ class Objects:
 
     async def answer(self, call: Call) -> Response:
         target, resource = call.target, call.resource
-        if target.rest or (target.subresource and not self._serves(resource, target.subresource)):
+        is_misplaced = target.is_below != resource.namespaced and (
+            target.is_below or bool(target.name)
+        )
+        if (
+            target.rest
+            or is_misplaced
+            or (target.subresource and not self._serves(resource, target.subresource))
+        ):
             raise NotFound("the server could not find the requested resource", details={})
         if not _is_allowed(call):
             raise MethodNotAllowed(
@@ -70,10 +78,6 @@ class Objects:
             )
         # A form that cannot be had is refused before anything is done.
         rendering.form_of(call.request)
-        if resource.namespaced and not target.namespace and target.verb not in ("list", "watch"):
-            if target.verb == "deletecollection":
-                raise MethodNotAllowed("deletion of a collection needs a namespace")
-            raise BadRequest("an empty namespace may not be set when a resource name is provided")
         return await self._verbs[target.verb](call)
 
     def _serves(self, resource: Resource, subresource: str) -> bool:
@@ -106,7 +110,7 @@ class Objects:
         write = options.write_options(call.request, call.identity.user)
 
         async def create(how: Write) -> Stored:
-            body = options.object_body(call.request)
+            body = _body(call, how)
             return await self._store.create(call.key, body, namespace=call.namespace, write=how)
 
         await self._pass_gate(call, create, write)
@@ -115,12 +119,12 @@ class Objects:
     async def _update(self, call: Call) -> Response:
         write = options.write_options(call.request, call.identity.user)
         if call.target.subresource == "scale":
-            return await self._scale(call, _named_body(call), write)
+            return await self._scale(call, _named_body(call, write), write)
 
         async def update(how: Write) -> Stored:
             return await self._store.update(
                 call.key,
-                _named_body(call),
+                _named_body(call, how),
                 namespace=call.namespace,
                 subresource=call.target.subresource,
                 write=how,
@@ -187,7 +191,12 @@ class Objects:
     async def _scale(self, call: Call, body: JsonObject, write: Write) -> Response:
         patch = write_scale(call.resource, body)
         stored, _ = await self._store.patch(
-            call.key, call.target.name, patch, namespace=call.namespace, write=write
+            call.key,
+            call.target.name,
+            patch,
+            namespace=call.namespace,
+            subresource="scale",
+            write=write,
         )
         return json_response(read_scale(call.resource, stored.object()), warnings=write.warnings)
 
@@ -227,14 +236,32 @@ def _is_allowed(call: Call) -> bool:
         return verb in ("get", "update", "patch")
     if verb not in call.resource.verbs:
         return False
+    if call.resource.namespaced and not call.target.is_below and verb not in ("list", "watch"):
+        return False
     return verb == "watch" or bool(call.target.name) == (
         verb in ("get", "update", "patch", "delete")
     )
 
 
-def _named_body(call: Call) -> JsonObject:
-    """The object in a request, under the name in its path."""
+def _body(call: Call, write: Write) -> JsonObject:
+    """The object in a request; a key that stands in it twice is told, or refused."""
     body = options.object_body(call.request)
+    if write.field_validation == "Ignore" or not options.media_type(call.request).endswith("json"):
+        return body
+    doubled = [f'duplicate field "{path}"' for path in duplicate_fields(call.request.body, body)]
+    if doubled and write.field_validation == "Strict":
+        kind = call.resource.kind
+        raise BadRequest(
+            f'{kind} in version "{call.resource.version}" cannot be handled as a {kind}: strict '
+            f"decoding error: {', '.join(doubled)}"
+        )
+    write.warnings.extend(doubled)
+    return body
+
+
+def _named_body(call: Call, write: Write) -> JsonObject:
+    """The object in a request, under the name in its path."""
+    body = _body(call, write)
     metadata = body.get("metadata")
     if metadata is None:
         metadata = body["metadata"] = {}

@@ -214,5 +214,5 @@ def _grace(body: JsonObject, request: Request) -> int | None:
     given = body.get("gracePeriodSeconds", request.parameter("gracePeriodSeconds") or None)
     try:
         return None if given is None else int(given)
-    except (TypeError, ValueError) as fault:
+    except (TypeError, ValueError, OverflowError) as fault:
         raise BadRequest("gracePeriodSeconds must be a whole number") from fault

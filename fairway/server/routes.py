@@ -37,6 +37,7 @@ class Target:
     name: str = ""
     subresource: str = ""
     rest: tuple[str, ...] = ()  # what stands behind a subresource
+    is_below: bool = False  # the path leads through a namespace
 
     @property
     def is_resource(self) -> bool:
@@ -69,8 +70,9 @@ def _resource_target(
         and not (len(rest) == 3 and rest[2] in _NAMESPACE_SUBRESOURCES)
     ):
         namespace, rest = rest[1], rest[2:]
+    is_below = bool(namespace)
     plural, name = rest[0], rest[1] if len(rest) > 1 else ""
-    if plural == "namespaces" and not group:
+    if plural == "namespaces" and not group and not is_below:
         namespace = name
     subresource = rest[2] if len(rest) > 2 else ""
     return Target(
@@ -83,6 +85,7 @@ def _resource_target(
         name=name,
         subresource=subresource,
         rest=tuple(rest[3:]),
+        is_below=is_below,
     )
 
 

@@ -38,10 +38,8 @@ def write_scale(resource: Resource, scale: Any) -> Patch:
     assert resource.scale is not None
     if not isinstance(scale, dict) or scale.get("kind", "Scale") != "Scale":
         raise BadRequest("the body of the request must be a Scale")
-    spec, metadata = scale.get("spec") or {}, scale.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        raise BadRequest("metadata must be an object")
-    replicas = spec.get("replicas", 0) if isinstance(spec, dict) else None
+    spec, metadata = _part(scale, "spec"), _part(scale, "metadata")
+    replicas = spec.get("replicas", 0)
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise BadRequest("spec.replicas must be an integer")
     if replicas < 0:
@@ -57,6 +55,15 @@ def write_scale(resource: Resource, scale: Any) -> Patch:
         if metadata.get(key):
             change.setdefault("metadata", {})[key] = metadata[key]
     return Patch(type="merge", body=change)
+
+
+def _part(scale: JsonObject, name: str) -> JsonObject:
+    part = scale.get(name)
+    if part is None:
+        return {}
+    if not isinstance(part, dict):
+        raise BadRequest(f"{name} must be an object")
+    return part
 
 
 def patched_scale(scale: JsonObject, patch: Patch) -> Any:
@@ -78,5 +85,23 @@ def _at(body: JsonObject, path: str) -> Any:
 def _selector_text(selector: Any) -> str:
     if isinstance(selector, str):
         return selector
-    labels = selector.get("matchLabels") or {} if isinstance(selector, dict) else {}
-    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    if not isinstance(selector, dict):
+        return ""
+    labels = selector.get("matchLabels") or {}
+    terms = [(key, f"{key}={value}") for key, value in labels.items()]
+    for one in selector.get("matchExpressions") or ():
+        terms.append((one["key"], _expression_text(one)))
+    return ",".join(text for _, text in sorted(terms))
+
+
+def _expression_text(expression: JsonObject) -> str:
+    key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
+    match expression.get("operator"):
+        case "In":
+            return f"{key} in ({values})"
+        case "NotIn":
+            return f"{key} notin ({values})"
+        case "DoesNotExist":
+            return f"!{key}"
+        case _:
+            return str(key)

@@ -272,7 +272,7 @@ async def test_a_deleted_object_is_gone(store: Store) -> None:
 async def test_a_deletion_meant_for_another_is_refused(store: Store) -> None:
     made = await make(store, widget("a"))
     for how in (Deletion(uid="another"), Deletion(version="1")):
-        with pytest.raises(Conflict, match="Precondition failed"):
+        with pytest.raises(Conflict, match="in the precondition"):
             await store.delete(WIDGETS, "a", namespace="default", how=how, write=ALICE)
     how = Deletion(uid=made["metadata"]["uid"], version=made["metadata"]["resourceVersion"])
     _, is_gone = await store.delete(WIDGETS, "a", namespace="default", how=how, write=ALICE)

@@ -217,7 +217,12 @@ def makes_one_with_a_missing_owner(client: Client, namespace: str) -> Any:
 def _discover(client: Client, namespace: str, path: str, kept: set[str]) -> Any:
     answer = request(client, namespace, path=path)["out"]
     resources = [
-        {key: each for key, each in one.items() if key != "storageVersionHash"}
+        {
+            # The hash names a way of storing; verbs are a set.
+            key: sorted(each) if key == "verbs" else each
+            for key, each in one.items()
+            if key != "storageVersionHash"
+        }
         for one in answer["resources"]
         if one["name"].split("/")[0] in kept
     ]
@@ -230,6 +235,10 @@ def discovers_batch(client: Client, namespace: str) -> Any:
 
 def discovers_apps(client: Client, namespace: str) -> Any:
     return _discover(client, namespace, "/apis/apps/v1", {"deployments", "statefulsets"})
+
+
+def discovers_boats(client: Client, namespace: str) -> Any:
+    return _discover(client, namespace, "/apis/sea.example.com/v1", {"boats"})
 
 
 def discovers_core(client: Client, namespace: str) -> Any:
@@ -251,9 +260,7 @@ def discovers_aggregated(client: Client, namespace: str) -> Any:
             kept = ("jobs", "priorityclasses", "leases")
             found[group["metadata"]["name"]] = {
                 "version": version["version"],
-                "resources": [
-                    one for one in version["resources"] if one["resource"] in kept
-                ],
+                "resources": [one for one in version["resources"] if one["resource"] in kept],
             }
     return {"code": answer["code"], "kind": answer["out"].get("kind"), "groups": found}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 _FACTOR = 20 if IS_LONG else 1
@@ -23,7 +23,6 @@ def budget(examples: int, *, steps: int = 50) -> settings:
         database=None,
         deadline=None,
         print_blob=True,
-        phases=[Phase.explicit, Phase.generate],
         # Inputs are large on purpose, and one hub serves all examples of a test.
         suppress_health_check=[
             HealthCheck.too_slow,

@@ -10,21 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from fairway.api.errors import BadRequest, FieldError, Invalid, forbidden, invalid
+import msgspec
+
+from fairway.api.errors import BadRequest, FieldError, Invalid, forbidden, invalid, readable
 from fairway.clock import Clock, timestamp
 from fairway.resources.metadata import metadata_faults, misshapen
 from fairway.resources.resource import Resource
 from fairway.schema import managed
 from fairway.schema.cel.rules import check_rules
-from fairway.schema.node import JsonObject
+from fairway.schema.node import JsonObject, Node
 from fairway.schema.validation import Findings, conform, unchanged
 from fairway.store.embedded.shelves import Record
 from fairway.store.interface import Write
 
 # Who created an object; set by the store, never by a client.
 CREATED_BY = "fairway.dev/created-by"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 _SYSTEM_FIELDS = (
     "uid",
@@ -132,7 +136,10 @@ class Admission:
         if not faults:
             if resource.prepare is not None:
                 resource.prepare(body, old)
-            faults = metadata_faults(body, name_rule=resource.name_rule)
+            _drop_empty(body["metadata"])
+            faults = metadata_faults(
+                body, name_rule=resource.name_rule, is_built_in=not resource.is_custom
+            )
             if resource.check is not None:
                 faults.extend(resource.check(body, old))
             faults.extend(check_rules(body, old, resource.schema, is_update=old is not None))
@@ -143,14 +150,54 @@ class Admission:
             name = body["metadata"].get("name", "")
             raise Invalid.of(resource.kind, resource.group, name, faults)
 
+    def apply(
+        self,
+        resource: Resource,
+        live: JsonObject | None,
+        applied: JsonObject,
+        *,
+        subresource: str,
+        write: Write,
+        force: bool,
+    ) -> JsonObject:
+        """What server-side apply makes of an object, not yet checked."""
+        ownership = self._ownership(resource, write, subresource)
+        merged = managed.apply(live, applied, force=force, **ownership)
+        if write.manager == "kubectl" and live is not None:
+            _keep_last_applied(merged, applied)
+        return merged
+
     def _ownership(self, resource: Resource, write: Write, subresource: str) -> dict[str, Any]:
         return {
             "node": resource.schema,
+            "blank": None if resource.is_custom else _blank(resource.schema),
             "manager": write.manager,
             "api_version": resource.api_version,
             "subresource": subresource,
             "time": timestamp(self.clock.now()),
         }
+
+
+@lru_cache(maxsize=256)
+def _blank(node: Node) -> JsonObject:
+    """What an object of a built-in kind holds before anybody sets a field."""
+    return managed.blank_of(node)
+
+
+def _keep_last_applied(merged: JsonObject, applied: JsonObject) -> None:
+    """Keeps the note of `kubectl apply` true for an object that went over to server-side apply.
+
+    Otherwise a later apply from the client would take back what it did not know of.
+    """
+    annotations = merged["metadata"].get("annotations") or {}
+    if LAST_APPLIED not in annotations:
+        return
+    metadata = dict(applied["metadata"])
+    if metadata.get("annotations"):
+        kept = {k: v for k, v in metadata["annotations"].items() if k != LAST_APPLIED}
+        metadata["annotations"] = kept
+    note = msgspec.json.encode({**applied, "metadata": metadata}, order="sorted")
+    annotations[LAST_APPLIED] = note.decode() + "\n"
 
 
 def _identified(resource: Resource, body: Any, namespace: str) -> JsonObject:
@@ -178,6 +225,12 @@ def _identified(resource: Resource, body: Any, namespace: str) -> JsonObject:
             "the namespace of the provided object does not match the namespace sent on the request"
         )
     return metadata
+
+
+def _drop_empty(metadata: JsonObject) -> None:
+    for field in ("labels", "annotations", "finalizers", "ownerReferences"):
+        if field in metadata and not metadata[field]:
+            del metadata[field]
 
 
 def _merged_with_old(
@@ -236,7 +289,7 @@ def _report_unknown(resource: Resource, findings: Findings, write: Write) -> Non
         )
     if resource.is_strict:
         findings.faults.extend(
-            forbidden(one.path, str(one).replace(f' "{one.path}"', "", 1))
+            forbidden(one.path, str(one).replace(f' "{readable(one.path)}"', "", 1))
             for one in findings.unknown
         )
     else:

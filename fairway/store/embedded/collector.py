@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from fairway.api.errors import ApiError, NotFound
+from fairway.api.errors import ApiError
 from fairway.clock import Clock, parse_timestamp
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
@@ -265,8 +265,8 @@ class Collector:
         namespace, name = place[1]
         try:
             await self._store.patch(key, name, patch, namespace=namespace, write=_COLLECTOR)
-        except NotFound:
-            return
+        except ApiError:
+            return  # gone, or replaced by another of its name
 
     def _key(self, kind: KindId) -> ResourceKey | None:
         resource = self._store.catalogue.storing(*kind)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from fairway.api.errors import AlreadyExists, Conflict, Forbidden, NotFound, Timeout
+from fairway.api.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Timeout,
+    invalid,
+)
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
 from fairway.store.embedded.shelves import Record
@@ -71,26 +79,52 @@ def modified(resource: Resource, name: str, why: str = "") -> Conflict:
     )
 
 
-def check_identity(resource: Resource, metadata: JsonObject, old: Record) -> None:
-    """A write that names a version or an identity is meant for that one only."""
+def lasting(resource: Resource, name: str) -> Forbidden:
+    return Forbidden(
+        f'{resource.qualified} "{name}" is forbidden: this namespace may not be deleted',
+        details=details(resource, name),
+    )
+
+
+def check_identity(
+    resource: Resource, metadata: JsonObject, old: Record, *, may_conflict: bool = True
+) -> None:
+    """A write that names a version or an identity is meant for that one only.
+
+    A replacement with another identity conflicts; a patch that would change it is wrong.
+    """
     given = metadata.get("resourceVersion")
     if given and given != str(old.version):
         raise modified(resource, old.name[1])
     uid = metadata.get("uid")
-    if uid and uid != old.uid:
-        raise _failed(resource, old, "UID", str(uid), old.uid)
+    if not uid or uid == old.uid:
+        return
+    if not may_conflict:
+        fault = invalid("metadata.uid", uid, "field is immutable")
+        raise Invalid.of(resource.kind, resource.group, old.name[1], [fault])
+    raise modified(
+        resource,
+        old.name[1],
+        f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}",
+    )
 
 
 def check_preconditions(resource: Resource, old: Record, how: Deletion) -> None:
+    """A deletion may say which identity or version it means."""
     if how.uid and how.uid != old.uid:
-        raise _failed(resource, old, "UID", how.uid, old.uid)
+        raise _unmet(resource, old, "UID", how.uid, old.uid, "deleted and then recreated")
     if how.version and how.version != str(old.version):
-        raise _failed(resource, old, "ResourceVersion", how.version, str(old.version))
+        found = str(old.version)
+        raise _unmet(resource, old, "ResourceVersion", how.version, found, "modified")
 
 
-def _failed(resource: Resource, old: Record, what: str, asked: str, found: str) -> Conflict:
-    return modified(
-        resource,
-        old.name[1],
-        f"Precondition failed: {what} in precondition: {asked}, {what} in object meta: {found}",
+def _unmet(
+    resource: Resource, old: Record, what: str, asked: str, found: str, why: str
+) -> Conflict:
+    name = old.name[1]
+    return Conflict(
+        f'Operation cannot be fulfilled on {resource.kind} "{name}": the {what} in the precondition'
+        f" ({asked}) does not match the {what} in record ({found})."
+        f" The object might have been {why}",
+        details={**details(resource, name), "kind": resource.kind},
     )

@@ -20,11 +20,10 @@ from fairway.api.errors import BadRequest, Expired, UnsupportedMediaType
 from fairway.clock import Clock, SystemClock, timestamp
 from fairway.resources.catalogue import Catalogue
 from fairway.resources.resource import Resource
-from fairway.schema import managed
 from fairway.schema.node import JsonObject
 from fairway.schema.patches import json_patch, merge_patch
 from fairway.schema.strategic import strategic_merge
-from fairway.store.embedded import listing
+from fairway.store.embedded import grace, listing
 from fairway.store.embedded.admission import Admission, missing_version
 from fairway.store.embedded.collector import Collector
 from fairway.store.embedded.history import Change, History
@@ -34,6 +33,7 @@ from fairway.store.embedded.refusals import (
     already_exists,
     check_identity,
     check_preconditions,
+    lasting,
     no_namespace,
     not_found,
     terminating,
@@ -61,6 +61,8 @@ from fairway.store.interface import (
 
 DEFINITIONS: KindId = ("apiextensions.k8s.io", "customresourcedefinitions")
 NAMESPACES: KindId = ("", "namespaces")
+# Namespaces that everything else relies on.
+_LASTING_NAMESPACES = ("default", "kube-system", "kube-public")
 BOOKMARK_SECONDS = 60.0
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _UUID_MARK = 0x4000_8000_0000_0000_0000
@@ -269,9 +271,12 @@ class EmbeddedStore:
         old = self._newest(resource, place)
         body = _patched(resource, old.body(), patch)
         if isinstance(body, dict) and isinstance(body.get("metadata"), dict):
-            check_identity(resource, body["metadata"], old)
-            if body["metadata"].get("name", name) != name:
-                raise BadRequest("the name of the object cannot be changed by a patch")
+            check_identity(resource, body["metadata"], old, may_conflict=False)
+            given = body["metadata"].get("name", name)
+            if given != name:
+                raise BadRequest(
+                    f"the name of the object ({given}) does not match the name on the URL ({name})"
+                )
         before, after = self._admission.update(
             resource, old, body, subresource=subresource, write=write
         )
@@ -286,14 +291,12 @@ class EmbeddedStore:
         applied = _applied_body(resource, name, patch.body)
         if old is not None:
             check_identity(resource, applied["metadata"], old)
-        body = managed.apply(
+        body = self._admission.apply(
+            resource,
             old.body() if old is not None else None,
             applied,
-            node=resource.schema,
-            manager=write.manager,
-            api_version=resource.api_version,
             subresource=subresource,
-            time=timestamp(self.clock.now()),
+            write=write,
             force=patch.force,
         )
         if old is None:
@@ -316,7 +319,13 @@ class EmbeddedStore:
         resource = self._resource(kind)
         old = self._newest(resource, (namespace if resource.namespaced else "", name))
         check_preconditions(resource, old, how)
+        if _kind_id(resource) == NAMESPACES and name in _LASTING_NAMESPACES:
+            raise lasting(resource, name)
         body = old.body()
+        if grace.is_granted(resource, body, how):
+            if not grace.mark(body, how, self.clock.now()):
+                return old.stored(resource.api_version), False
+            return await self._keep(resource, body, old, write), False
         finalizers = self.collector.holders(resource, body, how)
         if not finalizers:
             await self._remove(resource, body, old, write)

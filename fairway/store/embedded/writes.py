@@ -10,6 +10,7 @@ A batch that fails takes everything staged after it along, since that was decide
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -18,6 +19,8 @@ from fairway.store.embedded.history import Change, History
 from fairway.store.embedded.journal import Journal, Row
 from fairway.store.embedded.shelves import KindId, Name, Record, Shelves
 from fairway.store.embedded.watches import Watches
+
+_log = logging.getLogger(__name__)
 
 BATCH_MAX = 2_000
 
@@ -70,6 +73,10 @@ class Writer:
         """Goes on from the newest version found on disk."""
         self.version = self.published = version
 
+    @property
+    def is_open(self) -> bool:
+        return self._broken is None
+
     def next_version(self) -> int:
         return self.version + 1
 
@@ -117,7 +124,11 @@ class Writer:
         self._dropped.extend(self._history.add(change))
         self.published = change.version
         self._watches.publish(change)
-        self.on_change(change)
+        try:
+            self.on_change(change)
+        except Exception:
+            # It is on disk; a follower that stumbles must not keep its writers waiting for ever.
+            _log.exception("a change could not be followed: %s %s", change.kind, change.record.name)
 
     def _fail(self, batch: list[_Staged], fault: Exception) -> None:
         error = InternalError(f"the write could not be made durable: {fault}")

@@ -1,0 +1,64 @@
+"""Keys that stand twice in one object of a JSON text.
+
+A decoder keeps the last and says nothing, so a person never learns that a setting was lost. Looking
+for them with a slow decoder costs more than everything else, so a cheap count goes first: where as
+many keys stand in the text as came out of it, none was lost.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+_SHOWN_MAX = 20
+
+
+def duplicate_fields(text: bytes, decoded: Any) -> list[str]:
+    """The paths of keys that stand more than once in their object."""
+    if text.count(b'":') == _key_count(decoded):
+        return []
+    found: list[str] = []
+    try:
+        _Paths(found).read(text)
+    except (ValueError, RecursionError):
+        return []
+    return found[:_SHOWN_MAX]
+
+
+def _key_count(value: Any) -> int:
+    """How many keys a value has at all depths."""
+    count = 0
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if type(one) is dict:
+            count += len(one)
+            waiting.extend(part for part in one.values() if type(part) in (dict, list))
+        elif type(one) is list:
+            waiting.extend(part for part in one if type(part) in (dict, list))
+    return count
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as its pairs, doubles and all."""
+
+
+class _Paths:
+    def __init__(self, found: list[str]) -> None:
+        self._found = found
+
+    def read(self, text: bytes) -> None:
+        self._look(json.loads(text, object_pairs_hook=_Pairs), "")
+
+    def _look(self, value: Any, path: str) -> None:
+        if isinstance(value, _Pairs):
+            seen: set[str] = set()
+            for key, part in value:
+                place = f"{path}.{key}" if path else key
+                if key in seen:
+                    self._found.append(place)
+                seen.add(key)
+                self._look(part, place)
+        elif isinstance(value, list):
+            for index, part in enumerate(value):
+                self._look(part, f"{path}[{index}]")
