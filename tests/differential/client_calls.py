@@ -175,6 +175,7 @@ def deletes_with_preconditions(client: Client, namespace: str) -> Any:
         "guarded", namespace, body={"preconditions": {"uid": other}}
     )
 
+
 def _make_owner(client: Client, namespace: str, ending: str) -> Any:
     """An owner and one that it owns, which blocks its owner's deletion in the foreground."""
     core = kubernetes.client.CoreV1Api(client)
@@ -283,7 +284,8 @@ def uses_a_robots_token(client: Client, namespace: str) -> Any:
     configuration.refresh_api_key_hook = None
     with kubernetes.client.ApiClient(configuration) as robot:
         review = request(
-            robot, namespace, method="POST", path="/apis/authentication.k8s.io/v1/selfsubjectreviews",
+            robot, namespace, method="POST",
+            path="/apis/authentication.k8s.io/v1/selfsubjectreviews",
             body={"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
         )  # fmt: skip
         maps = request(robot, namespace, path="/api/v1/namespaces/$NS/configmaps")
@@ -333,7 +335,6 @@ def uses_the_dynamic_client(client: Client, namespace: str) -> Any:
         content_type="application/merge-patch+json",
     )  # fmt: skip
     return patched.to_dict()
-
 
 
 def _parsed(data: bytes | str | None) -> Any:

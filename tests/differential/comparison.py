@@ -97,8 +97,8 @@ def accepted() -> list[Accepted]:
 
 def differences(real: dict[str, Any], ours: dict[str, Any]) -> Iterator[Difference]:
     """Everything that differs between the outcomes of one group."""
-    for step in real:
-        for at, one, other in _walk("", real[step], ours.get(step, ABSENT)):
+    for step, outcome in real.items():
+        for at, one, other in _walk("", outcome, ours.get(step, ABSENT)):
             yield Difference(step=step, at=at, real=one, ours=other)
 
 

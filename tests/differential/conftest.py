@@ -60,8 +60,10 @@ def kubectl_for(request: pytest.FixtureRequest) -> Callable[[str], binaries.Kube
     def look_up(label: str, say: binaries.Say) -> binaries.Kubectl:
         reasons = []
         for get in (
-            binaries.newest_kubectl, binaries.distribution_kubectl, lambda _: binaries.path_kubectl()
-        ):  # fmt: skip
+            binaries.newest_kubectl,
+            binaries.distribution_kubectl,
+            lambda _: binaries.path_kubectl(),
+        ):
             if label not in found:
                 try:
                     kubectl = get(say)

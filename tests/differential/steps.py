@@ -12,7 +12,8 @@ sentence (`say`), one way to act, and what of the outcome is compared:
 `compare` says how standard output is read: text, lines (in any order), table, json, yaml,
 documents (JSON objects one after the other), fields (the tree that `explain` prints, without its
 prose) or nothing. `until` repeats a call until its output holds this text, and
-`until_it_succeeds` until it succeeds, for what a server does a little later. `since` is the least kubectl version that can do it.
+`until_it_succeeds` until it succeeds, for what a server does a little later. `since` is the least
+kubectl version that can do it, `before` the first that cannot.
 """
 
 from __future__ import annotations

@@ -168,7 +168,10 @@ def _start(plane: ControlPlane, name: str, command: list[str]) -> None:
 def _write_access(plane: ControlPlane) -> None:
     rows = [f"{token},{who}\n" for token, who in TOKENS.items()]
     (plane.folder / "tokens.csv").write_text("".join(rows), encoding="utf-8")
-    for name, token in (("kubeconfig", "admin-token"), ("controllers.kubeconfig", "controllers-token")):
+    for name, token in (
+        ("kubeconfig", "admin-token"),
+        ("controllers.kubeconfig", "controllers-token"),
+    ):
         text = kubeconfig_text(plane.url, token, plane.folder / "serving.crt")
         (plane.folder / name).write_text(text, encoding="utf-8")
 
@@ -207,9 +210,11 @@ def _wait_until_ready(plane: ControlPlane) -> None:
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     until = time.monotonic() + READY_SECONDS_MAX
     while True:
-        with contextlib.suppress(urllib.error.URLError, OSError):
-            with urllib.request.urlopen(f"{plane.url}/readyz", context=context, timeout=5):
-                return
+        with (
+            contextlib.suppress(urllib.error.URLError, OSError),
+            urllib.request.urlopen(f"{plane.url}/readyz", context=context, timeout=5),
+        ):
+            return
         ended = [each for each in plane.processes if each.poll() is not None]
         if ended or time.monotonic() > until:
             logs = "\n".join(log.read_text()[-1500:] for log in plane.folder.glob("*.log"))

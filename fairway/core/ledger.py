@@ -1,0 +1,116 @@
+"""Trial usage over a snapshot, with automatic undo.
+
+A plan tries many things that do not come to pass: this flavor, those victims, that cluster. The
+ledger holds what the fleet would look like: quota used by each queue, room on the nodes, nodes left
+in elastic pools. Everything done inside a trial is undone when the trial ends, unless it is kept:
+
+    with ledger.trial() as trial:
+        ledger.charge(queue, usage)
+        ledger.take(cluster, packing)
+        if good:
+            trial.keep()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from fairway.core.model import FlavorResource, Request, Usage
+from fairway.core.nodes import Cluster, Packing, Room
+from fairway.core.quota import Tree
+
+Undo = Callable[[], None]
+
+
+class Trial:
+    """Something that is being tried."""
+
+    __slots__ = ("is_kept",)
+
+    def __init__(self) -> None:
+        self.is_kept = False
+
+    def keep(self) -> None:
+        """Lets what was done stand, when the trial around it is kept as well."""
+        self.is_kept = True
+
+
+class Ledger:
+    """What the fleet would look like."""
+
+    def __init__(self, tree: Tree, clusters: Mapping[str, Cluster]) -> None:
+        self.tree = tree
+        self.rooms: dict[str, Room] = {name: Room(one) for name, one in clusters.items()}
+        self._pools: dict[tuple[str, str], int] = {
+            (name, pool.name): pool.left for name, one in clusters.items() for pool in one.pools
+        }
+        self._undo: list[Undo] = []
+
+    @contextmanager
+    def trial(self) -> Iterator[Trial]:
+        """Undoes everything done inside, unless it is kept."""
+        mark = len(self._undo)
+        trial = Trial()
+        try:
+            yield trial
+        finally:
+            if not trial.is_kept:
+                self._back_to(mark)
+
+    def _back_to(self, mark: int) -> None:
+        while len(self._undo) > mark:
+            self._undo.pop()()
+
+    def settle(self) -> None:
+        """Forgets how to undo: what was kept so far is decided."""
+        self._undo.clear()
+
+    # Quota.
+
+    def charge(self, queue: str, usage: Usage) -> None:
+        """Adds usage to a queue and its ancestors; negative amounts give back."""
+        charged = dict(usage)
+        self.tree.charge(queue, charged)
+        self._undo.append(
+            lambda: self.tree.charge(queue, {key: -amount for key, amount in charged.items()})
+        )
+
+    def release(self, queue: str, usage: Usage) -> None:
+        self.charge(queue, {key: -amount for key, amount in usage.items()})
+
+    def used(self, queue: str) -> Mapping[FlavorResource, int]:
+        return self.tree.usage(queue)
+
+    # Nodes.
+
+    def take(self, cluster: str, packing: Packing, requests: Mapping[str, Request]) -> None:
+        """Puts pods on nodes; `requests` says what one pod of each set needs."""
+        self._move(cluster, packing, requests, -1)
+        self._undo.append(lambda: self._move(cluster, packing, requests, 1))
+
+    def give_back(self, cluster: str, packing: Packing, requests: Mapping[str, Request]) -> None:
+        """Takes pods off nodes."""
+        self._move(cluster, packing, requests, 1)
+        self._undo.append(lambda: self._move(cluster, packing, requests, -1))
+
+    def _move(
+        self, cluster: str, packing: Packing, requests: Mapping[str, Request], sign: int
+    ) -> None:
+        room = self.rooms[cluster]
+        for name, counts in packing.items():
+            for resource, amount in requests[name]:
+                for position, count in counts.items():
+                    room.change(resource, position, sign * amount * count)
+
+    # Elastic pools.
+
+    def left_in_pool(self, cluster: str, pool: str) -> int:
+        return self._pools[cluster, pool]
+
+    def provision(self, cluster: str, pool: str, count: int) -> None:
+        self._pools[cluster, pool] -= count
+        self._undo.append(lambda: self._restock(cluster, pool, count))
+
+    def _restock(self, cluster: str, pool: str, count: int) -> None:
+        self._pools[cluster, pool] += count

@@ -1,0 +1,315 @@
+"""What the core sees: plain frozen values, with every default resolved.
+
+The view makes these from API objects. Amounts are whole numbers of a base unit per resource (see
+`unit_nanos`): a thousandth of a CPU or of a GPU, a byte of memory. Times are seconds since the
+epoch. Selectors of clusters are resolved to names and resources have the fleet's names, so that the
+core neither evaluates expressions nor knows profiles. Shapes are hashable: equal ones fit alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fairway.api.meta import NodeTerm, Rung, Taint, Toleration
+
+# (flavor, resource): what quota is counted in.
+FlavorResource = tuple[str, str]
+Usage = Mapping[FlavorResource, int]
+Request = tuple[tuple[str, int], ...]  # (resource, amount) sorted by resource, no zeros
+# Clusters that a selector chooses, resolved to names by the view; None: every cluster.
+Clusters = frozenset[str] | None
+
+_BYTES = ("memory", "ephemeral-storage", "storage", "hugepages-")
+# No flavor of its own: charged where a queue covers a resource by no group, or has no quota at all.
+NO_FLAVOR = ""
+
+
+def unit_nanos(resource: str) -> int:
+    """The base unit of a resource in nanos: a byte, or a thousandth of anything else."""
+    return 1_000_000_000 if resource.startswith(_BYTES) else 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """One pod, as far as it decides where it can run. Equal shapes fit alike."""
+
+    requests: Request
+    node_selector: tuple[tuple[str, str], ...] = ()
+    node_affinity: tuple[NodeTerm, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topology:
+    """How near to each other the pods of a set must be. Levels are names of the cluster's."""
+
+    required: str = ""
+    preferred: str = ""
+    slice_level: str = ""
+    slice_size: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSet:
+    """Pods of one shape: `least` to `count` of them."""
+
+    name: str
+    shape: Shape
+    count: int
+    least: int
+    topology: Topology = Topology()
+    member_size: int = 0  # pods that stay in one cluster where a gang may split; 0: all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """One form in which a workload may run: the first, or an alternative."""
+
+    name: str = ""
+    after_seconds: int = 0  # how long earlier forms are held out for
+    flavors: tuple[str, ...] = ()  # allowed; none means any
+    pod_sets: tuple[PodSet, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedPods:
+    """Pods of one set in one cluster, as claimed."""
+
+    name: str
+    count: int
+    shape: Shape
+    flavors: tuple[tuple[str, str], ...] = ()  # (resource, flavor), sorted
+    level: str = ""
+    domains: tuple[tuple[str, int], ...] = ()  # pods per topology domain, where chosen
+
+    def usage(self) -> dict[FlavorResource, int]:
+        """What they are charged to quota."""
+        flavor_of = dict(self.flavors)
+        return {
+            (flavor_of.get(resource, NO_FLAVOR), resource): amount * self.count
+            for resource, amount in self.shape.requests
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """What one cluster holds of a workload."""
+
+    cluster: str
+    pods: tuple[PlacedPods, ...]
+    group: str = ""
+    replicas: int = 0
+    tasks: str = ""  # ranges of task numbers, of an Independent workload
+    bound: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    # pod set -> {position of node: pods} as the cluster's report says; what is not bound is assumed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """The claim of a workload: what it holds."""
+
+    attempt: int = 0
+    queue: str = ""
+    placed: tuple[Placed, ...] = ()
+    form: str = ""
+    rung: Rung = "Idle"
+    decided_at: float = 0.0
+    started_at: float | None = None  # when its pods ran; None while they do not
+    waits_for_victims: tuple[str, ...] = ()  # workloads that must be gone before it can run
+
+
+Mode = Literal["Gang", "Divided", "Independent"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """Something to run, with every default resolved."""
+
+    key: str  # namespace/name
+    queue: str
+    priority: int = 0
+    queued_at: float = 0.0  # its age; the time of the increase for a scale-up
+    mode: Mode = "Gang"
+    forms: tuple[Form, ...]
+    policy: str = ""  # key of a Policy; empty: everywhere
+    clusters_max: int = 1  # a gang made of members may split over so many clusters
+    domain: str = ""  # topology level of which one domain holds the whole workload
+    replicas: int = 1  # Divided
+    tasks: int = 0  # Independent: how many are left to place
+    first_task: int = 0
+    task_range: int = 1
+    concurrency: int = 0  # Independent: most at a time; 0: no limit
+    kinds: tuple[str, ...] = ()  # group/version/Kind that the cluster must serve
+    pinned_to: str = ""  # a cluster that holds a volume of its own
+    user: str = ""
+    preemptible: bool = True
+    is_held: bool = False
+    not_before: float = 0.0  # back-off after a failure
+    avoids: tuple[str, ...] = ()  # clusters where it failed by fault of the place
+    run_seconds: float | None = None  # estimate
+    limit_seconds: float | None = None
+    ran_seconds: float = 0.0  # of earlier attempts
+    checkpoint_seconds: float | None = None  # saves by itself so often; None: not
+    saves_when_asked: bool = False
+    held: Held | None = None
+    releasing: tuple[Placed, ...] = ()  # leaving; charged until confirmed gone
+    reservation: tuple[str, tuple[str, ...]] | None = None  # (cluster, flavors) it holds a place in
+    data: tuple[str, ...] = ()  # data it reads, for scores
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.held is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """Of one resource of one flavor; None: no limit."""
+
+    nominal: int = 0
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceGroup:
+    """Resources taken together from one flavor, and the flavors to try in order."""
+
+    resources: tuple[str, ...]
+    flavors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreemptionRules:
+    within_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = "Never"
+    reclaim: Literal["Never", "LowerPriority", "Any"] = "Never"
+    while_borrowing: Literal["Never", "LowerPriority"] = "Never"
+    while_borrowing_priority_max: int | None = None
+    protect_within_nominal: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fungibility:
+    when_can_borrow: Literal["Borrow", "TryNextFlavor"] = "Borrow"
+    when_can_preempt: Literal["Preempt", "TryNextFlavor"] = "TryNextFlavor"
+    prefers_preemption: bool = False  # PreemptionOverBorrowing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserLimit:
+    users: tuple[str, ...] = ()
+    claimed_max: int | None = None
+    amounts: Request = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A node of the quota tree."""
+
+    name: str
+    parent: str = ""
+    weight_nanos: int = 1_000_000_000  # 0: infinite share as soon as it borrows
+    priority: int = 0
+    groups: tuple[ResourceGroup, ...] = ()
+    quotas: Mapping[FlavorResource, Quota] = field(default_factory=dict)
+    is_strict: bool = False
+    preemption: PreemptionRules = PreemptionRules()
+    fungibility: Fungibility = Fungibility()
+    minimum_run_within: float = 0.0  # seconds before one of the same queue may preempt
+    minimum_run_reclaim: float = 0.0  # seconds before another queue may
+    is_held: bool = False
+    fence: Clusters = None  # clusters it and its ancestors allow, all together
+    claimed_max: int | None = None
+    user_limits: tuple[UserLimit, ...] = ()
+    remembered: Mapping[str, int] = field(default_factory=dict)  # faded usage per resource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flavor:
+    name: str
+    node_labels: tuple[tuple[str, str], ...] = ()
+    cluster_labels: tuple[tuple[str, str], ...] = ()
+    node_taints: tuple[Taint, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    speed_nanos: int = 1_000_000_000
+    prices: Mapping[str, int] = field(default_factory=dict)  # nanos of currency a unit an hour
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """Elastic nodes that a cluster can have."""
+
+    name: str
+    shape: Request
+    labels: tuple[tuple[str, str], ...] = ()
+    taints: tuple[Taint, ...] = ()
+    left: int = 0  # how many more: the smaller of the most, less those it has, and the stock
+    unit: int = 1
+    price_nanos: int | None = None  # of one node an hour
+    provision_seconds: float = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    name: str
+    clusters: Clusters = None
+    replicas_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    by: Literal["Cluster", "Region", "Zone", "Provider", "Label"]
+    label: str = ""
+    least: int = 1
+    most: int | None = None
+    skew: int | None = None
+    is_preferred: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    name: str  # of a built-in score, or of a scorer
+    is_built_in: bool = True
+    item: str = ""
+    resource: str = "nvidia.com/gpu"
+    weight: int = 1
+    missing: int | None = None  # None: the worst for the sign of the weight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    type: Literal["Duplicated", "StaticWeight", "DynamicWeight", "Aggregated"] = "Aggregated"
+    weights: tuple[tuple[Clusters, int], ...] = ()
+    cluster_min: int = 0
+    cluster_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReturnHome:
+    enabled: bool = False
+    after_seconds: float = 600.0
+    per_minute: int = 1
+    surge: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Where workloads may go."""
+
+    key: str = ""
+    clusters: Clusters = None  # considered at all
+    groups: tuple[Group, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    spread: tuple[Spread, ...] = ()
+    division: Division = Division()
+    ladder: tuple[tuple[str, Rung], ...] = ()  # (group, rung); none: the default order
+    weighs_price: bool = False
+    scores: tuple[Score, ...] = ()  # complete: Additive is resolved
+    move_margin: int = 20
+    return_home: ReturnHome = ReturnHome()
+    number_of_clusters: int | None = None
+    chosen: tuple[str, ...] = ()  # the last decision, of a policy without a workload
+
+
+EVERYWHERE = Policy()

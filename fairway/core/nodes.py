@@ -1,0 +1,138 @@
+"""The nodes of a cluster, in columns, and the room that is left on them.
+
+`Nodes` never changes once made: names, labels, taints and what pods of ours may use. `Room` is what
+is free of it at one moment of a plan; the ledger copies a column before it first writes to it, so a
+Room can be shared until somebody takes something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from fairway.api.meta import Taint
+from fairway.core.model import Flavor, Pool
+
+Amounts = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.int32]
+
+# Packing: pod set -> {position of node: pods}.
+Packing = Mapping[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelColumn:
+    """One label over all nodes: values by code; code -1 where a node does not have it."""
+
+    codes: Codes
+    values: tuple[str, ...]
+
+    def where(self, value: str) -> Mask:
+        """Which nodes have this value."""
+        try:
+            code = self.values.index(value)
+        except ValueError:
+            return np.zeros(len(self.codes), dtype=np.bool_)
+        found: Mask = self.codes == code
+        return found
+
+    def value(self, position: int) -> str | None:
+        code = int(self.codes[position])
+        return None if code < 0 else self.values[code]
+
+
+def label_column(values: Sequence[str | None]) -> LabelColumn:
+    """A column from one value a node; None and empty text mean that it has none."""
+    known: dict[str, int] = {}
+    codes = [known.setdefault(one, len(known)) if one else -1 for one in values]
+    return LabelColumn(codes=np.array(codes, dtype=np.int32), values=tuple(known))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Nodes:
+    """The nodes of one cluster. All columns have one entry a node."""
+
+    names: tuple[str, ...]
+    capacity: Mapping[str, Amounts]  # what our pods may use, others' pods taken off
+    ready: Mask  # takes pods now
+    labels: Mapping[str, LabelColumn] = field(default_factory=dict)
+    taint_sets: tuple[tuple[Taint, ...], ...] = ()
+    taint_set: Codes | None = None  # position in taint_sets; None: no node has taints
+    devices: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    # resources handed out in fractions: free units of each device of each node
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def has_labels(self, wanted: Sequence[tuple[str, str]]) -> Mask:
+        """Which nodes have all these labels."""
+        found = np.ones(len(self.names), dtype=np.bool_)
+        for key, value in wanted:
+            column = self.labels.get(key)
+            if column is None:
+                return np.zeros(len(self.names), dtype=np.bool_)
+            found &= column.where(value)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cluster:
+    """A cluster as the core sees it: resources by the fleet's names."""
+
+    name: str
+    nodes: Nodes
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    is_open: bool = True  # accepted, managed, ready and not held: may get new pods
+    closed_because: str = ""  # why not, for people
+    kinds: frozenset[str] | None = None  # group/version/Kind it serves; None: all
+    levels: tuple[tuple[str, str], ...] = ()  # (topology level, node label), outermost first
+    pools: tuple[Pool, ...] = ()
+    price_factor_nanos: int = 1_000_000_000
+    scores: Mapping[tuple[str, str], tuple[int, float | None]] = field(default_factory=dict)
+    # (scorer, item) -> (value, valid until)
+    data_seconds: Mapping[str, float] = field(default_factory=dict)  # until data would be here
+
+    def level_label(self, level: str) -> str | None:
+        for name, label in self.levels:
+            if name == level:
+                return label
+        return None
+
+    def flavor_nodes(self, flavor: Flavor) -> Mask:
+        """Which nodes are of a flavor."""
+        if any(self.labels.get(key) != value for key, value in flavor.cluster_labels):
+            return np.zeros(len(self.nodes), dtype=np.bool_)
+        return self.nodes.has_labels(flavor.node_labels)
+
+
+class Room:
+    """What is free on the nodes of a cluster, at one moment of a plan."""
+
+    __slots__ = ("_own", "cluster", "devices", "free", "version")
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.free: dict[str, Amounts] = dict(cluster.nodes.capacity)
+        self.devices: dict[str, list[list[int]]] = {
+            resource: [list(one) for one in free]
+            for resource, free in cluster.nodes.devices.items()
+        }
+        self._own: set[str] = set()  # columns that are copies of our own
+        self.version = 0  # rises whenever something is taken or given back
+
+    def change(self, resource: str, position: int, amount: int) -> None:
+        """Adds to what is free of a resource on a node; negative takes."""
+        if resource not in self._own:
+            column = self.free.get(resource)
+            length = len(self.cluster.nodes)
+            self.free[resource] = (
+                np.zeros(length, dtype=np.int64) if column is None else column.copy()
+            )
+            self._own.add(resource)
+        self.free[resource][position] += amount
+        self.version += 1

@@ -1,0 +1,94 @@
+"""The script, its recordings, the list and the page agree with each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.differential import comparison, document, normal_form, record, steps
+from tests.differential.comparison import Difference
+
+GROUPS = {group.name: group for group in steps.groups()}
+LABELS = {"1.20": (1, 20), "1.36": (1, 36)}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("label", LABELS)
+def test_every_step_that_a_kubectl_can_do_is_recorded(group: str, label: str) -> None:
+    expected = [step.say for step in GROUPS[group].steps if step.can_run(LABELS[label])]
+    assert list(record.read(group, label) or {}) == expected
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("label", LABELS)
+def test_nothing_that_was_waited_for_never_came(group: str, label: str) -> None:
+    recorded = record.read(group, label) or {}
+    assert [say for say, outcome in recorded.items() if "never" in outcome] == []
+
+
+def test_every_entry_of_the_list_names_a_group_and_steps_that_exist() -> None:
+    for entry in comparison.accepted():
+        sentences = [step.say for step in GROUPS[entry.group].steps]
+        for pattern in entry.steps:
+            probe = comparison.Accepted(
+                topic="", group=entry.group, steps=(pattern,), at=("*",), why=""
+            )
+            assert any(
+                probe.covers(Difference(step=say, at="", real="", ours="")) for say in sentences
+            ), f"{entry.group}: no step is called {pattern!r}"
+
+
+def test_every_topic_of_the_list_has_a_reason() -> None:
+    topics = comparison.topics()
+    assert all(len(topic["why"].split()) >= 5 for topic in topics)
+    names = [topic["topic"] for topic in topics]
+    assert len(names) == len(set(names))
+
+
+def test_the_page_for_users_says_what_the_list_says() -> None:
+    written = document.PAGE.read_text(encoding="utf-8")
+    assert written == document.page(), "python -m tests.differential.document"
+
+
+@pytest.mark.parametrize(
+    ("real", "ours", "places"),
+    [
+        pytest.param({"s": {"a": 1}}, {"s": {"a": 1}}, [], id="equal outcomes do not differ"),
+        pytest.param({"s": {"a": 1}}, {"s": {"a": 2}}, ["a"], id="a value differs"),
+        pytest.param({"s": {"a": 1}}, {"s": {}}, ["a"], id="a key is missing"),
+        pytest.param({"s": {}}, {"s": {"a": 1}}, ["a"], id="a key is too many"),
+        pytest.param({"s": {}}, {}, [""], id="a step is missing"),
+        pytest.param({"s": {"a": [1, 2]}}, {"s": {"a": [1, 3]}}, ["a.1"], id="a member differs"),
+        pytest.param({"s": {"a": [1, 2]}}, {"s": {"a": [1]}}, ["a"], id="a member is missing"),
+    ],
+)
+def test_differences_are_found(
+    real: dict[str, object], ours: dict[str, object], places: list[str]
+) -> None:
+    assert [each.at for each in comparison.differences(real, ours)] == places
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            {"uid": "0e9d2a7c-58a4-4c0c-93b2-6c1b5c8c7f11"}, {"uid": "<uid>"}, id="uids vary"
+        ),
+        pytest.param({"at": "2026-01-01T10:00:00.5Z"}, {"at": "<time>"}, id="times vary"),
+        pytest.param(
+            {"resourceVersion": "17"}, {"resourceVersion": "<version>"}, id="versions vary"
+        ),
+        pytest.param({"resourceVersion": ""}, {"resourceVersion": ""}, id="no version stays none"),
+        pytest.param({"generation": 17}, {"generation": 17}, id="the generation stays"),
+        pytest.param({"data": {"a": "17"}}, {"data": {"a": "17"}}, id="data stay"),
+    ],
+)
+def test_only_what_varies_is_replaced(before: object, after: object) -> None:
+    assert normal_form.value(before) == after
+
+
+def test_the_annotation_of_ours_is_left_out_and_nothing_else() -> None:
+    names = {"ours/by"}
+    stamped = {
+        "a": [{"annotations": {"ours/by": "x"}}, {"annotations": {"ours/by": "x", "k": "v"}}]
+    }
+    assert comparison.unstamped(stamped, names) == {"a": [{}, {"annotations": {"k": "v"}}]}
