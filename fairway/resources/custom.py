@@ -54,10 +54,18 @@ def _resource(spec: JsonObject, version: JsonObject, storage: str) -> Resource:
         is_custom=True,
         is_strict=spec["group"] in STRICT_GROUPS,
         storage_version=storage,
+        deprecation=_deprecation(spec, version),
         selectable_fields=tuple(
             one["jsonPath"].removeprefix(".") for one in version.get("selectableFields") or ()
         ),
     )
+
+
+def _deprecation(spec: JsonObject, version: JsonObject) -> str:
+    if not version.get("deprecated"):
+        return ""
+    kind = f"{spec['group']}/{version['name']} {spec['names']['kind']}"
+    return version.get("deprecationWarning") or f"{kind} is deprecated"
 
 
 def root_node(openapi: JsonObject) -> Node:

@@ -74,6 +74,7 @@ class Resource:
     selectable_fields: tuple[str, ...] = ()  # dotted, besides metadata.name and .namespace
     prepare: Prepare | None = None
     check: Check | None = None
+    deprecation: str = ""  # told to whoever uses this version
     name_rule: str = "subdomain"  # subdomain, label or path
     allows_blind_update: bool = False  # a PUT without resourceVersion overwrites
     is_stored: bool = True  # False: answered and forgotten, as reviews are

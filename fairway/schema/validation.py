@@ -141,6 +141,10 @@ def _walk_object(
     for name in node.required:
         if name not in value:
             findings.faults.append(required(prefix + name))
+    if node.embedded_resource:
+        for name in ("apiVersion", "kind"):
+            if not value.get(name) and name not in node.required:
+                findings.faults.append(required(prefix + name, "must not be empty"))
     for check in shape.checks:
         check(value, path, findings.faults)
 

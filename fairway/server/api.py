@@ -10,6 +10,8 @@ import logging
 import time
 from dataclasses import dataclass
 
+import msgspec
+
 from fairway.api.errors import (
     ApiError,
     BadRequest,
@@ -136,9 +138,12 @@ class Api:
         self.metrics.request_answered(verb, _qualified(target), response.status, seconds)
         if target is None or not target.is_resource or verb not in _WRITES:
             return
+        wanted = _attributes(request, target, seen.identity)
+        if not wanted.name and response.status == 201:
+            wanted = msgspec.structs.replace(wanted, name=_name_of(response.body))
         self.audit_log.record(
             audit.entry(
-                _attributes(request, target, seen.identity),
+                wanted,
                 now=self.clock.now(),
                 code=response.status,
                 request_id=request.header("audit-id"),
@@ -156,6 +161,25 @@ def _refused(error: ApiError) -> Response:
     if seconds:
         response.headers["Retry-After"] = str(seconds)
     return response
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+_decode_named = msgspec.json.Decoder(_Named).decode
+
+
+def _name_of(body: bytes) -> str:
+    """The name of a new object, which stands in no path."""
+    try:
+        return _decode_named(body).metadata.name
+    except msgspec.MsgspecError:
+        return ""
 
 
 def _qualified(target: Target | None) -> str:

@@ -124,7 +124,7 @@ async def _read(incoming: web.BaseRequest) -> Request:
                 if size > BODY_BYTES_MAX:
                     raise _too_large()
                 chunks.append(chunk)
-        except (HttpProcessingError, ClientError) as fault:
+        except (web.RequestPayloadError, HttpProcessingError, ClientError) as fault:
             raise BadRequest("the body of the request cannot be read") from fault
         body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
     url = incoming.rel_url

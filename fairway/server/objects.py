@@ -78,7 +78,10 @@ class Objects:
             )
         # A form that cannot be had is refused before anything is done.
         rendering.form_of(call.request)
-        return await self._verbs[target.verb](call)
+        response = await self._verbs[target.verb](call)
+        if resource.deprecation:
+            response.warnings = [resource.deprecation, *response.warnings]
+        return response
 
     def _serves(self, resource: Resource, subresource: str) -> bool:
         return (subresource == "status" and resource.has_status) or (

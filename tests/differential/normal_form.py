@@ -26,6 +26,7 @@ _REPLACED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(resource version: \d+, current: )\d+"), r"\1<version>"),
     (re.compile(r"(ResourceVersion in record \()\d+"), r"\1<version>"),
     (re.compile(r"(ResourceVersion in object meta: )\d+"), r"\1<version>"),
+    (re.compile(r'(\\"resourceVersion\\":\\")\d+'), r"\1<version>"),
     (re.compile(r"(made-)[a-z0-9]{5}\b"), r"\1<random>"),
 )
 _AGE = re.compile(r"^(?:\d+[smhd])+$|^<invalid>$")

@@ -40,11 +40,10 @@ def read(group: str, label: str) -> dict[str, Any] | None:
     return found or None
 
 
-def write(group: str, outcomes: dict[str, dict[str, Any]], version: str) -> None:
+def write(group: steps.Group, outcomes: dict[str, dict[str, Any]], version: str) -> None:
     """Writes outcomes by version of kubectl; versions that agree share one entry."""
-    sentences = list(dict.fromkeys(say for each in outcomes.values() for say in each))
     told: dict[str, dict[str, Any]] = {}
-    for say in sentences:
+    for say in (step.say for step in group.steps):
         by_outcome: dict[str, list[str]] = {}
         for label in sorted(outcomes):
             if say in outcomes[label]:
@@ -56,7 +55,7 @@ def write(group: str, outcomes: dict[str, dict[str, Any]], version: str) -> None
         f"{json.dumps(say)}: {json.dumps(each, ensure_ascii=False)}" for say, each in told.items()
     )
     text = f'{{"kubernetes": "{version}", "steps": {{\n{rows}\n}}}}\n'
-    (RECORDED / f"{group}.json").write_text(text, encoding="utf-8")
+    (RECORDED / f"{group.name}.json").write_text(text, encoding="utf-8")
 
 
 def main(arguments: list[str]) -> int:
@@ -80,7 +79,7 @@ def main(arguments: list[str]) -> int:
             outcomes = {label: run.result() for label, run in runs}
             changed += _tell(group.name, outcomes)
             if not only_check:
-                write(group.name, outcomes, binaries.VERSION)
+                write(group, outcomes, binaries.VERSION)
     return 1 if only_check and changed else 0
 
 

@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from fairway.app import Hub, HubOptions, open_hub
-from fairway.server.exchange import Request, Response
+from fairway.server.exchange import ByteStream, Request, Response
 from tests.fuzz import promises
 
 T = TypeVar("T")
 JSON = "application/json"
-_FIRST_CHUNK_SECONDS = 0.02
+_QUIET_SECONDS = 0.01
 _READS = frozenset({"GET", "HEAD"})
 
 
@@ -119,7 +119,7 @@ class Driver:
     async def _answer(self, request: Request) -> Response:
         response = await self.hub.api.answer(request)
         if response.stream is not None:
-            response.body = await _first_chunk(response)
+            response.body = await _chunks(response.stream)
         await self._rest()
         return response
 
@@ -148,12 +148,14 @@ class Driver:
         self.complaints.errors.append(f"{context.get('message')}: {context.get('exception')!r}")
 
 
-async def _first_chunk(response: Response) -> bytes:
-    stream = response.stream
-    assert stream is not None
+async def _chunks(stream: ByteStream) -> bytes:
+    """What a stream has to say at once."""
+    chunks: list[bytes] = []
+    lines = aiter(stream)
     try:
-        return await asyncio.wait_for(anext(stream), _FIRST_CHUNK_SECONDS)  # type: ignore[arg-type]
+        while True:
+            chunks.append(await asyncio.wait_for(anext(lines), _QUIET_SECONDS))
     except (TimeoutError, StopAsyncIteration):
-        return b""
+        return b"".join(chunks)
     finally:
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()

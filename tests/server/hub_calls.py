@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import itertools
 import json
 import ssl
@@ -105,7 +106,7 @@ class Caller:
         headers: Mapping[str, str] | None = None,
         **query: Any,
     ) -> Answer:
-        if body is not None and not isinstance(body, bytes | AsyncIterator):
+        if body is not None and not isinstance(body, bytes | AsyncIterator | io.IOBase):
             body = json.dumps(body).encode()
         async with self._session.request(
             method,

@@ -131,7 +131,8 @@ def _field(of: Node | None, name: str, expression_id: int) -> Node | None:
     for property_name, part in known.items():
         if escape(property_name) == name:
             return part
-    if known and of.additional is None:
+    is_closed = of.type == "object" and of.additional is None and not of.preserve_unknown
+    if (known and of.additional is None) or is_closed:
         raise _Undefined(expression_id, name)
     return of.additional
 

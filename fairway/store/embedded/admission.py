@@ -59,7 +59,9 @@ class Admission:
         self._name(metadata)
         self._begin(resource, body, metadata)
         self._conform(resource, body, None, write)
-        entries = managed.after_update(None, body, **self._ownership(resource, write, ""))
+        # The status is not the writer's, whatever the kind itself begins it with.
+        written = {k: v for k, v in body.items() if k != "status" or not resource.has_status}
+        entries = managed.after_update(None, written, **self._ownership(resource, write, ""))
         return self._created(body, entries, write)
 
     def create_applied(

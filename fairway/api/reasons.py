@@ -1,0 +1,194 @@
+"""Why a workload waits, or a decision was made: a closed set, and its one place of English.
+
+A reason is a code with what it concerns and the amounts that are missing. Programs compare codes;
+people read `sentence`. What is stored in objects is the code alone; the rest is computed when read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from fairway.api.amounts import Quantity
+
+
+class Code(StrEnum):
+    """Every reason there is."""
+
+    # The workload itself.
+    HELD = "Held"
+    BACK_OFF = "BackOff"
+    IMPOSSIBLE = "Impossible"
+    PARTLY_PLACED = "PartlyPlaced"
+    # Its queue.
+    NO_QUEUE = "NoQueue"
+    QUEUE_HELD = "QueueHeld"
+    QUEUE_BROKEN = "QueueBroken"
+    BEHIND_HEAD = "BehindHead"
+    CLAIMS_EXCEEDED = "ClaimsExceeded"
+    USER_LIMIT_EXCEEDED = "UserLimitExceeded"
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    QUOTA_TOO_SMALL = "QuotaTooSmall"
+    # Flavors.
+    NO_FLAVOR = "NoFlavor"
+    HOLDING_OUT = "HoldingOut"
+    # Clusters.
+    NO_CLUSTER = "NoCluster"
+    NOT_SELECTED = "NotSelected"
+    FENCED = "Fenced"
+    TAINTED = "Tainted"
+    CLOSED = "Closed"
+    KIND_NOT_SERVED = "KindNotServed"
+    PINNED = "Pinned"
+    AVOIDED = "Avoided"
+    SPREAD_UNMET = "SpreadUnmet"
+    # Capacity.
+    DOES_NOT_FIT = "DoesNotFit"
+    NO_DOMAIN = "NoDomain"
+    RESERVED = "Reserved"
+    NO_VICTIMS = "NoVictims"
+    NO_POOL = "NoPool"
+    OUT_OF_STOCK = "OutOfStock"
+    NOT_TRIED = "NotTried"
+    # Decisions.
+    WAITS_FOR_VICTIMS = "WaitsForVictims"
+    PREEMPTED_WITHIN_QUEUE = "PreemptedWithinQueue"
+    PREEMPTED_TO_RECLAIM = "PreemptedToReclaim"
+    PREEMPTED_FOR_FAIR_SHARE = "PreemptedForFairShare"
+    PREEMPTED_WHILE_BORROWING = "PreemptedWhileBorrowing"
+    RETURNS_HOME = "ReturnsHome"
+    BETTER_PLACE = "BetterPlace"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One reason; fields that do not apply are empty."""
+
+    code: Code
+    queue: str = ""
+    cluster: str = ""
+    group: str = ""
+    rung: str = ""
+    flavor: str = ""
+    pod_set: str = ""
+    pool: str = ""
+    level: str = ""
+    other: str = ""  # another workload, a kind, a taint, a user
+    count: int = 0  # pods, replicas or nodes that are missing or left
+    until: float = 0.0
+    short: tuple[tuple[str, int], ...] = ()  # (resource, nanos) that are missing
+
+    def render(self) -> dict[str, Any]:
+        """The reason for programs, with its sentence."""
+        fields = {
+            "queue": self.queue,
+            "cluster": self.cluster,
+            "group": self.group,
+            "rung": self.rung,
+            "flavor": self.flavor,
+            "podSet": self.pod_set,
+            "pool": self.pool,
+            "level": self.level,
+            "other": self.other,
+            "count": self.count,
+            "until": self.until,
+        }
+        found: dict[str, Any] = {"code": self.code.value}
+        found.update({key: value for key, value in fields.items() if value})
+        if self.short:
+            found["short"] = {resource: str(Quantity(nanos)) for resource, nanos in self.short}
+        found["message"] = sentence(self)
+        return found
+
+
+def sentence(reason: Reason) -> str:
+    """A reason in English."""
+    return _SENTENCES[reason.code](reason)
+
+
+def _short(reason: Reason) -> str:
+    """`4 nvidia.com/gpu and 2 cpu`."""
+    parts = [f"{Quantity(nanos)} {resource}" for resource, nanos in reason.short]
+    if len(parts) > 1:
+        return ", ".join(parts[:-1]) + " and " + parts[-1]
+    return parts[0] if parts else "capacity"
+
+
+def _of_flavor(reason: Reason) -> str:
+    return f" of {reason.flavor}" if reason.flavor else ""
+
+
+def _does_not_fit(reason: Reason) -> str:
+    what = f"{reason.count} pods of {reason.pod_set}" if reason.pod_set else f"{reason.count} pods"
+    if reason.count == 1:
+        what = what.replace("pods", "pod", 1)
+    missing = f" ({_short(reason)} short)" if reason.short else ""
+    return f"{reason.cluster}: {what} too many{_of_flavor(reason)}{missing}"
+
+
+def _quota_exceeded(reason: Reason) -> str:
+    return f"queue {reason.queue} is {_short(reason)} short{_of_flavor(reason)}"
+
+
+def _quota_too_small(reason: Reason) -> str:
+    return (
+        f"queue {reason.queue} can never have so much{_of_flavor(reason)}: {_short(reason)} more"
+        " than it and all it may borrow from own"
+    )
+
+
+_SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
+    Code.HELD: lambda r: "it is held",
+    Code.BACK_OFF: lambda r: "it failed and is tried again later",
+    Code.IMPOSSIBLE: lambda r: "no node or pool of the fleet could ever hold it",
+    Code.PARTLY_PLACED: lambda r: f"{r.count} more replicas wait for room",
+    Code.NO_QUEUE: lambda r: f"there is no queue {r.queue}" if r.queue else "it names no queue",
+    Code.QUEUE_HELD: lambda r: f"queue {r.queue} is held",
+    Code.QUEUE_BROKEN: lambda r: f"queue {r.queue} is not part of a tree: {r.other}",
+    Code.BEHIND_HEAD: lambda r: f"{r.other} is before it in queue {r.queue}, which is strict",
+    Code.CLAIMS_EXCEEDED: lambda r: f"queue {r.queue} runs as many workloads as it may ({r.count})",
+    Code.USER_LIMIT_EXCEEDED: lambda r: f"{r.other} has as much in queue {r.queue} as one user may",
+    Code.QUOTA_EXCEEDED: _quota_exceeded,
+    Code.QUOTA_TOO_SMALL: _quota_too_small,
+    Code.NO_FLAVOR: lambda r: (
+        f"flavor {r.flavor} does not suit it: {r.other}"
+        if r.flavor
+        else f"queue {r.queue} has no flavor that suits it"
+    ),
+    Code.HOLDING_OUT: lambda r: f"it holds out for its first form before it takes {r.other}",
+    Code.NO_CLUSTER: lambda r: "no cluster may take it",
+    Code.NOT_SELECTED: lambda r: f"{r.cluster} is not chosen by its policy",
+    Code.FENCED: lambda r: f"queue {r.queue} may not use {r.cluster}",
+    Code.TAINTED: lambda r: (
+        f"{r.cluster} has the taint {r.other}, which its policy does not tolerate"
+    ),
+    Code.CLOSED: lambda r: f"{r.cluster} takes nothing new: {r.other}",
+    Code.KIND_NOT_SERVED: lambda r: f"{r.cluster} does not serve {r.other}",
+    Code.PINNED: lambda r: f"a volume pins it to {r.other}",
+    Code.AVOIDED: lambda r: f"it failed in {r.cluster} before",
+    Code.SPREAD_UNMET: lambda r: f"it cannot be spread as its policy asks: {r.other}",
+    Code.DOES_NOT_FIT: _does_not_fit,
+    Code.NO_DOMAIN: lambda r: f"{r.cluster}: no {r.level} has room for {r.pod_set or 'all of it'}",
+    Code.RESERVED: lambda r: f"{r.cluster}: what is free is kept for {r.other}",
+    Code.NO_VICTIMS: lambda r: f"{r.cluster}: nobody it may preempt makes enough room",
+    Code.NO_POOL: lambda r: f"{r.cluster} has no elastic pool for it",
+    Code.OUT_OF_STOCK: lambda r: f"{r.cluster}: pool {r.pool} has {r.count} nodes left, too few",
+    Code.NOT_TRIED: lambda r: f"{r.cluster}: not tried in this cycle",
+    Code.WAITS_FOR_VICTIMS: lambda r: f"starts when {r.other} is gone",
+    Code.PREEMPTED_WITHIN_QUEUE: lambda r: (
+        f"preempted for {r.other}, which is more urgent in {r.queue}"
+    ),
+    Code.PREEMPTED_TO_RECLAIM: lambda r: (
+        f"preempted for {r.other}: queue {r.queue} takes back its own"
+    ),
+    Code.PREEMPTED_FOR_FAIR_SHARE: lambda r: (
+        f"preempted for {r.other}: queue {r.queue} has the smaller share"
+    ),
+    Code.PREEMPTED_WHILE_BORROWING: lambda r: (
+        f"preempted for {r.other} of queue {r.queue}, which is more urgent"
+    ),
+    Code.RETURNS_HOME: lambda r: f"there is room again in {r.cluster}",
+    Code.BETTER_PLACE: lambda r: f"{r.cluster} is better by {r.count} points",
+}

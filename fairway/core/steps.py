@@ -1,0 +1,171 @@
+"""The plan: what to do, in order, and who waits and why.
+
+A step is committable alone: it holds at the state that the steps before it leave. `render` gives
+the stable JSON form that `fairway plan -o json` prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fairway.api.meta import Rung
+from fairway.api.reasons import Reason
+from fairway.core.model import Placed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admit:
+    """Gives a workload its claim, or a further part of it (Divided, Independent)."""
+
+    workload: str
+    placed: tuple[Placed, ...]
+    form: str = ""
+    rung: Rung = "Idle"
+    waits_for: tuple[str, ...] = ()  # victims that must be gone first
+    scores: Mapping[str, int] | None = None  # of the clusters compared
+    reasons: tuple[Reason, ...] = ()
+
+    def render(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "action": "Admit",
+            "workload": self.workload,
+            "placements": [placement(one) for one in self.placed],
+            "rung": self.rung,
+        }
+        if self.form:
+            found["alternative"] = self.form
+        if self.waits_for:
+            found["waitsFor"] = list(self.waits_for)
+        if self.scores:
+            found["scores"] = dict(self.scores)
+        return _with_reasons(found, self.reasons)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preempt:
+    """Takes the claim from a victim."""
+
+    workload: str
+    for_: str
+    cluster: str = ""
+    lost_seconds: float = 0.0  # work that is lost
+    reasons: tuple[Reason, ...] = ()
+
+    def render(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "action": "Preempt",
+            "workload": self.workload,
+            "for": self.for_,
+        }
+        if self.cluster:
+            found["cluster"] = self.cluster
+        if self.lost_seconds:
+            found["lostSeconds"] = self.lost_seconds
+        return _with_reasons(found, self.reasons)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provision:
+    """Asks an elastic pool for nodes."""
+
+    workload: str  # whom it serves
+    cluster: str
+    pool: str
+    count: int
+    reasons: tuple[Reason, ...] = ()
+
+    def render(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "action": "Provision",
+            "workload": self.workload,
+            "for": self.workload,
+            "cluster": self.cluster,
+            "pool": self.pool,
+            "count": self.count,
+        }
+        return _with_reasons(found, self.reasons)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Moves replicas of a running workload from one cluster to another."""
+
+    workload: str
+    source: str
+    placed: Placed  # what is placed anew
+    count: int
+    reasons: tuple[Reason, ...] = ()
+
+    def render(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "action": "Move",
+            "workload": self.workload,
+            "from": self.source,
+            "count": self.count,
+            "placements": [placement(self.placed)],
+        }
+        return _with_reasons(found, self.reasons)
+
+
+Step = Admit | Preempt | Provision | Move
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """A workload that waits, and why."""
+
+    workload: str
+    reasons: tuple[Reason, ...]
+
+    def render(self) -> dict[str, Any]:
+        return {
+            "workload": self.workload,
+            "reasons": [reason.render() for reason in self.reasons],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What the core decided at one moment."""
+
+    now: float
+    steps: tuple[Step, ...] = ()
+    waiting: tuple[Waits, ...] = ()
+
+    def render(self) -> dict[str, Any]:
+        return {
+            "now": self.now,
+            "steps": [step.render() for step in self.steps],
+            "waiting": [one.render() for one in self.waiting],
+        }
+
+
+def placement(placed: Placed) -> dict[str, Any]:
+    """What goes to one cluster, in the form of the API."""
+    found: dict[str, Any] = {"cluster": placed.cluster}
+    if placed.group:
+        found["group"] = placed.group
+    if placed.replicas:
+        found["replicas"] = placed.replicas
+    if placed.tasks:
+        found["tasks"] = placed.tasks
+    found["podSets"] = [_pod_set(pods) for pods in placed.pods]
+    return found
+
+
+def _pod_set(pods: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": pods.name, "count": pods.count}
+    flavors = {resource: flavor for resource, flavor in pods.flavors if flavor}
+    if flavors:
+        found["flavors"] = flavors
+    if pods.domains:
+        found["domains"] = {"level": pods.level, **dict(pods.domains)}
+    return found
+
+
+def _with_reasons(found: dict[str, Any], reasons: tuple[Reason, ...]) -> dict[str, Any]:
+    if reasons:
+        found["reasons"] = [reason.render() for reason in reasons]
+    return found
