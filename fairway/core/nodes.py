@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,9 @@ from fairway.core.model import Flavor, Pool
 Amounts = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int32]
+
+if TYPE_CHECKING:
+    from fairway.core.topology import Level
 
 # Packing: pod set -> {position of node: pods}.
 Packing = Mapping[str, Mapping[int, int]]
@@ -113,15 +117,17 @@ class Cluster:
 class Room:
     """What is free on the nodes of a cluster, at one moment of a plan."""
 
-    __slots__ = ("_own", "cluster", "devices", "free", "version")
+    __slots__ = ("_own", "bounds", "cluster", "devices", "free", "levels", "version")
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.free: dict[str, Amounts] = dict(cluster.nodes.capacity)
-        self.devices: dict[str, list[list[int]]] = {
-            resource: [list(one) for one in free]
-            for resource, free in cluster.nodes.devices.items()
-        }
+        # Free units of each device: a row a node, filled up with zeros. `devices` makes and changes
+        # these, when a resource is first handed out in fractions.
+        self.devices: dict[str, Amounts] = {}
+        # What `fit` derives: (version, total, largest) of a column, and the topology's levels.
+        self.bounds: dict[str, tuple[int, int, int]] = {}
+        self.levels: tuple[Level, ...] | None = None
         self._own: set[str] = set()  # columns that are copies of our own
         self.version = 0  # rises whenever something is taken or given back
 

@@ -1,0 +1,200 @@
+"""Which nodes may take a pod at all, whatever is free on them.
+
+A node is eligible when it is ready, has the labels that the pod's selector and affinity ask for, is
+of the flavors chosen, and has no taint that neither the pod nor its flavors tolerate. This depends
+on nothing that a plan changes, so the answers are kept in an `Eligibility`, which a snapshot owns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from fairway.api.meta import NodeRequirement, NodeTerm, Taint, Toleration
+from fairway.core.model import Flavor, Pool, ResourceGroup, Shape
+from fairway.core.nodes import Cluster, LabelColumn, Mask, Nodes, label_column
+
+_Key = tuple[object, ...]
+_REPELS = ("NoSchedule", "NoExecute")
+
+
+def eligible(
+    cluster: Cluster,
+    shape: Shape,
+    flavor_mask: Mask | None = None,
+    extra_tolerations: Sequence[Toleration] = (),
+) -> Mask:
+    """The nodes of a cluster that may take a pod of this shape."""
+    nodes = cluster.nodes
+    found: Mask = nodes.ready & _tolerated(nodes, (*shape.tolerations, *extra_tolerations))
+    if flavor_mask is not None:
+        found &= flavor_mask
+    if shape.node_selector:
+        found &= nodes.has_labels(shape.node_selector)
+    if shape.node_affinity:
+        found &= _any_term(nodes, shape.node_affinity)
+    return found
+
+
+class Eligibility:
+    """Remembers which nodes are eligible, per cluster, selecting parts of a shape, and flavors.
+
+    A memo, not a state: an answer depends on the arguments alone. A cluster that was replaced by a
+    new value of the same name is forgotten when the new one is first asked about.
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Cluster, dict[_Key, Mask]]] = {}
+
+    def of(self, cluster: Cluster, shape: Shape, flavors: Sequence[Flavor] = ()) -> Mask:
+        """The nodes for a shape on all of these flavors at once; not to be written to."""
+        known = self._known.get(cluster.name)
+        if known is None or known[0] is not cluster:
+            known = self._known[cluster.name] = (cluster, {})
+        key: _Key = (
+            shape.node_selector,
+            shape.node_affinity,
+            shape.tolerations,
+            tuple((one.node_labels, one.cluster_labels, one.tolerations) for one in flavors),
+        )
+        mask = known[1].get(key)
+        if mask is None:
+            mask = known[1][key] = _of_flavors(cluster, shape, flavors)
+            mask.setflags(write=False)
+        return mask
+
+    def forget(self, cluster: str) -> None:
+        """Drops what is known of a cluster that has left."""
+        self._known.pop(cluster, None)
+
+
+def _of_flavors(cluster: Cluster, shape: Shape, flavors: Sequence[Flavor]) -> Mask:
+    chosen: Mask = np.ones(len(cluster.nodes), dtype=np.bool_)
+    for flavor in flavors:
+        chosen &= cluster.flavor_nodes(flavor)
+    tolerations = tuple(one for flavor in flavors for one in flavor.tolerations)
+    return eligible(cluster, shape, chosen, tolerations)
+
+
+def pool_takes(
+    cluster: Cluster, pool: Pool, shape: Shape, flavors: Sequence[Flavor] = ()
+) -> bool:
+    """Whether a new node of an elastic pool would be eligible."""
+    nodes = Nodes(
+        names=(pool.name,),
+        capacity={},
+        ready=np.ones(1, dtype=np.bool_),
+        labels={key: label_column([value]) for key, value in pool.labels},
+        taint_sets=(pool.taints,),
+        taint_set=np.zeros(1, dtype=np.int32),
+    )
+    alone = Cluster(name=cluster.name, nodes=nodes, labels=cluster.labels)
+    return bool(_of_flavors(alone, shape, flavors)[0])
+
+
+def flavor_overlaps(
+    cluster: Cluster, flavors: Mapping[str, Flavor], groups: Iterable[ResourceGroup]
+) -> list[str]:
+    """Sentences about nodes that have two flavors of one resource group, which is an error."""
+    found: list[str] = []
+    pairs = {
+        (first, second) if first < second else (second, first)
+        for group in groups
+        for position, first in enumerate(group.flavors)
+        for second in group.flavors[position + 1 :]
+        if first != second and first in flavors and second in flavors
+    }
+    for first, second in sorted(pairs):
+        both = cluster.flavor_nodes(flavors[first]) & cluster.flavor_nodes(flavors[second])
+        count = int(np.count_nonzero(both))
+        if count:
+            node = cluster.nodes.names[int(both.argmax())]
+            others = f" and {count - 1} more" if count > 1 else ""
+            found.append(
+                f"node {node}{others} of cluster {cluster.name} has both flavors "
+                f"{first} and {second} of one resource group"
+            )
+    return found
+
+
+def _any_term(nodes: Nodes, terms: Sequence[NodeTerm]) -> Mask:
+    """Which nodes satisfy one of the terms; a term that tests nothing is satisfied by none."""
+    found: Mask = np.zeros(len(nodes), dtype=np.bool_)
+    for term in terms:
+        if term.match_expressions:
+            holds: Mask = np.ones(len(nodes), dtype=np.bool_)
+            for requirement in term.match_expressions:
+                holds &= _holds(nodes, requirement)
+            found |= holds
+    return found
+
+
+def _holds(nodes: Nodes, requirement: NodeRequirement) -> Mask:
+    """Which nodes pass one test; NotIn also passes where the label is missing."""
+    column = nodes.labels.get(requirement.key)
+    if column is None:
+        column = LabelColumn(codes=np.full(len(nodes), -1, dtype=np.int32), values=())
+    match requirement.operator:
+        case "Exists":
+            return column.codes >= 0
+        case "DoesNotExist":
+            return column.codes < 0
+        case "In":
+            return _value_in(column, [one in requirement.values for one in column.values])
+        case "NotIn":
+            return ~_value_in(column, [one in requirement.values for one in column.values])
+        case _:
+            limit = _integer(requirement.values[0]) if len(requirement.values) == 1 else None
+            is_greater = requirement.operator == "Gt"
+            return _value_in(
+                column, [_beyond(_integer(one), limit, is_greater) for one in column.values]
+            )
+
+
+def _value_in(column: LabelColumn, passes: Sequence[bool]) -> Mask:
+    # One entry more than there are values, so that code -1 (no label) reads False.
+    table = np.array([*passes, False], dtype=np.bool_)
+    found: Mask = table[column.codes]
+    return found
+
+
+def _integer(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def _beyond(value: int | None, limit: int | None, is_greater: bool) -> bool:
+    if value is None or limit is None:
+        return False
+    return value > limit if is_greater else value < limit
+
+
+def _tolerated(nodes: Nodes, tolerations: Sequence[Toleration]) -> Mask:
+    """Which nodes have no taint that keeps the pod away."""
+    if nodes.taint_set is None:
+        return np.ones(len(nodes), dtype=np.bool_)
+    # As for labels: a position of -1 means that the node has no taints.
+    table = np.array(
+        [*(all(_bears(one, tolerations) for one in taints) for taints in nodes.taint_sets), True],
+        dtype=np.bool_,
+    )
+    found: Mask = table[nodes.taint_set]
+    return found
+
+
+def _bears(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
+    return taint.effect not in _REPELS or any(tolerates(one, taint) for one in tolerations)
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Whether a toleration accepts a taint, by Kubernetes' rules."""
+    if toleration.effect is not None and toleration.effect != taint.effect:
+        return False
+    if toleration.operator == "Exists":
+        return toleration.key in ("", taint.key)
+    return toleration.key == taint.key and toleration.value == taint.value

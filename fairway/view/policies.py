@@ -1,0 +1,87 @@
+"""Placement policies as the core's plain values: selectors resolved, scores complete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairway.api.policy import PlacementPolicy, PlacementPolicySpec, ScoreWeight
+from fairway.core import model
+from fairway.view.selecting import ClusterFacts, choose
+
+# What Additive adds the listed scores to.
+_ADDITIVE = (model.Score(name="Balance"), model.Score(name="Steady"))
+
+
+def key_of(policy: PlacementPolicy) -> str:
+    return f"{policy.metadata.namespace}/{policy.metadata.name}"
+
+
+def policy_of(policy: PlacementPolicy, clusters: Mapping[str, ClusterFacts]) -> model.Policy:
+    spec = policy.spec
+    return model.Policy(
+        key=key_of(policy),
+        clusters=choose(spec.selector, clusters),
+        groups=tuple(
+            model.Group(
+                name=group.name,
+                clusters=choose(group.selector, clusters),
+                replicas_max=group.replicas_max,
+            )
+            for group in spec.groups
+        ),
+        tolerations=spec.tolerations,
+        spread=tuple(
+            model.Spread(
+                by=one.by,
+                label=one.label,
+                least=one.least,
+                most=one.most,
+                skew=one.skew,
+                is_preferred=one.when_unsatisfiable == "Prefer",
+            )
+            for one in spec.spread
+        ),
+        division=model.Division(
+            type=spec.division.type,
+            weights=tuple(
+                (choose(one.selector, clusters), one.weight) for one in spec.division.weights
+            ),
+            cluster_min=spec.division.per_cluster_min,
+            cluster_max=spec.division.per_cluster_max,
+        ),
+        ladder=tuple((step.group, step.rung) for step in spec.ladder),
+        weighs_price=spec.weigh_price,
+        scores=scores_of(spec),
+        move_margin=spec.move_margin,
+        return_home=model.ReturnHome(
+            enabled=spec.return_home.enabled,
+            after_seconds=float(spec.return_home.after_seconds),
+            per_minute=spec.return_home.replicas_per_minute,
+            surge=spec.return_home.surge,
+        ),
+        number_of_clusters=spec.number_of_clusters,
+        chosen=tuple(one.cluster for one in policy.status.decisions),
+    )
+
+
+def scores_of(spec: PlacementPolicySpec) -> tuple[model.Score, ...]:
+    """The scores in force: those listed, over Steady and Balance where they add to them."""
+    listed = tuple(_score(one) for one in spec.scores)
+    if spec.score_mode == "Exact":
+        return listed
+    named = {one.name for one in listed if one.is_built_in}
+    return (*(one for one in _ADDITIVE if one.name not in named), *listed)
+
+
+def _score(score: ScoreWeight) -> model.Score:
+    return model.Score(
+        name=score.built_in or score.scorer,
+        is_built_in=score.built_in is not None,
+        item=score.item,
+        resource=score.resource,
+        weight=score.weight,
+        missing=score.missing,
+    )
+
+
+DEFAULT = model.Policy(key="", scores=_ADDITIVE)

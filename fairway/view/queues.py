@@ -1,0 +1,147 @@
+"""Queues, flavors and the settings of the fleet as the core's plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairway.api.amounts import Quantity
+from fairway.api.flavor import Flavor
+from fairway.api.queue import Queue, QueueSpec
+from fairway.core import model
+from fairway.view.selecting import ClusterFacts, both, choose
+
+
+def request_of(amounts: Mapping[str, Quantity], *, up: bool = True) -> model.Request:
+    """Amounts in base units, sorted, without zeros; what is finer is rounded up, or down."""
+    found = []
+    for resource in sorted(amounts):
+        amount = base_units(resource, amounts[resource], up=up)
+        if amount:
+            found.append((resource, amount))
+    return tuple(found)
+
+
+def base_units(resource: str, quantity: Quantity, *, up: bool = True) -> int:
+    unit = model.unit_nanos(resource)
+    return -(-quantity.nanos // unit) if up else quantity.nanos // unit
+
+
+def flavor_of(flavor: Flavor) -> model.Flavor:
+    spec = flavor.spec
+    return model.Flavor(
+        name=flavor.metadata.name,
+        node_labels=tuple(sorted(spec.node_labels.items())),
+        cluster_labels=tuple(sorted(spec.cluster_labels.items())),
+        node_taints=spec.node_taints,
+        tolerations=spec.tolerations,
+        speed_nanos=spec.speed.nanos,
+        prices={resource: price.nanos for resource, price in sorted(spec.prices.items())},
+    )
+
+
+def queues_of(
+    queues: Mapping[str, Queue], clusters: Mapping[str, ClusterFacts]
+) -> dict[str, model.Queue]:
+    """All queues, with what they take from those above them."""
+    return {name: _queue(queues[name], _line(queues, name), clusters) for name in sorted(queues)}
+
+
+def _line(queues: Mapping[str, Queue], name: str) -> list[QueueSpec]:
+    """A queue and those above it, itself first; a cycle is cut."""
+    line: list[QueueSpec] = []
+    seen: set[str] = set()
+    while name in queues and name not in seen:
+        seen.add(name)
+        line.append(queues[name].spec)
+        name = queues[name].spec.parent
+    return line
+
+
+def _queue(
+    queue: Queue, line: list[QueueSpec], clusters: Mapping[str, ClusterFacts]
+) -> model.Queue:
+    spec = queue.spec
+    fence: model.Clusters = None
+    for one in line:
+        fence = both(fence, choose(one.clusters, clusters))
+    remembered = queue.status.remembered
+    return model.Queue(
+        name=queue.metadata.name,
+        parent=spec.parent,
+        weight_nanos=spec.weight.nanos,
+        priority=spec.priority,
+        groups=tuple(
+            model.ResourceGroup(
+                resources=group.resources, flavors=tuple(one.name for one in group.flavors)
+            )
+            for group in spec.resource_groups
+        ),
+        quotas=_quotas(spec),
+        is_strict=spec.strategy == "Strict",
+        preemption=_preemption(spec),
+        fungibility=model.Fungibility(
+            when_can_borrow=spec.fungibility.when_can_borrow,
+            when_can_preempt=spec.fungibility.when_can_preempt,
+            prefers_preemption=spec.fungibility.preference == "PreemptionOverBorrowing",
+        ),
+        minimum_run_within=_inherited(line, "within_queue_seconds"),
+        minimum_run_reclaim=_inherited(line, "reclaim_seconds"),
+        is_held=any(one.hold != "None" for one in line),
+        fence=fence,
+        claimed_max=spec.claimed_workloads_max,
+        user_limits=tuple(
+            model.UserLimit(
+                users=one.users,
+                claimed_max=one.claimed_workloads,
+                amounts=request_of(one.amounts, up=False),
+            )
+            for one in spec.user_limits
+        ),
+        remembered={
+            resource: base_units(resource, amount)
+            for resource, amount in (remembered.amounts.items() if remembered else ())
+        },
+    )
+
+
+def _quotas(spec: QueueSpec) -> dict[model.FlavorResource, model.Quota]:
+    found: dict[model.FlavorResource, model.Quota] = {}
+    for group in spec.resource_groups:
+        for flavor in group.flavors:
+            given = {quota.resource: quota for quota in flavor.quotas}
+            for resource in group.resources:
+                quota = given.get(resource)
+                found[flavor.name, resource] = (
+                    model.Quota()
+                    if quota is None
+                    else model.Quota(
+                        nominal=base_units(resource, quota.nominal, up=False),
+                        borrowing_limit=_limit(resource, quota.borrowing_limit),
+                        lending_limit=_limit(resource, quota.lending_limit),
+                    )
+                )
+    return found
+
+
+def _limit(resource: str, quantity: Quantity | None) -> int | None:
+    return None if quantity is None else base_units(resource, quantity, up=False)
+
+
+def _preemption(spec: QueueSpec) -> model.PreemptionRules:
+    rules = spec.preemption
+    return model.PreemptionRules(
+        within_queue=rules.within_queue,
+        reclaim=rules.reclaim,
+        while_borrowing=rules.while_borrowing.policy,
+        while_borrowing_priority_max=rules.while_borrowing.priority_max,
+        protect_within_nominal=rules.protect_within_nominal,
+    )
+
+
+def _inherited(line: list[QueueSpec], field: str) -> float:
+    """The nearest value up the line; 0 where nobody says."""
+    for one in line:
+        value = getattr(one.minimum_run, field)
+        if value is not None:
+            return float(value)
+    return 0.0

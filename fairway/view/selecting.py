@@ -1,0 +1,83 @@
+"""Selectors of clusters, resolved to the names they choose.
+
+The core sees names only: expressions are evaluated here, once per selector and set of clusters. An
+expression that cannot be evaluated for a cluster does not choose it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fairway.api.meta import ClusterSelector, LabelSelector
+from fairway.api.selectors import Requirement, Requirements, matches
+from fairway.core.model import Clusters
+from fairway.schema.cel.environment import CompileError, EvaluationError, Program, compile
+
+_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "absent"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """What selectors look at."""
+
+    name: str
+    labels: Mapping[str, str]
+    claims: Mapping[str, str]
+
+
+def choose(selector: ClusterSelector | None, clusters: Mapping[str, ClusterFacts]) -> Clusters:
+    """The clusters that a selector chooses; None for one that chooses all."""
+    if selector is None or selector == ClusterSelector():
+        return None
+    tests = requirements(selector.labels)
+    programs = [_program(text) for text in selector.expressions]
+    return frozenset(
+        name
+        for name, facts in clusters.items()
+        if (not selector.names or name in selector.names)
+        and name not in selector.exclude
+        and matches(tests, facts.labels)
+        and all(_holds(program, facts) for program in programs)
+    )
+
+
+def requirements(selector: LabelSelector | None) -> Requirements:
+    if selector is None:
+        return ()
+    found = [
+        Requirement(key, "in", frozenset({value})) for key, value in selector.match_labels.items()
+    ]
+    found.extend(
+        Requirement(one.key, _OPERATORS.get(one.operator, ""), frozenset(one.values))
+        for one in selector.match_expressions
+    )
+    return tuple(found)
+
+
+def _program(text: str) -> Program | None:
+    try:
+        return compile(text, {"cluster": "dyn"})
+    except CompileError:
+        return None
+
+
+def _holds(program: Program | None, facts: ClusterFacts) -> bool:
+    if program is None:
+        return False
+    cluster = {
+        "name": facts.name,
+        "labels": dict(facts.labels),
+        "claims": dict(facts.claims),
+    }
+    try:
+        return program.evaluate({"cluster": cluster}) is True
+    except EvaluationError:
+        return False
+
+
+def both(one: Clusters, other: Clusters) -> Clusters:
+    """The clusters that two selectors choose together."""
+    if one is None:
+        return other
+    return one if other is None else one & other

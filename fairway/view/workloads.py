@@ -1,0 +1,272 @@
+"""Workloads as the core's plain values, with every default resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from fairway.api.claim import Claim, PlacedPodSet, Placement
+from fairway.api.fleet import FleetSpec
+from fairway.api.podset import Alternative, PodSet
+from fairway.api.queue import Queue
+from fairway.api.workload import Workload
+from fairway.core import model
+from fairway.view.podsets import derived_pod_sets
+from fairway.view.queues import request_of
+
+CREATED_BY = "fairway.dev/created-by"
+_OVER = ("Succeeded", "Failed", "Cancelled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """Where what a workload does not say comes from."""
+
+    fleet: FleetSpec = field(default_factory=FleetSpec)
+    queues: Mapping[str, Queue] = field(default_factory=dict)
+    policies: Mapping[str, object] = field(default_factory=dict)  # by namespace/name
+    priority_classes: Mapping[str, int] = field(default_factory=dict)
+
+
+def key_of(workload: Workload) -> str:
+    return f"{workload.metadata.namespace}/{workload.metadata.name}"
+
+
+def is_over(workload: Workload) -> bool:
+    """Whether nothing is to be decided on it any more."""
+    return workload.status.phase in _OVER or workload.spec.cancelled
+
+
+def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
+    spec, status = workload.spec, workload.status
+    queue = spec.queue or status.queue or defaults.fleet.defaults.queue
+    tasks = spec.tasks
+    run = spec.run_seconds
+    return model.Workload(
+        key=key_of(workload),
+        queue=queue,
+        priority=_priority(workload, queue, defaults),
+        queued_at=_queued_at(workload),
+        mode=spec.mode,
+        forms=forms_of(workload, defaults.fleet),
+        policy=_policy(workload, queue, defaults),
+        clusters_max=spec.gang.clusters_max if spec.gang else 1,
+        domain=spec.gang.domain if spec.gang else "",
+        replicas=1 if spec.replicas is None else spec.replicas,
+        tasks=tasks.count if tasks else 0,
+        first_task=tasks.first if tasks else 0,
+        task_range=tasks.range_size if tasks else 1,
+        concurrency=(tasks.concurrency or 0) if tasks else 0,
+        kinds=_kinds(workload),
+        user=workload.metadata.annotations.get(CREATED_BY, ""),
+        preemptible=spec.preemptible,
+        is_held=spec.hold != "None",
+        not_before=_seconds(status.requeue.not_before) if status.requeue else 0.0,
+        avoids=_avoided(workload),
+        run_seconds=run.estimate,
+        limit_seconds=run.limit,
+        ran_seconds=float(status.ran_seconds),
+        checkpoint_seconds=spec.checkpoint.interval_seconds if spec.checkpoint else None,
+        saves_when_asked=bool(spec.checkpoint and spec.checkpoint.signal),
+        held=_held(status.claim, workload) if status.claim else None,
+        releasing=tuple(_placed(one, workload) for one in status.releasing),
+        reservation=(status.reservation.cluster, status.reservation.flavors)
+        if status.reservation
+        else None,
+        data=tuple(one.dataset or one.location for one in spec.data),
+    )
+
+
+def _seconds(moment: datetime | None) -> float:
+    return moment.timestamp() if moment is not None else 0.0
+
+
+def _queued_at(workload: Workload) -> float:
+    """Its age: when more was last asked for, else since when it waits, else its creation."""
+    status = workload.status
+    return _seconds(status.increased_at or status.queued_at or workload.metadata.creation_timestamp)
+
+
+def _priority(workload: Workload, queue: str, defaults: Defaults) -> int:
+    spec = workload.spec
+    if spec.priority is not None:
+        return spec.priority
+    if spec.priority_class in defaults.priority_classes:
+        return defaults.priority_classes[spec.priority_class]
+    found = defaults.queues.get(queue)
+    while found is not None:
+        if found.spec.defaults.priority is not None:
+            return found.spec.defaults.priority
+        found = defaults.queues.get(found.spec.parent)
+    return workload.status.priority
+
+
+def _policy(workload: Workload, queue: str, defaults: Defaults) -> str:
+    name = workload.spec.policy
+    system = defaults.fleet.system_namespace
+    if name:
+        own = f"{workload.metadata.namespace}/{name}"
+        return own if own in defaults.policies else f"{system}/{name}"
+    found = defaults.queues.get(queue)
+    while found is not None:
+        if found.spec.defaults.policy:
+            return f"{system}/{found.spec.defaults.policy}"
+        found = defaults.queues.get(found.spec.parent)
+    name = defaults.fleet.defaults.policy
+    return f"{system}/{name}" if name else ""
+
+
+def _kinds(workload: Workload) -> tuple[str, ...]:
+    if workload.spec.template is None:
+        return ()
+    return tuple(
+        sorted(
+            {
+                f"{one.get('apiVersion')}/{one.get('kind')}"
+                for one in workload.spec.template.manifests
+            }
+        )
+    )
+
+
+def _avoided(workload: Workload) -> tuple[str, ...]:
+    """Clusters where it failed by fault of the place, most lately."""
+    last = workload.status.history[-1:]
+    return tuple(cluster for one in last if one.blame == "Place" for cluster in one.clusters)
+
+
+def forms_of(workload: Workload, fleet: FleetSpec) -> tuple[model.Form, ...]:
+    """Its first form and its alternatives; hold-out times add up."""
+    given = workload.spec.pod_sets or derived_pod_sets(workload)
+    first = model.Form(
+        flavors=workload.spec.flavors,
+        pod_sets=tuple(_pod_set(one, fleet) for one in given),
+    )
+    forms = [first]
+    waited = 0
+    for one in workload.spec.alternatives:
+        waited += one.after_seconds
+        forms.append(_alternative(one, given, waited, fleet))
+    return tuple(forms)
+
+
+def _pod_set(pod_set: PodSet, fleet: FleetSpec) -> model.PodSet:
+    topology = pod_set.topology
+    least = pod_set.count if pod_set.least_count is None else pod_set.least_count
+    return model.PodSet(
+        name=pod_set.name,
+        shape=_shape(pod_set, fleet),
+        count=pod_set.count,
+        least=least,
+        topology=model.Topology(
+            required=topology.required,
+            preferred=topology.preferred,
+            slice_level=topology.slice_level,
+            slice_size=topology.slice_size or 1,
+        )
+        if topology
+        else model.Topology(),
+        member_size=pod_set.member_size or 0,
+    )
+
+
+def _shape(pod_set: PodSet, fleet: FleetSpec) -> model.Shape:
+    ignored = fleet.ignored_resource_prefixes
+    requests = {
+        resource: amount
+        for resource, amount in pod_set.requests.items()
+        if not ignored or not resource.startswith(ignored)
+    }
+    return model.Shape(
+        requests=request_of(requests),
+        node_selector=tuple(sorted(pod_set.node_selector.items())),
+        node_affinity=pod_set.node_affinity,
+        tolerations=pod_set.tolerations,
+    )
+
+
+def _alternative(
+    alternative: Alternative, given: tuple[PodSet, ...], waited: int, fleet: FleetSpec
+) -> model.Form:
+    changes = {one.name: one for one in alternative.pod_sets}
+    pod_sets = []
+    for one in given:
+        changed = _pod_set(one, fleet)
+        change = changes.get(one.name)
+        if change is not None:
+            count = changed.count if change.count is None else change.count
+            least = min(changed.least, count) if change.count is None else count
+            requests = dict(changed.shape.requests)
+            requests.update(request_of(change.requests))
+            for resource, amount in change.requests.items():
+                if not amount:
+                    requests.pop(resource, None)
+            shape = model.Shape(
+                requests=tuple(sorted(requests.items())),
+                node_selector=changed.shape.node_selector,
+                node_affinity=changed.shape.node_affinity,
+                tolerations=changed.shape.tolerations,
+            )
+            changed = model.PodSet(
+                name=changed.name,
+                shape=shape,
+                count=count,
+                least=least if change.least_count is None else change.least_count,
+                topology=changed.topology,
+                member_size=changed.member_size,
+            )
+        pod_sets.append(changed)
+    return model.Form(
+        name=alternative.name,
+        after_seconds=waited,
+        flavors=alternative.flavors,
+        pod_sets=tuple(pod_sets),
+    )
+
+
+def _held(claim: Claim, workload: Workload) -> model.Held:
+    victims = tuple(
+        f"{one.workload.namespace}/{one.workload.name}"
+        for one in claim.waits_for
+        if one.type == "Preemption" and one.workload is not None
+    )
+    started = workload.status.started_at if workload.status.phase == "Running" else None
+    return model.Held(
+        attempt=claim.attempt,
+        queue=claim.queue or workload.spec.queue,
+        placed=tuple(_placed(one, workload) for one in claim.placements),
+        form=claim.alternative,
+        rung=claim.rung,
+        decided_at=claim.decided_at.timestamp(),
+        started_at=_seconds(claim.ready_at or started) or None,
+        waits_for_victims=victims,
+    )
+
+
+def _placed(placement: Placement, workload: Workload) -> model.Placed:
+    given = {one.name: one for one in workload.spec.pod_sets or derived_pod_sets(workload)}
+    return model.Placed(
+        cluster=placement.cluster,
+        pods=tuple(_placed_pods(one, given.get(one.name)) for one in placement.pod_sets),
+        group=placement.group,
+        replicas=placement.replicas or 0,
+        tasks=placement.tasks,
+    )
+
+
+def _placed_pods(pods: PlacedPodSet, given: PodSet | None) -> model.PlacedPods:
+    requests = pods.requests or (given.requests if given else {})
+    return model.PlacedPods(
+        name=pods.name,
+        count=pods.count,
+        shape=model.Shape(
+            requests=request_of(requests),
+            node_selector=tuple(sorted(given.node_selector.items())) if given else (),
+            node_affinity=given.node_affinity if given else (),
+            tolerations=given.tolerations if given else (),
+        ),
+        flavors=tuple(sorted(pods.flavors.items())),
+        level=pods.topology_level,
+        domains=tuple(sorted(pods.domains.items())),
+    )
