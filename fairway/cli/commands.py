@@ -31,6 +31,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "delete": ("delete:delete", "Delete objects"),
     },
     "See what happens": {
+        "plan": ("plan:plan", "Say what would be done with the workloads in some files, and why"),
         "events": ("events:events", "List events, newest last"),
         "wait": ("wait:wait", "Wait for a condition of an object"),
     },

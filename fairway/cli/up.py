@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import shutil
 import signal
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -137,7 +140,7 @@ async def _serve(options: HubOptions) -> None:
 def welcome(url: str, data: Path, kubeconfig: Path) -> list[Text | str]:
     """What a person needs to know of a hub that has just started."""
     is_found = kubeconfig == _default_kubeconfig()
-    option = "" if is_found else f" --kubeconfig {kubeconfig}"
+    option = "" if is_found else f" --kubeconfig {_short(kubeconfig)}"
     return [
         Text.assemble(("Fairway ", "bold"), (__version__, "bold"), (" is up.", "bold green")),
         "",
@@ -146,11 +149,25 @@ def welcome(url: str, data: Path, kubeconfig: Path) -> list[Text | str]:
         _pair("Kubeconfig", str(kubeconfig)),
         "",
         "In another terminal:",
-        Text(f"  fairway get fairway -A{option}", style="cyan"),
-        Text(f"  kubectl get workloads --kubeconfig {kubeconfig}", style="cyan"),
+        Text(f"  {_own_name()} get fairway -A{option}", style="cyan"),
+        Text(f"  kubectl get workloads -A --kubeconfig {_short(kubeconfig)}", style="cyan"),
         "",
         "Stop with Ctrl-C.",
     ]
+
+
+def _own_name() -> str:
+    """How a person calls this program from here: by name where it is found by name."""
+    if shutil.which("fairway"):
+        return "fairway"
+    return str(_short(Path(sys.argv[0]))) if sys.argv[0].endswith("fairway") else "fairway"
+
+
+def _short(path: Path) -> Path:
+    """A path as seen from here, where that is shorter."""
+    with suppress(ValueError):
+        return path.absolute().relative_to(Path.cwd())
+    return path
 
 
 def _default_kubeconfig() -> Path:

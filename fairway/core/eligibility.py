@@ -79,9 +79,7 @@ def _of_flavors(cluster: Cluster, shape: Shape, flavors: Sequence[Flavor]) -> Ma
     return eligible(cluster, shape, chosen, tolerations)
 
 
-def pool_takes(
-    cluster: Cluster, pool: Pool, shape: Shape, flavors: Sequence[Flavor] = ()
-) -> bool:
+def pool_takes(cluster: Cluster, pool: Pool, shape: Shape, flavors: Sequence[Flavor] = ()) -> bool:
     """Whether a new node of an elastic pool would be eligible."""
     nodes = Nodes(
         names=(pool.name,),

@@ -22,6 +22,7 @@ Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int32]
 
 if TYPE_CHECKING:
+    from fairway.core.devices import Devices
     from fairway.core.topology import Level
 
 # Packing: pod set -> {position of node: pods}.
@@ -122,9 +123,9 @@ class Room:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.free: dict[str, Amounts] = dict(cluster.nodes.capacity)
-        # Free units of each device: a row a node, filled up with zeros. `devices` makes and changes
-        # these, when a resource is first handed out in fractions.
-        self.devices: dict[str, Amounts] = {}
+        # Free units of each device, where handed out in fractions; `devices` makes and changes
+        # these, together with the columns.
+        self.devices: dict[str, Devices] = {}
         # What `fit` derives: (version, total, largest) of a column, and the topology's levels.
         self.bounds: dict[str, tuple[int, int, int]] = {}
         self.levels: tuple[Level, ...] | None = None

@@ -22,144 +22,13 @@ has nothing and is charged nothing: what still runs there outlived its queue.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
 
-from fairway.core.model import FlavorResource, Queue, Quota, Usage
+from fairway.core.min_max import MinMax, from_min_max
+from fairway.core.model import FlavorResource, Queue, Usage
+from fairway.core.quota_nodes import UNLIMITED, Node, sum_up
 
-# What is available of a resource that the queue does not limit.
-UNLIMITED: Final = 2**63 - 1
-_NO_QUOTA: Final = Quota()
-
-
-class Cell:
-    """One flavor and resource at one queue. Only `usage` ever changes."""
-
-    __slots__ = (
-        "is_limited",
-        "kept",
-        "lent",
-        "limit",
-        "node",
-        "parent",
-        "potential",
-        "resource",
-        "subtree",
-        "usage",
-    )
-
-    def __init__(self, node: Node, pair: FlavorResource, parent: Cell | None) -> None:
-        quota = node.queue.quotas.get(pair, _NO_QUOTA)
-        self.node = node
-        self.parent = parent
-        self.resource = pair[1]
-        self.is_limited = not node.is_usable or self.resource in node.covered
-        self.usage = 0
-        self.subtree = node.subtree.get(pair, 0)
-        self.kept = _kept(self.subtree, quota)
-        self.lent = self.subtree - self.kept
-        self.limit = quota.borrowing_limit
-        if parent is None:
-            self.potential = self.subtree
-        else:
-            self.potential = self.kept + parent.potential
-            if self.limit is not None:
-                self.potential = min(self.potential, self.subtree + self.limit)
-
-    def charge(self, amount: int) -> None:
-        """Adds usage here, and to the ancestors what is beyond that which each keeps."""
-        cell = self
-        while True:
-            before = cell.usage
-            after = cell.usage = before + amount
-            subtree = cell.subtree
-            if before > subtree or after > subtree:
-                over = cell.node.over
-                more = max(0, after - subtree) - max(0, before - subtree)
-                over[cell.resource] = over.get(cell.resource, 0) + more
-            parent = cell.parent
-            if parent is None:
-                return
-            kept = cell.kept
-            amount = (after - kept if after > kept else 0) - (before - kept if before > kept else 0)
-            if not amount:
-                return
-            cell = parent
-
-    def available(self) -> int:
-        """What may be added; negative where an ancestor has more in use than quota.
-
-        This is the formula above, unrolled: the least over the path of the limit at each node,
-        with what is free and kept on the way to it.
-        """
-        least = UNLIMITED
-        free = 0
-        cell = self
-        while (parent := cell.parent) is not None:
-            rest = cell.kept - cell.usage
-            if cell.limit is not None:
-                # Whatever part of the usage is kept, kept + lent is all that the node has.
-                bound = free + rest + cell.lent + cell.limit
-                least = min(least, bound)
-            if rest > 0:
-                free += rest
-            cell = parent
-        return min(least, free + cell.subtree - cell.usage)
-
-
-class Node:
-    """A queue in its tree."""
-
-    __slots__ = (
-        "cells",
-        "children",
-        "covered",
-        "depth",
-        "height",
-        "is_usable",
-        "lendable",
-        "name",
-        "over",
-        "parent",
-        "queue",
-        "subtree",
-    )
-
-    def __init__(self, queue: Queue, parent: Node | None, *, is_usable: bool = True) -> None:
-        self.queue = queue
-        self.name = queue.name
-        self.parent = parent
-        self.is_usable = is_usable
-        self.depth = 0 if parent is None else parent.depth + 1
-        self.height = 0
-        self.children: list[Node] = []
-        self.covered: frozenset[str] = frozenset(
-            [name for group in queue.groups for name in group.resources]
-            + [resource for _, resource in queue.quotas]
-        )
-        if parent is not None:
-            parent.children.append(self)
-            self.covered |= parent.covered
-        self.subtree: dict[FlavorResource, int] = {}
-        # Potential of all flavors of each resource: what its children's shares are measured by.
-        self.lendable: dict[str, int] = {}
-        self.cells: dict[FlavorResource, Cell] = {}
-        self.over: dict[str, int] = {}  # usage beyond the subtree's quota, over all flavors
-
-    def cell(self, pair: FlavorResource) -> Cell:
-        """The cell of a flavor and resource; made when first asked for, up to the root."""
-        found = self.cells.get(pair)
-        if found is None:
-            above = None if self.parent is None else self.parent.cell(pair)
-            found = self.cells[pair] = Cell(self, pair, above)
-        return found
-
-    def path(self) -> Iterator[Node]:
-        """The node itself, then its ancestors up to the root."""
-        node: Node | None = self
-        while node is not None:
-            yield node
-            node = node.parent
+__all__ = ["UNLIMITED", "MinMax", "Tree", "from_min_max"]
 
 
 class Tree:
@@ -186,7 +55,7 @@ class Tree:
         for name, queue in by_name.items():
             if name not in nodes:
                 nodes[name] = Node(queue, None, is_usable=False)
-        _sum_up(list(nodes.values()))
+        sum_up(list(nodes.values()))
         return cls(nodes, problems)
 
     def copy(self) -> Tree:
@@ -217,9 +86,7 @@ class Tree:
     @property
     def leaves(self) -> tuple[str, ...]:
         """Queues without children that can be used, by name: those that take workloads."""
-        return tuple(
-            sorted(one.name for one in self.nodes if one.is_usable and not one.children)
-        )
+        return tuple(sorted(one.name for one in self.nodes if one.is_usable and not one.children))
 
     def is_usable(self, queue: str) -> bool:
         """Whether the queue is known and no member of a cycle, nor below one."""
@@ -320,9 +187,11 @@ class Tree:
 
         Nothing fits in a queue that cannot be used, not even nothing.
         """
-        return self.is_usable(queue) and all(
-            amount <= self.available(queue, pair) for pair, amount in usage.items()
-        )
+        available = self.available
+        for pair, amount in usage.items():
+            if amount > available(queue, pair):
+                return False
+        return self.is_usable(queue)
 
     def shortfall(self, queue: str, usage: Usage) -> dict[FlavorResource, int]:
         """How much is missing of each flavor and resource; empty where everything fits.
@@ -372,45 +241,7 @@ class Tree:
         node = self._nodes.get(queue)
         if node is None:
             return 0
-        return max(
-            (_level(node.cell(pair), amount) for pair, amount in usage.items()), default=0
-        )
-
-
-def _level(cell: Cell, amount: int) -> int:
-    if not cell.is_limited or cell.usage + amount <= cell.subtree or cell.parent is None:
-        return 0
-    while (parent := cell.parent) is not None:
-        amount -= max(0, cell.kept - cell.usage)
-        cell = parent
-        if cell.usage + amount <= cell.subtree:
-            break
-    return cell.node.height
-
-
-def _kept(subtree: int, quota: Quota) -> int:
-    return 0 if quota.lending_limit is None else max(0, subtree - quota.lending_limit)
-
-
-def _sum_up(nodes: list[Node]) -> None:
-    """Fills in what does not change: heights, quota of subtrees, what can be lent."""
-    for node in reversed(nodes):
-        for pair, quota in node.queue.quotas.items() if node.is_usable else ():
-            node.subtree[pair] = node.subtree.get(pair, 0) + quota.nominal
-        parent = node.parent
-        if parent is None:
-            continue
-        parent.height = max(parent.height, node.height + 1)
-        for pair, amount in node.subtree.items():
-            lent = amount - _kept(amount, node.queue.quotas.get(pair, _NO_QUOTA))
-            # An entry even where nothing is lent: the root knows every pair of its tree.
-            parent.subtree[pair] = parent.subtree.get(pair, 0) + lent
-    known: dict[str, list[FlavorResource]] = {}
-    for node in nodes:
-        known[node.name] = sorted(node.subtree) if node.parent is None else known[node.parent.name]
-        for pair in known[node.name] if node.children else ():
-            potential = node.cell(pair).potential
-            node.lendable[pair[1]] = node.lendable.get(pair[1], 0) + potential
+        return max((node.cell(pair).level(amount) for pair, amount in usage.items()), default=0)
 
 
 def _problems(by_name: Mapping[str, Queue], reached: Mapping[str, Node]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from fairway.api.errors import FieldError, NotFound
 from fairway.resources.builtin import builtin_resources
 from fairway.resources.custom import custom_resources, schema_faults
+from fairway.resources.nested_schemas import nested_faults
 from fairway.resources.resource import Check, Resource
 from fairway.schema.node import JsonObject
 
@@ -90,7 +91,9 @@ def _checking_schemas(resource: Resource) -> Check:
     own = resource.check
 
     def check(body: JsonObject, old: JsonObject | None) -> Sequence[FieldError]:
-        faults = list(own(body, old)) if own is not None else []
+        faults = nested_faults(body)
+        if not faults and own is not None:
+            faults = list(own(body, old))
         return faults or schema_faults(body)
 
     return check

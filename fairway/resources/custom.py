@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairway.api.errors import FieldError, forbidden, invalid, required
+from fairway.api.errors import FieldError, forbidden, required
 from fairway.resources.metadata import metadata_node
 from fairway.resources.resource import Column, Resource, ScalePaths
 from fairway.schema.cel.faults import compile_faults
-from fairway.schema.limits import compile_pattern
 from fairway.schema.node import JsonObject, Node, parse
 
 _AGE = Column(name="Age", type="date", path=".metadata.creationTimestamp")
@@ -135,13 +134,6 @@ def _structural_faults(schema: JsonObject, path: str) -> list[FieldError]:
     )
     if not schema.get("type") and not is_free:
         faults.append(required(f"{path}.type", "must not be empty for specified object fields"))
-    if schema.get("pattern"):
-        try:
-            compile_pattern(schema["pattern"])
-        except Exception as fault:  # re2 raises its own error type for each sort of mistake
-            faults.append(
-                invalid(f"{path}.pattern", schema["pattern"], f"must be a regex: {fault}")
-            )
     if "$ref" in schema:
         faults.append(forbidden(f"{path}.$ref", "must not be set"))
     if schema.get("properties") and isinstance(schema.get("additionalProperties"), dict):

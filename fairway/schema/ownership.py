@@ -64,6 +64,10 @@ def reconciled(fields: Tree, node: Node, *, is_object: bool = True) -> Tree:
     return out
 
 
+# Always written as well, though no schema requires them: the kinds' own checks do.
+_ALWAYS_WRITTEN = frozenset(("containers", "reportingComponent", "reportingInstance"))
+
+
 def blank_of(node: Node) -> JsonObject:
     """What every object of a built-in kind holds before anything is set.
 
@@ -80,7 +84,7 @@ def _blank(node: Node) -> JsonObject:
     for name, part in node.properties.items():
         if part.has_default and part.default == {} and part.properties:
             out[name] = _blank(part)
-        elif name in node.required:
+        elif name in node.required or name in _ALWAYS_WRITTEN:
             out[name] = _zero(part)
     return out
 

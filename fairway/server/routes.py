@@ -46,9 +46,11 @@ class Target:
 
 def target_of(request: Request) -> Target:
     """What a request names and wants."""
-    parts = [part for part in request.path.split("/") if part]
+    parts = request.path.strip("/").split("/")
     group, version, rest = "", "", []
-    if len(parts) >= 3 and parts[0] == "api":
+    if "" in parts:
+        pass  # a name that was left out must not make the next one take its place
+    elif len(parts) >= 3 and parts[0] == "api":
         version, rest = parts[1], parts[2:]
     elif len(parts) >= 4 and parts[0] == "apis":
         group, version, rest = parts[1], parts[2], parts[3:]
@@ -92,6 +94,6 @@ def _resource_target(
 def _verb(request: Request, name: str, *, is_watch: bool) -> str:
     """The verb by the method alone: rights come first, and whether it makes sense comes later."""
     verb = _VERBS.get(request.method, request.method.lower())
-    if verb == "get" and is_watch:
+    if is_watch and request.method == "GET":
         return "watch"
     return verb if name else _ON_MANY.get(verb, verb)

@@ -29,6 +29,8 @@ _REPLACED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r'(\\"resourceVersion\\":\\")\d+'), r"\1<version>"),
     (re.compile(r"(made-)[a-z0-9]{5}\b"), r"\1<random>"),
 )
+# Upstream walks maps in no order, so neither have the causes of a refusal one.
+_CAUSES = re.compile(r"(?:^\* .*\n?)+", re.MULTILINE)
 _AGE = re.compile(r"^(?:\d+[smhd])+$|^<invalid>$")
 _DESCRIPTIONS = {"description", "x-kubernetes-group-version-kind"}
 
@@ -37,13 +39,14 @@ def text(value: str) -> str:
     """A text with everything that varies replaced."""
     for pattern, replacement in _REPLACED:
         value = pattern.sub(replacement, value)
-    return value.rstrip("\n")
+    return _CAUSES.sub(_sorted_lines, value.rstrip("\n"))
 
 
 def value(given: Any, key: str = "") -> Any:
     """A JSON value with everything that varies replaced."""
     if isinstance(given, dict):
-        return {text(name): value(each, name) for name, each in given.items()}
+        plain = {text(name): value(each, name) for name, each in given.items()}
+        return _with_sorted_causes(plain) if plain.get("kind") == "Status" else plain
     if isinstance(given, list):
         items = [value(each) for each in given]
         if key == "cells":
@@ -123,6 +126,24 @@ def without_prose(given: Any) -> Any:
     if isinstance(given, list):
         return [without_prose(each) for each in given]
     return given
+
+
+def _sorted_lines(found: re.Match[str]) -> str:
+    lines = sorted(found[0].splitlines())
+    return "\n".join(lines) + ("\n" if found[0].endswith("\n") else "")
+
+
+def _with_sorted_causes(status: dict[str, Any]) -> dict[str, Any]:
+    details, message = status.get("details"), status.get("message")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    if not isinstance(causes, list) or len(causes) < 2 or not isinstance(message, str):
+        return status
+    told = [f"{one.get('field')}: {one.get('message')}" for one in causes]
+    begin, found, listed = message.partition("is invalid: [")
+    if found and sorted(listed[:-1]) == sorted(", ".join(told)):
+        message = f"{begin}{found}{', '.join(sorted(told))}]"
+    ordered = [cause for _, cause in sorted(zip(told, causes, strict=True), key=lambda one: one[0])]
+    return {**status, "message": message, "details": {**details, "causes": ordered}}
 
 
 def _writer(entry: Any) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ _READS = frozenset({"GET", "HEAD"})
 
 
 class Complaints(logging.Handler):
-    """Keeps what the hub logs; an error in the log is a broken promise even where no one sees it."""
+    """Keeps what the hub logs: an error in the log is a broken promise, even if no one sees it."""
 
     def __init__(self) -> None:
         super().__init__()

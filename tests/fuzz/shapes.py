@@ -98,9 +98,7 @@ scalars = st.one_of(
 )
 values = st.recursive(
     scalars,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4)
-    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4)),
     max_leaves=12,
 )
 
@@ -114,7 +112,9 @@ def nested(depth: int, *, with_lists: bool = False) -> Any:
 
 
 deep_values = st.builds(nested, st.sampled_from([50, 150, 400]), with_lists=st.booleans())
-spoilers = st.one_of(values, deep_values, st.builds(lambda n: {f"k{i}": "v" for i in range(n)}, st.just(300)))
+spoilers = st.one_of(
+    values, deep_values, st.builds(lambda n: {f"k{i}": "v" for i in range(n)}, st.just(300))
+)
 
 
 @st.composite
@@ -128,12 +128,13 @@ def fitting(draw: st.DrawFn, node: Node, depth: int = 0) -> Any:
         case "object":
             return draw(_fitting_object(node, depth))
         case "array":
-            size = draw(st.integers(node.min_items or 0, max(node.min_items or 0, 2)))
+            least = max(node.min_items, 0) if isinstance(node.min_items, int) else 0
+            size = draw(st.integers(min(least, 3), max(min(least, 3), 2)))
             if node.items is None or depth > 7:
                 return []
             return [draw(fitting(node.items, depth + 1)) for _ in range(size)]
         case "integer":
-            low = int(node.minimum) if node.minimum is not None else 0
+            low = int(node.minimum) if isinstance(node.minimum, int | float) else 0
             return draw(st.integers(low, low + 5))
         case "number":
             return draw(st.sampled_from([0.5, 1.0, 2]))
@@ -168,7 +169,9 @@ def _fitting_object(draw: st.DrawFn, node: Node, depth: int) -> JsonObject:
         if depth < 9 or node.properties[name].type not in ("object", "array")
     }
     if node.additional is not None and depth < 8:
-        for key in draw(st.lists(st.sampled_from(["a", "cpu", "nvidia.com/gpu", "x-y"]), max_size=2)):
+        for key in draw(
+            st.lists(st.sampled_from(["a", "cpu", "nvidia.com/gpu", "x-y"]), max_size=2)
+        ):
             made[key] = draw(fitting(node.additional, depth + 1))
     return made
 
@@ -195,7 +198,9 @@ def _metadata(draw: st.DrawFn) -> JsonObject:
     more: dict[str, st.SearchStrategy[Any]] = {
         "labels": st.dictionaries(st.sampled_from(["app", "a.b/c"]), st.just("x"), max_size=2),
         "annotations": st.dictionaries(st.sampled_from(["note", "a.b/c"]), texts, max_size=2),
-        "finalizers": st.lists(st.sampled_from(["a.b/c", "orphan", "foregroundDeletion"]), max_size=1),
+        "finalizers": st.lists(
+            st.sampled_from(["a.b/c", "orphan", "foregroundDeletion"]), max_size=1
+        ),
         "ownerReferences": st.lists(_owners, max_size=2),
         "generateName": st.just("g-"),
     }

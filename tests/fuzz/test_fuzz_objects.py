@@ -41,7 +41,7 @@ def clear(driver: Driver, resource: Resource) -> None:
 
 
 @kinds
-@budget(12)
+@budget(7)
 @given(data=st.data())
 def test_a_nearly_right_object_is_kept_whole_or_refused(
     driver: Driver, resource: Resource, data: st.DataObject
@@ -90,9 +90,25 @@ PATCHES = {
 }
 POINTERS = st.one_of(
     st.sampled_from(
-        ["", "/", "/metadata", "/metadata/labels/a~1b", "/spec", "/metadata/name", "/kind", "~", "x"]
-        + ["/metadata/finalizers/-", "/metadata/finalizers/0", "/metadata/ownerReferences/01", "/~2"]
-        + ["/metadata/uid", "/metadata/managedFields", "/metadata/managedFields/0/fieldsV1", "/status"]
+        [
+            "",
+            "/",
+            "/metadata",
+            "/metadata/labels/a~1b",
+            "/spec",
+            "/metadata/name",
+            "/kind",
+            "~",
+            "x",
+            "/metadata/finalizers/-",
+            "/metadata/finalizers/0",
+            "/metadata/ownerReferences/01",
+            "/~2",
+            "/metadata/uid",
+            "/metadata/managedFields",
+            "/metadata/managedFields/0/fieldsV1",
+            "/status",
+        ]
     ),
     shapes.texts,
 )
@@ -131,7 +147,9 @@ managed_fields = st.lists(
             "fieldsV1": st.one_of(
                 shapes.values,
                 st.dictionaries(
-                    st.sampled_from(["f:metadata", "k:{", 'k:{"a":1}', "v:1", "v:", "i:0", "i:x", "."]),
+                    st.sampled_from(
+                        ["f:metadata", "k:{", 'k:{"a":1}', "v:1", "v:", "i:0", "i:x", "."]
+                    ),
                     st.dictionaries(st.sampled_from(["f:labels", ".", "f:", "q"]), shapes.values),
                     max_size=3,
                 ),
@@ -174,7 +192,7 @@ def changes_of(draw: st.DrawFn, resource: Resource) -> tuple[str, dict[str, str]
 
 
 @kinds
-@budget(15)
+@budget(8)
 @given(data=st.data())
 def test_a_patch_of_any_type_leaves_a_right_object(
     driver: Driver, resource: Resource, data: st.DataObject

@@ -108,7 +108,10 @@ def _furnish(driver: Driver) -> None:
     driver.json(
         "POST",
         HERE.path("in a namespace"),
-        {"metadata": {"name": HERE.name}, "spec": {"selector": {"matchLabels": labels}, "template": pod}},
+        {
+            "metadata": {"name": HERE.name},
+            "spec": {"selector": {"matchLabels": labels}, "template": pod},
+        },
     )
     for home, role, user in (
         ("clusterrolebindings", "view", "viewer"),
@@ -124,9 +127,7 @@ def _furnish(driver: Driver) -> None:
 
 def _both(driver: Driver, pair: tuple[Thing, Thing], form: str, method: str, **more: Any) -> None:
     """The two answers are refusals for want of a right, and equal but for the names."""
-    here, missing = (
-        (one, driver.send(method, one.path(form), **more)) for one in pair
-    )
+    here, missing = ((one, driver.send(method, one.path(form), **more)) for one in pair)
     assert here[1].status == 403, here[1].body
     assert here[0].without_names(here[1]) == missing[0].without_names(missing[1])
 
@@ -181,7 +182,9 @@ def test_no_list_or_watch_shows_a_secret(
 
 def test_a_role_in_one_namespace_says_nothing_of_the_others(driver: Driver) -> None:
     token = TOKENS["local"]
-    assert driver.send("GET", "/api/v1/namespaces/mine/configmaps/engine-1", token=token).status == 200
+    assert (
+        driver.send("GET", "/api/v1/namespaces/mine/configmaps/engine-1", token=token).status == 200
+    )
     for name in ("configmaps", "secrets", "pods"):
         here = Thing("", name, "occupied", "engine-1")
         missing = Thing("", name, "nowhere-7", "nothing-1")
@@ -288,7 +291,16 @@ def test_nobody_hands_themselves_a_right(driver: Driver, user: str) -> None:
 
 
 HIDING_PLACES = st.sampled_from(
-    ["Bearer {}", "bearer {}", "Bearer  {}  ", "Basic {}", "Token {}", "{}", "Bearer {}x", "Bearer {},"]
+    [
+        "Bearer {}",
+        "bearer {}",
+        "Bearer  {}  ",
+        "Basic {}",
+        "Token {}",
+        "{}",
+        "Bearer {}x",
+        "Bearer {},",
+    ]
 )
 
 

@@ -95,7 +95,11 @@ class AnySequence(RuleBasedStateMachine):
         path = promises.address(resource, namespace, name)
         self.driver.send("DELETE", path, query={"propagationPolicy": policy} if policy else {})
 
-    @rule(resource=st.sampled_from(TRIED), owner=st.sampled_from(TRIED), names=st.tuples(shapes.NAMES, shapes.NAMES))
+    @rule(
+        resource=st.sampled_from(TRIED),
+        owner=st.sampled_from(TRIED),
+        names=st.tuples(shapes.NAMES, shapes.NAMES),
+    )
     def own(self, resource: Resource, owner: Resource, names: tuple[str, str]) -> None:
         """Makes one object the dependent of another, be it itself or in a circle."""
         found = self.driver.send("GET", promises.address(owner, "default", names[0]))
@@ -156,4 +160,4 @@ class AnySequence(RuleBasedStateMachine):
 
 
 TestAnySequence = AnySequence.TestCase
-TestAnySequence.settings = budget(8, steps=25)
+TestAnySequence.settings = budget(6, steps=20)

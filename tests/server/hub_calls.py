@@ -127,7 +127,12 @@ class Caller:
             self.url + path, params=params, headers=self._headers(headers)
         ) as response:
             assert response.status == 200, await response.text()
-            yield Stream(response)
+            try:
+                yield Stream(response)
+            finally:
+                # Left in the middle, a stream has no goodbye to wait for.
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()
 
 
 @asynccontextmanager
@@ -141,7 +146,8 @@ async def calling(kubeconfig: Path) -> AsyncIterator[Caller]:
     timeout = aiohttp.ClientTimeout(total=20)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
         yield Caller(session, cluster["server"], content["users"][0]["user"]["token"])
-    await asyncio.sleep(0)  # lets the closed connections go
+    for _ in range(3):
+        await asyncio.sleep(0)  # lets the closed connections go
 
 
 async def until(holds: Callable[[], bool]) -> None:

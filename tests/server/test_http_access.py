@@ -178,8 +178,15 @@ ESCALATIONS = {
 }
 
 
-@pytest.mark.parametrize("attempt", sorted(ESCALATIONS))
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "APPLY"])
+# The role of a binding cannot be changed at all.
+ATTEMPTS = [
+    (attempt, method)
+    for attempt, (plural, _) in ESCALATIONS.items()
+    for method in (["POST", "PUT", "PATCH", "APPLY"] if plural == "roles" else ["POST", "APPLY"])
+]
+
+
+@pytest.mark.parametrize(("attempt", "method"), ATTEMPTS)
 async def test_nobody_hands_out_rights_that_they_do_not_hold(
     call: Caller, namespace: str, attempt: str, method: str
 ) -> None:
@@ -206,8 +213,6 @@ async def test_nobody_hands_out_rights_that_they_do_not_hold(
             )
         case _:
             less = {**body, "rules": [rule("get", "configmaps")]}
-            if plural == "rolebindings":
-                pytest.skip("the role of a binding cannot be changed at all")
             assert (await me("POST", place, less)).status == 201
             headers = MERGE if method == "PATCH" else None
             answer = await me(method, f"{place}/mine", body, headers=headers)

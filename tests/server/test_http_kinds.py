@@ -135,15 +135,11 @@ STATUSES: dict[str, Json] = {
     "Job": {"active": 1},
     "Deployment": {"replicas": 2},
     "StatefulSet": {"replicas": 2},
-    "Namespace": {"phase": "Active"},
     "PersistentVolumeClaim": {"phase": "Bound"},
-    "Workload": {"phase": "Waiting"},
 }
 
 
-@pytest.mark.parametrize(
-    "kind", ["Pod", "Job", "Deployment", "StatefulSet", "PersistentVolumeClaim"]
-)
+@pytest.mark.parametrize("kind", sorted(STATUSES))
 async def test_a_status_has_its_own_door(call: Caller, namespace: str, kind: str) -> None:
     body = sample(kind, namespace)
     name = body["metadata"]["name"]

@@ -6,12 +6,14 @@ import asyncio
 import json
 import ssl
 import time
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from hub_calls import MERGE, Caller, Json, config_map, until
+from hub_calls import MERGE, Caller, Json, calling, config_map, until
 
-from fairway.app import Hub
+from fairway.app import Hub, HubOptions, open_hub
+from fairway.clock import VirtualClock
 from fairway.store.embedded import watches
 
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
@@ -85,15 +87,18 @@ async def test_a_stream_ends_at_its_time_limit(call: Caller, path: str) -> None:
 
 async def test_a_busy_stream_ends_at_its_time_limit_too(call: Caller, path: str) -> None:
     async def write() -> None:
-        for number in range(100_000):
+        number = 0
+        while not is_over.is_set():
+            number += 1
             await call("PUT", f"{path}/one", config_map("one", a=str(number)))
 
+    is_over = asyncio.Event()
     await call("POST", path, config_map("one"))
     writing = asyncio.create_task(write())
     async with call.watch(path, timeoutSeconds=1) as stream:
         told = await stream.rest()
-    writing.cancel()
-    await asyncio.wait([writing])
+    is_over.set()
+    await writing
     assert len(told) > 2
 
 
@@ -118,15 +123,33 @@ async def test_a_watch_without_initial_events_tells_news_only(call: Caller, path
         assert shown(await stream.event()) == ("ADDED", "new")
 
 
-async def test_quiet_watches_get_bookmarks(call: Caller, path: str, hub: Hub) -> None:
-    async with call.watch(path, allowWatchBookmarks="true") as stream:
-        await until(lambda: hub.store.watch_count() == 1)
-        version = hub.store.version
-        hub.store._watches.bookmark(version)  # as the clock does once a minute
-        event = await stream.event()
-    assert shown(event) == ("BOOKMARK", "")
-    assert event is not None
-    assert event["object"]["metadata"]["resourceVersion"] == str(version)
+async def test_time_brings_bookmarks_and_the_end_of_events(tmp_path: Path) -> None:
+    clock = VirtualClock(time.time())
+    events = "/api/v1/namespaces/default/events"
+    happened = {
+        "metadata": {"name": "happened"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "x"},
+        "reason": "Tested",
+    }
+    async with (
+        open_hub(HubOptions(data=tmp_path, port=0), clock=clock) as hub,
+        calling(hub.kubeconfig) as call,
+    ):
+        made = await call("POST", events, happened)
+        assert made.status == 201
+        async with call.watch(
+            events, allowWatchBookmarks="true", resourceVersion=made.version
+        ) as stream:
+            await clock.advance(61)
+            mark = await stream.event()
+            assert shown(mark) == ("BOOKMARK", "")
+            assert mark is not None
+            assert mark["object"]["metadata"]["resourceVersion"] == str(hub.store.version)
+            await clock.advance(3600)
+            told = await stream.event()
+            while shown(told)[0] == "BOOKMARK":
+                told = await stream.event()
+            assert shown(told) == ("DELETED", "happened")
 
 
 @pytest.mark.parametrize(("form", "kind"), [(TABLE, "Table"), (PARTIAL, "PartialObjectMetadata")])

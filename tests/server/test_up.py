@@ -10,6 +10,7 @@ import socket
 import ssl
 import stat
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ import pytest
 from cryptography import x509
 from hub_calls import Caller, Json, Stream, calling, config_map
 
+from fairway.app import HubOptions, open_hub
 from fairway.server import certificates
 
 PATH = "/api/v1/namespaces/default/configmaps"
@@ -243,9 +245,12 @@ async def test_another_address_has_a_certificate_that_names_it(tmp_path: Path) -
                 await session.get(plain)
     first = (data / "tls" / "server.crt").read_bytes()
     authority = (data / "tls" / "ca.crt").read_bytes()
-    async with running(data, "--address", "0.0.0.0") as hub:  # noqa: SIM117 - one after the other
-        async with calling(hub.kubeconfig) as call:
-            assert (await call("GET", "/version")).status == 200
+    everywhere = HubOptions(data=data, port=0, address="0.0.0.0", host_names=("hub.example",))
+    async with open_hub(everywhere) as again, calling(again.kubeconfig) as call:
+        assert (await call("GET", "/version")).status == 200
+    served = x509.load_pem_x509_certificate((data / "tls" / "server.crt").read_bytes())
+    names = served.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert "hub.example" in names.get_values_for_type(x509.DNSName)
     assert (data / "tls" / "server.crt").read_bytes() != first
     assert (data / "tls" / "ca.crt").read_bytes() == authority
 
@@ -257,8 +262,6 @@ class LongAgo:
         self._days = days
 
     def now(self) -> float:
-        import time  # noqa: PLC0415 - only the real time will do here
-
         return time.time() - self._days * 86400
 
     async def sleep(self, seconds: float) -> None:
@@ -270,7 +273,10 @@ async def test_a_certificate_near_its_end_is_renewed_at_the_start(tmp_path: Path
     certificates.generated(data, ["127.0.0.1"], clock=LongAgo(340))
     made = x509.load_pem_x509_certificate((data / "tls" / "server.crt").read_bytes())
     authority = (data / "tls" / "ca.crt").read_bytes()
-    async with running(data) as hub, calling(hub.kubeconfig) as call:
+    async with (
+        open_hub(HubOptions(data=data, port=0)) as hub,
+        calling(hub.kubeconfig) as call,
+    ):
         assert (await call("GET", "/version")).status == 200
     renewed = x509.load_pem_x509_certificate((data / "tls" / "server.crt").read_bytes())
     assert renewed.not_valid_after_utc > made.not_valid_after_utc

@@ -6,13 +6,16 @@ pruned, defaults be set and applied fields be merged. CEL rules are compiled els
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 from fairway.api.errors import FieldError, forbidden, invalid, not_supported, required
 from fairway.resources.builtin.names import service_fault, subdomain_fault
 from fairway.resources.builtin.parts import members, numbered, objects, read, text
-from fairway.schema.node import JsonObject
+from fairway.schema.node import JsonObject, Parser
+from fairway.schema.validation import Findings, conform
 
 _FREE_OF_TYPE = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
@@ -44,6 +47,10 @@ def definition(obj: JsonObject, old: JsonObject | None) -> list[FieldError]:
         for path, version in numbered(spec, "versions", "spec"):
             schema = read(version, "schema", "openAPIV3Schema")
             faults.extend(_root_faults(schema, f"{path}.schema.openAPIV3Schema"))
+    if not faults:
+        for path, version in numbered(spec, "versions", "spec"):
+            schema = read(version, "schema", "openAPIV3Schema")
+            faults.extend(_default_faults(schema, f"{path}.schema.openAPIV3Schema"))
     if old is not None:
         faults.extend(_update_faults(obj, old))
     return faults
@@ -161,6 +168,24 @@ def _value_faults(schema: JsonObject, path: str, kind: str) -> Iterator[FieldErr
     if schema.get("x-kubernetes-list-type") == "map" and not keys:
         message = "must not be empty if x-kubernetes-list-type is map"
         yield required(f"{path}.x-kubernetes-list-map-keys", message)
+
+
+def _default_faults(schema: Any, path: str) -> Iterator[FieldError]:
+    """A default that its own schema refuses would be set in objects and then refused there."""
+    if not isinstance(schema, dict):
+        return
+    if schema.get("default") is not None:
+        bare = {key: part for key, part in schema.items() if key != "default"}
+        node = Parser().parse({"type": "object", "properties": {"default": bare}})
+        findings = Findings()
+        conform({"default": copy.deepcopy(schema["default"])}, node, findings)
+        for fault in findings.faults:
+            message = fault.message.removeprefix("default")
+            yield dataclasses.replace(fault, path=f"{path}.{fault.path}", message=message)
+    for name, part in read(schema, "properties").items():
+        yield from _default_faults(part, f"{path}.properties[{name}]")
+    for name in ("additionalProperties", "items"):
+        yield from _default_faults(schema.get(name), f"{path}.{name}")
 
 
 def _update_faults(obj: JsonObject, old: JsonObject) -> Iterator[FieldError]:

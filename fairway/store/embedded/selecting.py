@@ -22,7 +22,7 @@ def selects(selection: Selection, resource: Resource) -> Selects:
     namespace = selection.namespace
     labels = parse_labels(selection.labels)
     fields = parse_fields(selection.fields)
-    _check_fields(fields, selection, resource)
+    _check_fields(fields, resource)
     names = [one for one in fields if one.key in ("metadata.name", "metadata.namespace")]
     others = tuple(one for one in fields if one not in names)
 
@@ -38,7 +38,7 @@ def selects(selection: Selection, resource: Resource) -> Selects:
     return test
 
 
-def _check_fields(fields: Requirements, selection: Selection, resource: Resource) -> None:
+def _check_fields(fields: Requirements, resource: Resource) -> None:
     known = {"metadata.name", "metadata.namespace", *resource.selectable_fields}
     for requirement in fields:
         if requirement.key not in known:
@@ -48,11 +48,8 @@ def _check_fields(fields: Requirements, selection: Selection, resource: Resource
                     f'"{requirement.key}" is not a known field selector: only "metadata.name",'
                     ' "metadata.namespace"'
                 )
-            raise BadRequest(
-                f'Unable to find "{resource.group}/{resource.version}, Resource={resource.plural}"'
-                f' that match label selector "{selection.labels}", field selector'
-                f' "{selection.fields}": {why}'
-            )
+            # Clients say themselves what they looked for.
+            raise BadRequest(why)
 
 
 def _name_holds(requirement: Requirement, record: Record) -> bool:

@@ -1,0 +1,127 @@
+"""`fairway plan`: what would Fairway do with this fleet, these queues and these workloads, and why?
+
+Offline: files in, a plan out, by the same function that a hub uses. Nothing is changed anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from fairway.api.errors import ApiError
+from fairway.cli import options, terminal
+from fairway.cli.commands import Command
+from fairway.cli.manifests import read_files
+from fairway.cli.render_table import Grid, show
+from fairway.cli.session import Failure
+
+if TYPE_CHECKING:
+    from fairway.core.model import Placed
+    from fairway.core.steps import Plan, Step
+
+EXAMPLES = """
+    fairway plan -f examples/plans/overflow     a folder of manifests
+    fairway plan -f fleet.yaml -f job.yaml -o json
+    fairway export | fairway plan -f -          what a running hub would do now
+"""
+_REASONS_SHOWN = 4
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@options.files
+@options.recursive
+@click.option(
+    "--now",
+    type=float,
+    metavar="SECONDS",
+    help="The moment of the plan, in seconds since 1970; by default, now.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    help="A table for people, or JSON for programs.",
+)
+def plan(*, filenames: tuple[str, ...], recursive: bool, now: float | None, output: str) -> int:
+    """Say what would be done with the workloads in some files, and why.
+
+    Files hold any of our kinds. A Workload whose status has a claim is running there already;
+    clusters bring their capacity as a ClusterReport or as simulated node pools; without any
+    cluster, quota alone decides.
+    """
+    # The core is much larger than the client; only this command pays for it.
+    from fairway.core.cycle import plan as make_plan  # noqa: PLC0415 - as above
+    from fairway.core.snapshot import Snapshot  # noqa: PLC0415 - as above
+    from fairway.view.objects import Objects  # noqa: PLC0415 - as above
+
+    if not filenames:
+        raise click.UsageError("Say which files, with -f FILE.")
+    try:
+        objects = Objects.of(read_files(filenames, recursive=recursive))
+    except ApiError as error:
+        raise Failure(error.message) from error
+    if not objects.workloads:
+        raise Failure("no Workload in the files given, so there is nothing to plan")
+    made, _ = make_plan(Snapshot(objects.facts(time.time() if now is None else now)))
+    if output == "json":
+        terminal.write([json.dumps(made.render(), indent=2)])
+    else:
+        _show(made)
+    return 0
+
+
+def _show(made: Plan) -> None:
+    if made.steps:
+        show(
+            Grid(["ACTION", "WORKLOAD", "WHERE", "PODS", "HOW"], [_row(one) for one in made.steps])
+        )
+    else:
+        terminal.write(["Nothing to do."])
+    if made.waiting:
+        terminal.write(["", "Waiting:"])
+        for one in made.waiting:
+            terminal.write([f"  {one.workload}"])
+            shown = [reason.render()["message"] for reason in one.reasons]
+            terminal.write([f"    - {text}" for text in shown[:_REASONS_SHOWN]])
+            if len(shown) > _REASONS_SHOWN:
+                terminal.write([f"    - and {len(shown) - _REASONS_SHOWN} more (-o json)"])
+
+
+def _row(step: Step) -> list[str]:
+    from fairway.core.steps import Admit, Move, Preempt, Provision  # noqa: PLC0415 - see above
+
+    match step:
+        case Admit():
+            where = ",".join(one.cluster for one in step.placed) or "-"
+            pods = ", ".join(_pods(one) for one in step.placed)
+            how = step.rung if not step.waits_for else f"after {', '.join(step.waits_for)} is gone"
+            return ["Admit", step.workload, where, pods, how]
+        case Preempt():
+            why = step.reasons[0].render()["message"] if step.reasons else f"for {step.for_}"
+            return ["Preempt", step.workload, step.cluster or "-", "", why]
+        case Provision():
+            nodes = f"{step.count} node{'s' if step.count != 1 else ''} of {step.pool}"
+            return ["Provision", step.workload, step.cluster, nodes, ""]
+        case Move():
+            why = step.reasons[0].render()["message"] if step.reasons else ""
+            return [
+                "Move",
+                step.workload,
+                f"{step.source} → {step.placed.cluster}",
+                str(step.count),
+                why,
+            ]
+
+
+def _pods(placed: Placed) -> str:
+    """`8 worker on h100`."""
+    parts = []
+    for pods in placed.pods:
+        flavors = sorted({flavor for _, flavor in pods.flavors if flavor})
+        on = f" on {'+'.join(flavors)}" if flavors else ""
+        parts.append(f"{pods.count} {pods.name}{on}")
+    return " + ".join(parts)

@@ -1,0 +1,205 @@
+"""The cycle: a snapshot in, a plan out.
+
+`plan` reads as a table of contents: line up, take the best head, decide, tell the line. A long
+cycle comes in parts: a budget says after how many decisions to stop, and the cursor where to go on.
+Everything that a part remembers for the next is in the cursor.
+
+Workloads of equal likeness (same queue, priority, policy and forms) that cannot start now are set
+aside together with the first of them, until something is freed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+
+from fairway.api.reasons import Code, Reason
+from fairway.core import gangs, services, sweeps
+from fairway.core.desk import Desk
+from fairway.core.fairness import Candidate, Rules, Tournament
+from fairway.core.gangs import Verdict
+from fairway.core.model import Workload
+from fairway.core.snapshot import Snapshot
+from fairway.core.steps import Plan, Step, Waits
+
+_DECIDE = {"Gang": gangs.decide, "Divided": services.decide, "Independent": sweeps.decide}
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a cycle goes on: who was looked at already, and which likenesses cannot start."""
+
+    seen: frozenset[str] = frozenset()
+    set_aside: frozenset[Hashable] = frozenset()
+    is_done: bool = False
+
+
+START = Cursor()
+
+
+@dataclass(slots=True)
+class _Line:
+    """Who is next: one head for each queue, by the order among siblings at each level."""
+
+    desk: Desk
+    cursor: Cursor
+    steps: list[Step] = field(default_factory=list)
+    waiting: list[Waits] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    set_aside: dict[Hashable, tuple[Reason, ...]] = field(default_factory=dict)
+    blocked: dict[str, str] = field(default_factory=dict)  # strict queue -> its head
+    _heads: dict[str, Iterator[Workload]] = field(default_factory=dict)
+    _offered: dict[str, Workload] = field(default_factory=dict)
+    _tournament: Tournament = field(init=False)
+
+    def __post_init__(self) -> None:
+        settings = self.desk.snapshot.facts.settings
+        rules = Rules(is_enabled=settings.fair_sharing)
+        self._tournament = Tournament(self.desk.ledger.tree, rules)
+        self.seen.update(self.cursor.seen)
+        for queue, line in sorted(self.desk.snapshot.lines.items()):
+            self._heads[queue] = iter(line)
+            self._offer_next(queue)
+
+    def _offer_next(self, queue: str) -> None:
+        """Puts the next workload of a queue forward that is worth a look."""
+        for workload in self._heads[queue]:
+            if workload.key in self.seen:
+                continue
+            reason = _standing(self.desk, workload)
+            likeness = likeness_of(workload)
+            if reason is None and likeness in self.set_aside:
+                self._wait(workload, self.set_aside[likeness])
+            elif reason is None and queue in self.blocked:
+                other = self.blocked[queue]
+                self._wait(workload, (Reason(code=Code.BEHIND_HEAD, queue=queue, other=other),))
+            elif reason is not None:
+                self._wait(workload, (reason,))
+            else:
+                self._offered[queue] = workload
+                self._tournament.offer(queue, _candidate(self.desk, workload))
+                return
+        self._offered.pop(queue, None)
+
+    def next(self) -> Workload | None:
+        queue = self._tournament.pop_best()
+        return self._offered[queue] if queue is not None else None
+
+    def tell(self, workload: Workload, verdict: Verdict) -> None:
+        """Writes down what was decided, and puts the next of the queue forward."""
+        self.seen.add(workload.key)
+        self.steps.extend(verdict.steps)
+        if verdict.is_decided:
+            self._tournament.refresh(workload.queue)
+            for step in verdict.steps:
+                victim = self.desk.snapshot.facts.workloads.get(step.workload)
+                if victim is not None and victim.queue != workload.queue:
+                    self._tournament.refresh(victim.queue)
+        if verdict.reasons:
+            reasons = tuple(verdict.reasons)
+            self._wait(workload, reasons)
+            if not verdict.is_decided:
+                self.set_aside[likeness_of(workload)] = reasons
+                if self.desk.queue(workload).is_strict:
+                    self.blocked[workload.queue] = workload.key
+        self._offer_next(workload.queue)
+
+    def _wait(self, workload: Workload, reasons: tuple[Reason, ...]) -> None:
+        self.seen.add(workload.key)
+        self.waiting.append(Waits(workload=workload.key, reasons=reasons))
+
+
+def plan(
+    snapshot: Snapshot, cursor: Cursor = START, budget: int | None = None
+) -> tuple[Plan, Cursor]:
+    """What to do at this moment, and where to go on. The snapshot is left as it was."""
+    desk = Desk(snapshot)
+    with desk.ledger.trial():
+        line = _Line(desk, cursor)
+        orphans = _without_queue(snapshot)
+        decisions = 0
+        workload: Workload | None = None
+        is_paused = snapshot.facts.settings.is_paused
+        while not is_paused and (budget is None or decisions < budget):
+            workload = line.next()
+            if workload is None:
+                break
+            line.tell(workload, _DECIDE[workload.mode](desk, workload))
+            decisions += 1
+        is_done = workload is None or is_paused
+        found = Plan(
+            now=snapshot.now,
+            steps=tuple(line.steps),
+            waiting=tuple(sorted([*line.waiting, *orphans], key=lambda one: one.workload)),
+        )
+    return found, Cursor(seen=frozenset(line.seen), is_done=is_done)
+
+
+def likeness_of(workload: Workload) -> Hashable:
+    """Workloads of equal likeness get equal answers at one moment, whoever is asked first."""
+    if workload.held is not None or len(workload.forms) > 1:
+        return workload.key  # what it holds, or how long it has waited, makes it one of a kind
+    return (
+        workload.queue,
+        workload.priority,
+        workload.mode,
+        workload.forms,
+        workload.policy,
+        workload.kinds,
+        workload.pinned_to,
+        workload.avoids,
+        workload.preemptible,
+        workload.domain,
+        workload.clusters_max,
+        workload.replicas,
+        workload.tasks,
+        workload.data,
+    )
+
+
+def _standing(desk: Desk, workload: Workload) -> Reason | None:
+    """Why a workload is not looked at now, whatever is free."""
+    queue = desk.snapshot.facts.queues.get(workload.queue)
+    if queue is None:
+        return Reason(code=Code.NO_QUEUE, queue=workload.queue)
+    if not desk.ledger.tree.is_usable(workload.queue):
+        return Reason(code=Code.QUEUE_BROKEN, queue=workload.queue, other="it is in a cycle")
+    if workload.is_held:
+        return Reason(code=Code.HELD)
+    if workload.not_before > desk.now:
+        return Reason(code=Code.BACK_OFF, until=workload.not_before)
+    if queue.is_held:
+        return Reason(code=Code.QUEUE_HELD, queue=queue.name)
+    return _limit_reason(desk, workload)
+
+
+def _limit_reason(desk: Desk, workload: Workload) -> Reason | None:
+    if workload.held is not None:
+        return None
+    for name in (workload.queue, *desk.ledger.tree.ancestors(workload.queue)):
+        most = desk.snapshot.facts.queues[name].claimed_max
+        if most is not None and desk.claims_by_queue.get(name, 0) >= most:
+            return Reason(code=Code.CLAIMS_EXCEEDED, queue=name, count=most)
+    return None
+
+
+def _candidate(desk: Desk, workload: Workload) -> Candidate:
+    """A head in the contest of shares: with what it would be charged on its first flavor."""
+    form = workload.forms[0]
+    options = desk.assignments(workload, form)
+    usage = gangs.full_usage(form, options[0]) if options else {}
+    return Candidate(
+        key=workload.key,
+        priority=workload.priority,
+        queued_at=workload.queued_at,
+        usage=usage,
+    )
+
+
+def _without_queue(snapshot: Snapshot) -> list[Waits]:
+    return [
+        Waits(workload=workload.key, reasons=(Reason(code=Code.NO_QUEUE, queue=workload.queue),))
+        for queue, line in snapshot.lines.items()
+        if queue not in snapshot.facts.queues
+        for workload in line
+    ]

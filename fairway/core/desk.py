@@ -1,0 +1,152 @@
+"""The planner's desk: a snapshot, its ledger, and what was worked out before.
+
+Everything kept here can be worked out again; it is kept because equal questions come often. Shapes
+repeat: the clusters that a policy allows, the flavors that suit a form, what a cluster offers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from fairway.core import ranking, where
+from fairway.core.fit import Want
+from fairway.core.flavors import Assignment, assignments, groups_of
+from fairway.core.model import Form, Policy, PodSet, Queue, Workload
+from fairway.core.nodes import Cluster, Mask
+from fairway.core.snapshot import Snapshot
+
+
+class Desk:
+    """Where one plan is made."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.ledger = snapshot.ledger
+        self.claims_by_queue = dict(snapshot.claims_by_queue)
+        self.holder_counts = {name: len(keys) for name, keys in snapshot.holders.items()}
+        self.preempted: set[str] = set()  # victims of this plan
+        self._candidates: dict[Hashable, where.Candidates] = {}
+        self._assignments: dict[tuple[str, Form], list[Assignment]] = {}
+        self._free: dict[tuple[str, str], tuple[int, int, int]] = {}
+
+    @property
+    def now(self) -> float:
+        return self.snapshot.now
+
+    @property
+    def has_clusters(self) -> bool:
+        return bool(self.snapshot.facts.clusters)
+
+    def queue(self, workload: Workload) -> Queue:
+        return self.snapshot.facts.queues[workload.queue]
+
+    def cluster(self, name: str) -> Cluster:
+        return self.snapshot.facts.clusters[name]
+
+    def candidates(self, workload: Workload) -> where.Candidates:
+        policy, queue = self.snapshot.policy(workload), self.queue(workload)
+        key = where.likeness(workload, policy, queue)
+        found = self._candidates.get(key)
+        if found is None:
+            found = where.candidates(
+                workload, policy, queue, self.snapshot.facts.clusters, self.now
+            )
+            self._candidates[key] = found
+        return found
+
+    def assignments(self, workload: Workload, form: Form) -> list[Assignment]:
+        key = (workload.queue, form)
+        found = self._assignments.get(key)
+        if found is None:
+            groups = groups_of(self.queue(workload), self.snapshot.above(workload.queue))
+            found = assignments(form, groups, self.snapshot.facts.flavors)
+            self._assignments[key] = found
+        return found
+
+    def mask(self, cluster: str, assignment: Assignment, pod_set: PodSet) -> Mask:
+        """The nodes of a cluster on which pods of a set may be."""
+        names = sorted(set(assignment.flavors[pod_set.name].values()))
+        flavors = [self.snapshot.facts.flavors[name] for name in names]
+        return self.snapshot.eligibility.of(self.cluster(cluster), pod_set.shape, flavors)
+
+    def wants(self, cluster: str, assignment: Assignment, form: Form) -> list[Want]:
+        """The pods of a form, with the nodes of a cluster that each set may use."""
+        return [
+            Want(
+                name=one.name,
+                shape=one.shape,
+                count=one.count,
+                least=one.least,
+                mask=self.mask(cluster, assignment, one),
+                topology=one.topology,
+            )
+            for one in form.pod_sets
+        ]
+
+    # Ranking.
+
+    def ranked(
+        self, names: Sequence[str], workload: Workload, policy: Policy
+    ) -> list[ranking.Ranked]:
+        """Clusters, the best first."""
+        if len(names) == 1:
+            return [ranking.Ranked(names[0], 0)]
+        current = [one.cluster for one in workload.held.placed] if workload.held else []
+        facts = [self._facts(name, workload, policy) for name in names]
+        unwelcome = self.candidates(workload).unwelcome
+        return ranking.rank(facts, policy.scores, self.now, current=current, unwelcome=unwelcome)
+
+    def _facts(self, name: str, workload: Workload, policy: Policy) -> ranking.Facts:
+        """What the scores of a policy look at; only those that count are worked out."""
+        cluster = self.cluster(name)
+        best: dict[str, int] = {}
+        free: dict[str, int] = {}
+        allocatable: dict[str, int] = {}
+        for score in policy.scores:
+            if score.name in ("AcceleratorsOnBestNode", "AcceleratorsInCluster"):
+                best[score.resource], free[score.resource] = self._accelerators(
+                    name, score.resource
+                )
+            elif score.name == "Allocatable":
+                column = cluster.nodes.capacity.get(score.resource)
+                allocatable[score.resource] = 0 if column is None else int(column.sum())
+        is_priced = ranking.uses(policy.scores, "Price")
+        return ranking.Facts(
+            cluster=name,
+            others=self.holder_counts.get(name, 0),
+            allocatable=allocatable,
+            free_on_best_node=best,
+            free_in_cluster=free,
+            price_nanos=self._price(cluster, workload) if is_priced else None,
+            data_seconds=ranking.data_seconds(cluster, workload.data) if workload.data else None,
+            scores=cluster.scores,
+        )
+
+    def _accelerators(self, name: str, resource: str) -> tuple[int, int]:
+        room = self.ledger.rooms[name]
+        known = self._free.get((name, resource))
+        if known is None or known[0] != room.version:
+            known = (room.version, *ranking.free_accelerators(room, resource))
+            self._free[name, resource] = known
+        return known[1], known[2]
+
+    def _price(self, cluster: Cluster, workload: Workload) -> int | None:
+        """What the first form would cost an hour in a cluster, by its cheapest flavor."""
+        prices = []
+        for assignment in self.assignments(workload, workload.forms[0]):
+            price = self.price(cluster, workload.forms[0], assignment)
+            if price is not None:
+                prices.append(price)
+        return min(prices, default=None)
+
+    def price(self, cluster: Cluster, form: Form, assignment: Assignment) -> int | None:
+        """What a form costs an hour on some flavors, in nanos of the currency."""
+        total, is_known = 0, False
+        for pod_set in form.pod_sets:
+            for resource, amount in pod_set.shape.requests:
+                flavor = assignment.flavors[pod_set.name].get(resource)
+                price = self.snapshot.facts.flavors[flavor].prices.get(resource) if flavor else None
+                if price is not None:
+                    is_known = True
+                    total += price * amount * pod_set.count // 1000
+        return total * cluster.price_factor_nanos // 1_000_000_000 if is_known else None

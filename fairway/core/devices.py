@@ -1,0 +1,185 @@
+"""Devices handed out in fractions: what one pod takes must be on one device of its node.
+
+A device is `size` units, a thousand unless the report counts devices in something finer. A request
+of k sizes and a rest needs k devices that are wholly free and one more with room for the rest. The
+rest goes where it fits most tightly, so that whole devices stay whole.
+
+Most clusters hand out whole devices only, and there the free column says it all. A table of devices
+is made when the report brings one, or when a fraction of an extended resource is first asked for;
+then each thousand units that are free on a node count as a device, and what is left over as one
+partly used. Two resources of one pod that both have devices are packed without regard to each
+other. Which device a leaving pod had is not known: its share goes back to the fullest device that
+can have had it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairway.core.model import Request
+from fairway.core.nodes import Amounts, Packing, Room
+
+DEVICE_UNITS = 1000
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Devices:
+    """Free units of the devices of one resource: a row a node, filled up with zeros."""
+
+    free: Amounts
+    size: int
+    widths: Amounts  # devices of each node
+
+    def copy(self) -> Devices:
+        return Devices(free=self.free.copy(), size=self.size, widths=self.widths)
+
+
+def needs_devices(room: Room, resource: str, amount: int) -> bool:
+    """Whether the free column alone does not say how often an amount fits on a node."""
+    return (
+        resource in room.devices
+        or resource in room.cluster.nodes.devices
+        or ("/" in resource and amount % DEVICE_UNITS != 0)
+    )
+
+
+def devices_of(room: Room, resource: str) -> Devices:
+    """The devices of a resource, made when first asked for and then kept up to date by `take`."""
+    found = room.devices.get(resource)
+    if found is None:
+        found = room.devices[resource] = _make(room, resource)
+    return found
+
+
+def _make(room: Room, resource: str) -> Devices:
+    seeds = room.cluster.nodes.devices.get(resource, ())
+    count = len(room.cluster.nodes)
+    column = room.free.get(resource)
+    free = [0] * count if column is None else column.tolist()
+    capacity = room.cluster.nodes.capacity.get(resource)
+    most = free if capacity is None else capacity.tolist()
+    rows = [
+        seeds[position]
+        if position < len(seeds) and seeds[position]
+        else _whole(free[position], most[position])
+        for position in range(count)
+    ]
+    width = max((len(row) for row in rows), default=0) or 1
+    table = np.array([[*row, *([0] * (width - len(row)))] for row in rows], dtype=np.int64)
+    return Devices(
+        free=table.reshape(count, width),
+        size=max(DEVICE_UNITS, max((units for row in seeds for units in row), default=0)),
+        widths=np.array([len(row) for row in rows], dtype=np.int64),
+    )
+
+
+def _whole(free: int, most: int) -> tuple[int, ...]:
+    """Free units as devices, the used ones up to the most that a node has among them."""
+    whole, rest = divmod(max(free, 0), DEVICE_UNITS)
+    found = [*([DEVICE_UNITS] * whole), *([rest] if rest else [])]
+    used = -(-max(most, 0) // DEVICE_UNITS) - len(found)
+    return (*found, *([0] * used))
+
+
+def pods_on(rows: Amounts, size: int, amount: int) -> Amounts:
+    """How many pods that each take an amount fit on the devices of each row. Exact."""
+    whole, rest = divmod(amount, size)
+    if whole == 0:
+        fractions: Amounts = (rows // rest).sum(axis=1)
+        return fractions
+    intact: Amounts = (rows >= size).sum(axis=1)
+    if rest == 0:
+        return intact // whole
+    # p pods leave intact - p * whole devices for rests, each of which holds `per_device` of them.
+    per_device = size // rest
+    others: Amounts = np.where(rows >= size, 0, rows // rest).sum(axis=1)
+    enough: Amounts = (others + intact * per_device) // (1 + whole * per_device)
+    return np.minimum(intact // whole, enough)
+
+
+def put(row: list[int], size: int, amount: int) -> bool:
+    """Takes one pod's amount from the devices of a node; False, and nothing taken, if it can't."""
+    whole, rest = divmod(amount, size)
+    intact = [position for position, free in enumerate(row) if free >= size]
+    if len(intact) < whole:
+        return False
+    chosen = intact[:whole]
+    if rest:
+        rooms = [
+            (free, position)
+            for position, free in enumerate(row)
+            if free >= rest and position not in chosen
+        ]
+        if not rooms:
+            return False
+        row[min(rooms)[1]] -= rest
+    for position in chosen:
+        row[position] -= size
+    return True
+
+
+def put_back(row: list[int], size: int, amount: int) -> None:
+    """Gives one pod's amount back to devices that can have held it."""
+    whole, rest = divmod(amount, size)
+    for _ in range(whole):
+        row[row.index(min(row))] = size
+    if rest:
+        rooms = [(free, position) for position, free in enumerate(row) if free + rest <= size]
+        row[min(rooms)[1] if rooms else row.index(min(row))] += rest
+
+
+def take(room: Room, packing: Packing, requests: Mapping[str, Request]) -> Callable[[], None]:
+    """Puts pods on nodes, devices included; returns what undoes exactly this."""
+    return _move(room, packing, requests, -1)
+
+
+def give_back(room: Room, packing: Packing, requests: Mapping[str, Request]) -> Callable[[], None]:
+    """Takes pods off nodes, devices included; returns what undoes exactly this."""
+    return _move(room, packing, requests, 1)
+
+
+def _move(
+    room: Room, packing: Packing, requests: Mapping[str, Request], sign: int
+) -> Callable[[], None]:
+    changes: list[tuple[str, int, int]] = []
+    rows: list[tuple[Devices, int, Amounts]] = []
+    for name in sorted(packing):
+        for resource, amount in requests[name]:
+            # The table is made before the column changes, since it may be made from the column.
+            has_devices = needs_devices(room, resource, amount)
+            devices = devices_of(room, resource) if has_devices else None
+            for position, count in packing[name].items():
+                change = sign * amount * count
+                room.change(resource, position, change)
+                changes.append((resource, position, change))
+                if devices is not None:
+                    rows.append((devices, position, devices.free[position].copy()))
+                    move_pods(devices, position, amount, sign * count)
+    return lambda: _undo(room, changes, rows)
+
+
+def move_pods(devices: Devices, position: int, amount: int, count: int) -> None:
+    """Gives back a count of pods on one node; a negative count takes."""
+    row = devices.free[position, : int(devices.widths[position])].tolist()
+    if not row:
+        return
+    for _ in range(abs(count)):
+        if count < 0:
+            put(row, devices.size, amount)
+        else:
+            put_back(row, devices.size, amount)
+    devices.free[position, : len(row)] = row
+
+
+def _undo(
+    room: Room,
+    changes: list[tuple[str, int, int]],
+    rows: list[tuple[Devices, int, Amounts]],
+) -> None:
+    for resource, position, change in reversed(changes):
+        room.change(resource, position, -change)
+    for devices, position, row in reversed(rows):
+        devices.free[position] = row

@@ -1,0 +1,390 @@
+"""Gangs: all pods of a workload, or none, in one cluster.
+
+The search goes form by form (the first, then alternatives whose time has come), up the ladder of
+(group, rung), flavor by flavor in the queue's order, and cluster by cluster from the best. What is
+tried and refused is a reason. A gang that may shrink does so only when nothing else helped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from fairway.api.meta import Rung
+from fairway.api.reasons import Code, Reason
+from fairway.core import fit, where
+from fairway.core.desk import Desk
+from fairway.core.flavors import Assignment
+from fairway.core.model import Form, Placed, PlacedPods, Shape, Usage, Workload, unit_nanos
+from fairway.core.preemption import Victims, find_victims
+from fairway.core.provisioning import find_pool
+from fairway.core.steps import Admit, Preempt, Provision, Step
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What was decided on a workload: steps, or the reasons why there are none."""
+
+    steps: list[Step] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
+
+    @property
+    def is_decided(self) -> bool:
+        return bool(self.steps)
+
+
+def decide(desk: Desk, workload: Workload) -> Verdict:
+    """Finds a place for a gang; what it takes stays charged in the ledger."""
+    verdict = Verdict()
+    for form in _forms(desk, workload, verdict):
+        if _climb(desk, workload, form, verdict):
+            return verdict
+    for form in _forms(desk, workload, Verdict()):
+        if _is_elastic(form) and _shrink(desk, workload, form, verdict):
+            return verdict
+    return verdict
+
+
+def _forms(desk: Desk, workload: Workload, verdict: Verdict) -> Iterator[Form]:
+    """The forms whose time has come."""
+    waited = desk.now - workload.queued_at
+    for form in workload.forms:
+        if form.after_seconds <= waited:
+            yield form
+        else:
+            until = workload.queued_at + form.after_seconds
+            verdict.reasons.append(Reason(code=Code.HOLDING_OUT, other=form.name, until=until))
+
+
+def _is_elastic(form: Form) -> bool:
+    return any(one.least < one.count for one in form.pod_sets)
+
+
+def _climb(desk: Desk, workload: Workload, form: Form, verdict: Verdict) -> bool:
+    """Tries a form on every step of the ladder."""
+    options = desk.assignments(workload, form)
+    if not options:
+        verdict.reasons.append(Reason(code=Code.NO_FLAVOR, queue=workload.queue))
+        return False
+    if not desk.has_clusters:
+        return _by_quota_alone(desk, workload, form, options, verdict)
+    candidates = desk.candidates(workload)
+    verdict.reasons.extend(refusal_reason(*one) for one in candidates.refused)
+    if not candidates.allowed:
+        verdict.reasons.append(Reason(code=Code.NO_CLUSTER))
+        return False
+    policy = desk.snapshot.policy(workload)
+    groups = tuple(name for name, _ in candidates.groups)
+    for group, rung in where.ladder(policy, groups):
+        names = candidates.in_group(group)
+        if names and _RUNGS[rung](desk, workload, form, options, (group, names), verdict):
+            return True
+    return False
+
+
+Group = tuple[str, tuple[str, ...]]
+
+
+def _idle(
+    desk: Desk,
+    workload: Workload,
+    form: Form,
+    options: list[Assignment],
+    group: Group,
+    verdict: Verdict,
+) -> bool:
+    """Takes what nobody uses."""
+    for option in by_preference(desk, workload, form, options):
+        usage = full_usage(form, option)
+        reason = quota_reason(desk, workload, usage, option)
+        if reason is not None:
+            verdict.reasons.append(reason)
+            continue
+        ranked = desk.ranked(group[1], workload, desk.snapshot.policy(workload))
+        for one in ranked:
+            room = desk.ledger.rooms[one.cluster]
+            found = fit.pack(room, desk.wants(one.cluster, option, form), workload.domain)
+            if isinstance(found, fit.Packed):
+                scores = {each.cluster: each.total for each in ranked} if len(ranked) > 1 else None
+                placed = placed_of(one.cluster, group[0], form, option, found)
+                _admit(desk, workload, form, placed, found, verdict, scores=scores)
+                return True
+            verdict.reasons.append(shortage_reason(one.cluster, group[0], "Idle", option, found))
+    return False
+
+
+def _preempt(
+    desk: Desk,
+    workload: Workload,
+    form: Form,
+    options: list[Assignment],
+    group: Group,
+    verdict: Verdict,
+) -> bool:
+    """Takes from those who must yield: the least harmful set of victims in one cluster."""
+    best: Victims | None = None
+    for option in options:
+        for cluster in group[1]:
+            found = find_victims(desk, workload, form, option, cluster)
+            if found is None:
+                verdict.reasons.append(
+                    Reason(code=Code.NO_VICTIMS, cluster=cluster, group=group[0], rung="Preempt")
+                )
+            elif best is None or found.harm < best.harm:
+                best = found
+        if best is not None:
+            break
+    if best is None:
+        return False
+    evict(desk, workload, best, verdict)
+    placed = placed_of(best.cluster, group[0], form, best.assignment, best.packed)
+    _admit(desk, workload, form, placed, best.packed, verdict, rung="Preempt", victims=best)
+    return True
+
+
+def _provision(
+    desk: Desk,
+    workload: Workload,
+    form: Form,
+    options: list[Assignment],
+    group: Group,
+    verdict: Verdict,
+) -> bool:
+    """Asks for nodes of an elastic pool."""
+    for option in by_preference(desk, workload, form, options):
+        usage = full_usage(form, option)
+        if quota_reason(desk, workload, usage, option) is not None:
+            continue
+        ranked = desk.ranked(group[1], workload, desk.snapshot.policy(workload))
+        for one in ranked:
+            found = find_pool(desk, workload, form, option, one.cluster)
+            if isinstance(found, Reason):
+                verdict.reasons.append(found)
+                continue
+            desk.ledger.provision(one.cluster, found.pool, found.count)
+            verdict.steps.append(
+                Provision(
+                    workload=workload.key,
+                    cluster=one.cluster,
+                    pool=found.pool,
+                    count=found.count,
+                )
+            )
+            placed = placed_of(one.cluster, group[0], form, option, found.packed)
+            _admit(desk, workload, form, placed, found.on_existing, verdict, rung="Provision")
+            return True
+    return False
+
+
+_RUNGS = {"Idle": _idle, "Preempt": _preempt, "Provision": _provision}
+
+
+def _by_quota_alone(
+    desk: Desk, workload: Workload, form: Form, options: list[Assignment], verdict: Verdict
+) -> bool:
+    """Without any cluster, quota decides."""
+    for option in by_preference(desk, workload, form, options):
+        reason = quota_reason(desk, workload, full_usage(form, option), option)
+        if reason is None:
+            placed = placed_of("", "", form, option, None)
+            _admit(desk, workload, form, placed, None, verdict)
+            return True
+        verdict.reasons.append(reason)
+    for option in options:
+        found = find_victims(desk, workload, form, option, "")
+        if found is not None:
+            evict(desk, workload, found, verdict)
+            placed = placed_of("", "", form, option, None)
+            _admit(desk, workload, form, placed, None, verdict, rung="Preempt", victims=found)
+            return True
+    return False
+
+
+def _shrink(desk: Desk, workload: Workload, form: Form, verdict: Verdict) -> bool:
+    """Fewer pods, where nothing else helped: as many as fit somewhere, at least the least."""
+    candidates = desk.candidates(workload)
+    policy = desk.snapshot.policy(workload)
+    for option in desk.assignments(workload, form):
+        for one in desk.ranked(candidates.allowed, workload, policy):
+            room = desk.ledger.rooms[one.cluster]
+            wants = desk.wants(one.cluster, option, form)
+            found = fit.pack_most(room, wants, workload.domain)
+            if isinstance(found, fit.Shortage):
+                continue
+            group = candidates.group_of().get(one.cluster, "")
+            placed = placed_of(one.cluster, group, form, option, found)
+            usage = _usage_of(placed)
+            if quota_reason(desk, workload, usage, option) is None:
+                _admit(desk, workload, form, placed, found, verdict)
+                return True
+    return False
+
+
+# Quota.
+
+
+def by_preference(
+    desk: Desk, workload: Workload, form: Form, options: list[Assignment]
+) -> list[Assignment]:
+    """The order of flavors: as listed; where borrowing is to be avoided, those without it first."""
+    if desk.queue(workload).fungibility.when_can_borrow == "Borrow" or len(options) == 1:
+        return options
+    tree = desk.ledger.tree
+    return sorted(options, key=lambda one: tree.borrow_level(workload.queue, full_usage(form, one)))
+
+
+def full_usage(form: Form, option: Assignment) -> dict[tuple[str, str], int]:
+    counts = {one.name: one.count for one in form.pod_sets}
+    shapes: Mapping[str, Shape] = {one.name: one.shape for one in form.pod_sets}
+    return option.usage(counts, shapes)
+
+
+def quota_reason(desk: Desk, workload: Workload, usage: Usage, option: Assignment) -> Reason | None:
+    """Why the queue does not allow so much now; none where it does."""
+    tree, queue = desk.ledger.tree, workload.queue
+    missing = tree.shortfall(queue, usage)
+    if not missing and not workload.preemptible and tree.borrow_level(queue, usage) > 0:
+        missing = {pair: amount for pair, amount in usage.items() if tree.covers(queue, pair[1])}
+    if not missing:
+        return None
+    never = {
+        pair: usage[pair] - tree.potential_available(queue, pair)
+        for pair in missing
+        if usage[pair] > tree.potential_available(queue, pair)
+    }
+    code = Code.QUOTA_TOO_SMALL if never else Code.QUOTA_EXCEEDED
+    return Reason(
+        code=code,
+        queue=queue,
+        flavor=",".join(option.names),
+        short=in_nanos(never or missing),
+    )
+
+
+def in_nanos(amounts: Usage) -> tuple[tuple[str, int], ...]:
+    total: dict[str, int] = {}
+    for (_, resource), amount in amounts.items():
+        total[resource] = total.get(resource, 0) + amount * unit_nanos(resource)
+    return tuple(sorted(total.items()))
+
+
+# Keeping what was found.
+
+
+def placed_of(
+    cluster: str, group: str, form: Form, option: Assignment, packed: fit.Packed | None
+) -> Placed:
+    pods = []
+    for one in form.pod_sets:
+        count = one.count
+        if packed is not None:
+            count = sum(packed.packing.get(one.name, {}).values())
+        pods.append(
+            PlacedPods(
+                name=one.name,
+                count=count,
+                shape=one.shape,
+                flavors=option.flavors_of(one.name),
+                level=packed.levels.get(one.name, "") if packed else "",
+                domains=packed.domains.get(one.name, ()) if packed else (),
+            )
+        )
+    return Placed(cluster=cluster, group=group, pods=tuple(pods))
+
+
+def _usage_of(placed: Placed) -> dict[tuple[str, str], int]:
+    total: dict[tuple[str, str], int] = {}
+    for pods in placed.pods:
+        for pair, amount in pods.usage().items():
+            total[pair] = total.get(pair, 0) + amount
+    return total
+
+
+def _admit(
+    desk: Desk,
+    workload: Workload,
+    form: Form,
+    placed: Placed,
+    packed: fit.Packed | None,
+    verdict: Verdict,
+    *,
+    rung: Rung = "Idle",
+    victims: Victims | None = None,
+    scores: Mapping[str, int] | None = None,
+) -> None:
+    charge(desk, workload, placed, packed)
+    verdict.steps.append(
+        Admit(
+            workload=workload.key,
+            placed=(placed,),
+            form=form.name,
+            rung=rung,
+            waits_for=tuple(one.key for one in victims.victims) if victims else (),
+            scores=scores,
+        )
+    )
+    verdict.reasons.clear()
+
+
+def charge(desk: Desk, workload: Workload, placed: Placed, packed: fit.Packed | None) -> None:
+    """Takes quota and room for a placement."""
+    desk.ledger.charge(workload.queue, _usage_of(placed))
+    if packed is not None:
+        requests = {pods.name: pods.shape.requests for pods in placed.pods}
+        desk.ledger.take(placed.cluster, packed.packing, requests)
+        desk.holder_counts[placed.cluster] = desk.holder_counts.get(placed.cluster, 0) + 1
+
+
+def evict(desk: Desk, workload: Workload, victims: Victims, verdict: Verdict) -> None:
+    """Takes the claims from the victims, in the ledger and in the plan."""
+    for one in victims.victims:
+        desk.preempted.add(one.key)
+        verdict.steps.append(
+            Preempt(
+                workload=one.key,
+                for_=workload.key,
+                cluster=victims.cluster,
+                lost_seconds=one.lost_seconds,
+                reasons=(Reason(code=one.code, queue=workload.queue, other=workload.key),),
+            )
+        )
+    victims.remove(desk)
+
+
+# Reasons.
+
+
+def shortage_reason(
+    cluster: str, group: str, rung: Rung, option: Assignment, shortage: fit.Shortage
+) -> Reason:
+    worst = max(shortage.short, key=lambda one: (one.missing, one.name))
+    return Reason(
+        code=Code.DOES_NOT_FIT,
+        cluster=cluster,
+        group=group,
+        rung=rung,
+        flavor=",".join(option.names),
+        pod_set=worst.name,
+        count=worst.missing,
+    )
+
+
+def refusal_reason(cluster: str, refusal: where.Refusal) -> Reason:
+    """Why a cluster may not be used, as a reason."""
+    match refusal:
+        case where.Fenced(queue=queue):
+            return Reason(code=Code.FENCED, cluster=cluster, queue=queue)
+        case where.Tainted(taint=taint):
+            return Reason(code=Code.TAINTED, cluster=cluster, other=f"{taint.key}:{taint.effect}")
+        case where.Closed(why=why):
+            return Reason(code=Code.CLOSED, cluster=cluster, other=why)
+        case where.KindNotServed(kind=kind):
+            return Reason(code=Code.KIND_NOT_SERVED, cluster=cluster, other=kind)
+        case where.Pinned(elsewhere=elsewhere):
+            return Reason(code=Code.PINNED, cluster=cluster, other=elsewhere)
+        case where.Avoided():
+            return Reason(code=Code.AVOIDED, cluster=cluster)
+        case where.NoDomain():
+            return Reason(code=Code.SPREAD_UNMET, cluster=cluster, other="it lacks the label")
+        case _:
+            return Reason(code=Code.NOT_SELECTED, cluster=cluster)

@@ -1,0 +1,241 @@
+"""Which of the feasible clusters is best: weighted scores in whole numbers.
+
+Each score is in -100..100 and counts by its weight, -10..10; a negative weight prefers the least.
+Some compare the feasible clusters with each other, so a score says something only within one
+ranking:
+
+    Steady        100 where the workload is already, else 0
+    Balance       2 * trunc(100 * (1/2 - others / most others)): 100 for a cluster without others
+    Allocatable   trunc(200 * ((x - min) / (max - min) - 1/2)); all equal: 100
+    Accelerators  the same, of what is free on the best node or in the cluster
+    Price         floor(200 * least / x) - 100: twice the price is 0, a trifle more a trifle less
+    DataSeconds   the same with a minute added to both: nobody minds seconds
+
+What is not known, or no longer valid, gets the default that the policy states, else the worst for
+the sign of the weight. It is never silently the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from operator import mul
+from typing import NamedTuple
+
+from fairway.core.model import Score
+from fairway.core.nodes import Cluster, Room
+
+_BEST, _WORST = 100, -100
+_DATA_GRACE_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What scores look at, of one cluster, whoever asks. Only what scores use need be filled in."""
+
+    cluster: str
+    others: int = 0  # workloads of others, or choices of other policies
+    allocatable: Mapping[str, int] = field(default_factory=dict)  # by resource
+    free_on_best_node: Mapping[str, int] = field(default_factory=dict)
+    free_in_cluster: Mapping[str, int] = field(default_factory=dict)
+    price_nanos: int | None = None  # of the workload an hour
+    data_seconds: int | None = None  # until its data would be there
+    scores: Mapping[tuple[str, str], tuple[int, float | None]] = field(default_factory=dict)
+    # (scorer, item) -> (value, valid until)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Points:
+    """One score of one cluster."""
+
+    name: str
+    item: str = ""
+    value: int
+    weight: int
+    is_missing: bool = False  # not known or expired: the value is the default
+
+
+class Ranked(NamedTuple):
+    """A cluster with its total. A tuple, since many are made for each decision."""
+
+    cluster: str
+    total: int
+    values: tuple[int, ...] = ()  # of each score that has a weight, in the policy's order
+    missing: tuple[int, ...] = ()  # which of these values are defaults
+
+
+_NOWHERE: frozenset[str] = frozenset()
+
+
+def rank(
+    facts: Iterable[Facts],
+    scores: Sequence[Score],
+    now: float,
+    *,
+    current: Container[str] = _NOWHERE,
+    unwelcome: Container[str] = _NOWHERE,
+) -> list[Ranked]:
+    """The clusters, best first: by total, then by name.
+
+    `current` are the clusters where the workload is already; the `unwelcome` ones, with a taint
+    that prefers others, come after all the rest.
+    """
+    rows = list(facts)
+    if len({row.cluster for row in rows}) != len(rows):
+        raise ValueError("a cluster is ranked twice")
+    counted = [score for score in scores if score.weight]
+    columns: list[Sequence[int | None]] = []
+    missing: dict[int, tuple[int, ...]] = {}
+    for position, score in enumerate(counted):
+        column = _values(rows, score, now, current)
+        if None in column:
+            for index, value in enumerate(column):
+                if value is None:
+                    missing[index] = (*missing.get(index, ()), position)
+            default = _default(score)
+            column = [default if value is None else value for value in column]
+        columns.append(column)
+    weights = [score.weight for score in counted]
+    table = zip(*columns, strict=True) if columns else iter([()] * len(rows))
+    ranked = [
+        Ranked(row.cluster, sum(map(mul, values, weights)), values, missing.get(index, ()))
+        for index, (row, values) in enumerate(zip(rows, table, strict=True))
+    ]
+    ranked.sort(key=lambda one: (one.cluster in unwelcome, -one.total, one.cluster))
+    return ranked
+
+
+def points(ranked: Ranked, scores: Sequence[Score]) -> tuple[Points, ...]:
+    """How the total of a cluster came about, for people and reports."""
+    counted = (score for score in scores if score.weight)
+    return tuple(
+        Points(
+            name=score.name,
+            item=score.item,
+            value=value,
+            weight=score.weight,
+            is_missing=position in ranked.missing,
+        )
+        for position, (score, value) in enumerate(zip(counted, ranked.values, strict=True))
+    )
+
+
+def is_better(candidate: int, current: int, margin: int) -> bool:
+    """Whether a total is so much better that something running moves for it."""
+    return candidate - current >= max(margin, 1)
+
+
+def uses(scores: Sequence[Score], name: str) -> bool:
+    """Whether a built-in score counts, so that its facts are needed."""
+    return any(score.is_built_in and score.name == name and score.weight for score in scores)
+
+
+def data_seconds(cluster: Cluster, data: Iterable[str]) -> int | None:
+    """Until all the data would be in a cluster, one after the other; None: not known."""
+    total = 0.0
+    for name in data:
+        seconds = cluster.data_seconds.get(name)
+        if seconds is None:
+            return None
+        total += seconds
+    return ceil(total)
+
+
+def free_accelerators(room: Room, resource: str) -> tuple[int, int]:
+    """What is free of a resource on the best node that takes pods, and on all of them."""
+    free = room.free.get(resource)
+    if free is None:
+        return 0, 0
+    usable = free[room.cluster.nodes.ready]
+    if not usable.size:
+        return 0, 0
+    return max(int(usable.max()), 0), int(usable.clip(min=0).sum())
+
+
+def _values(
+    rows: Sequence[Facts], score: Score, now: float, current: Container[str]
+) -> Sequence[int | None]:
+    """One score of all clusters; None where it is not known."""
+    if not score.is_built_in:
+        return [_given(row.scores.get((score.name, score.item)), now) for row in rows]
+    if score.name == "Steady":
+        return [_BEST if row.cluster in current else 0 for row in rows]
+    return _BUILT_IN[score.name](rows, score)
+
+
+def _default(score: Score) -> int:
+    if score.missing is not None:
+        return max(_WORST, min(_BEST, score.missing))
+    return _WORST if score.weight > 0 else _BEST
+
+
+def _given(score: tuple[int, float | None] | None, now: float) -> int | None:
+    if score is None:
+        return None
+    value, valid_until = score
+    if valid_until is not None and valid_until <= now:
+        return None
+    return max(_WORST, min(_BEST, value))
+
+
+_Values = list[int | None]
+
+
+def _balance(rows: Sequence[Facts], _: Score) -> _Values:
+    most = max((row.others for row in rows), default=0)
+    if most == 0:
+        return [_BEST] * len(rows)
+    return [2 * _truncated(50 * most - 100 * row.others, most) for row in rows]
+
+
+def _between(values: _Values) -> _Values:
+    """Where each is between the least (-100) and the most (100)."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return values
+    low, span = min(known), max(known) - min(known)
+    if span == 0:
+        return [None if value is None else _BEST for value in values]
+    return [
+        None if value is None else _truncated(200 * (value - low) - 100 * span, span)
+        for value in values
+    ]
+
+
+def _near_least(values: _Values, grace: int = 0) -> _Values:
+    """100 for the least, 0 for twice as much, toward -100 beyond."""
+    least = min((value for value in values if value is not None), default=0) + grace
+    return [
+        None
+        if value is None
+        else _BEST
+        if value + grace <= least
+        else 200 * least // (value + grace) - 100
+        for value in values
+    ]
+
+
+def _truncated(numerator: int, denominator: int) -> int:
+    """Their quotient, truncated toward zero; the denominator is positive."""
+    quotient = abs(numerator) // denominator
+    return quotient if numerator >= 0 else -quotient
+
+
+_BUILT_IN: Mapping[str, Callable[[Sequence[Facts], Score], _Values]] = {
+    "Balance": _balance,
+    "Allocatable": lambda rows, score: _between(
+        [row.allocatable.get(score.resource) for row in rows]
+    ),
+    "AcceleratorsOnBestNode": lambda rows, score: _between(
+        [row.free_on_best_node.get(score.resource) for row in rows]
+    ),
+    "AcceleratorsInCluster": lambda rows, score: _between(
+        [row.free_in_cluster.get(score.resource) for row in rows]
+    ),
+    "Price": lambda rows, _: _near_least([row.price_nanos for row in rows]),
+    "DataSeconds": lambda rows, _: _near_least(
+        [row.data_seconds for row in rows], _DATA_GRACE_SECONDS
+    ),
+}
+BUILT_IN = frozenset({"Steady", *_BUILT_IN})

@@ -1,0 +1,77 @@
+"""The schemas in a custom resource definition that the definition's own schema says nothing of.
+
+`items` and `additionalProperties` may each be a schema or something else, so the published schema
+of definitions leaves them open, and everything below them. Here they get the shape that a schema
+has anywhere else, and every pattern is compiled once; whoever reads a definition afterwards finds
+the types and the patterns that it expects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fairway.api.errors import FieldError, invalid, wrong_type
+from fairway.resources.builtin.definitions import node_of
+from fairway.schema.limits import compile_pattern
+from fairway.schema.node import JsonObject
+from fairway.schema.validation import Findings, conform
+
+_SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+_OPEN = {"items": (dict, list), "additionalProperties": (dict, bool)}
+_NAMED = ("properties", "patternProperties", "definitions")
+_LISTED = ("allOf", "anyOf", "oneOf")
+
+
+def nested_faults(definition: JsonObject) -> list[FieldError]:
+    """What has the wrong type at an open place or below; and patterns that are none."""
+    faults: list[FieldError] = []
+    for index, version in enumerate(definition.get("spec", {}).get("versions") or ()):
+        openapi = (version.get("schema") or {}).get("openAPIV3Schema")
+        if openapi is not None:
+            path = f"spec.versions[{index}].schema.openAPIV3Schema"
+            faults.extend(_below(openapi, path))
+    return faults
+
+
+def _below(schema: JsonObject, path: str) -> Iterator[FieldError]:
+    yield from _pattern_faults(schema, path)
+    for key, allowed in _OPEN.items():
+        part = schema.get(key)
+        if part is None:
+            continue
+        if not isinstance(part, allowed):
+            yield wrong_type(f"{path}.{key}", part, "object")
+            continue
+        for place, one in _schemas(part, f"{path}.{key}"):
+            found = Findings(checks_duplicates=False)
+            conform(one, node_of(_SCHEMA), found, path=place)
+            yield from found.faults
+            if not found.faults:
+                yield from _below(one, place)
+    for key in _NAMED:
+        for name, part in (schema.get(key) or {}).items():
+            yield from _below(part, f"{path}.{key}[{name}]")
+    for key in _LISTED:
+        for index, part in enumerate(schema.get(key) or ()):
+            yield from _below(part, f"{path}.{key}[{index}]")
+    if schema.get("not"):
+        yield from _below(schema["not"], f"{path}.not")
+
+
+def _pattern_faults(schema: JsonObject, path: str) -> Iterator[FieldError]:
+    if schema.get("pattern"):
+        try:
+            compile_pattern(schema["pattern"])
+        except Exception as fault:  # re2 raises its own error type for each sort of mistake
+            yield invalid(f"{path}.pattern", schema["pattern"], f"must be a regex: {fault}")
+
+
+def _schemas(part: Any, path: str) -> Iterator[tuple[str, JsonObject]]:
+    """The schemas that stand at an open place, each with its path."""
+    if isinstance(part, dict):
+        yield path, part
+    elif isinstance(part, list):
+        for index, one in enumerate(part):
+            if isinstance(one, dict):
+                yield f"{path}[{index}]", one

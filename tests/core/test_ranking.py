@@ -1,0 +1,332 @@
+"""Scores, totals and steadiness; and the choice of clusters without a workload."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairway.api.meta import Taint
+from fairway.core.choice import choose
+from fairway.core.model import Group, Policy, Score, Spread
+from fairway.core.nodes import Cluster, Nodes, Room
+from fairway.core.ranking import (
+    Facts,
+    Points,
+    data_seconds,
+    free_accelerators,
+    is_better,
+    points,
+    rank,
+    uses,
+)
+
+NOW = 1_000.0
+GPU = "nvidia.com/gpu"
+NODES = Nodes(names=(), capacity={}, ready=np.zeros(0, dtype=np.bool_))
+CARBON = Score(name="carbon", is_built_in=False, item="x")
+
+
+def cluster(name: str, **parts: Any) -> Cluster:
+    return Cluster(name=name, nodes=NODES, **parts)
+
+
+def values(name: str, facts: list[Facts], **parts: Any) -> dict[str, int]:
+    ranked = rank(facts, (Score(name=name, **parts),), NOW)
+    return {one.cluster: one.values[0] for one in ranked}
+
+
+def test_balance_is_the_references_formula() -> None:
+    facts = [
+        Facts(cluster=name, others=count) for name, count in zip("abc", (1, 2, 3), strict=True)
+    ]
+    assert values("Balance", facts) == {"a": 32, "b": -32, "c": -100}
+
+
+def test_balance_without_any_others_is_best_for_all() -> None:
+    assert values("Balance", [Facts(cluster="a"), Facts(cluster="b")]) == {"a": 100, "b": 100}
+
+
+def test_steady_prefers_where_it_is() -> None:
+    ranked = rank(
+        [Facts(cluster="a"), Facts(cluster="b")], (Score(name="Steady"),), NOW, current=("b",)
+    )
+    assert [(one.cluster, one.total) for one in ranked] == [("b", 100), ("a", 0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("Allocatable", "allocatable"),
+        ("AcceleratorsOnBestNode", "free_on_best_node"),
+        ("AcceleratorsInCluster", "free_in_cluster"),
+    ],
+)
+def test_amounts_are_between_the_least_and_the_most_truncated_toward_zero(
+    name: str, field: str
+) -> None:
+    amounts = {"a": 0, "b": 1, "c": 2, "d": 3}
+    facts = [Facts(cluster=one, **{field: {GPU: count}}) for one, count in amounts.items()]  # type: ignore[arg-type]  # one field each
+    assert values(name, facts) == {"a": -100, "b": -33, "c": 33, "d": 100}
+    same = [Facts(cluster=one, **{field: {GPU: 7}}) for one in amounts]  # type: ignore[arg-type]  # one field each
+    assert set(values(name, same).values()) == {100}, "all equal is best, not worst"
+
+
+def test_the_cheapest_is_best_and_a_trifle_more_is_a_trifle_less() -> None:
+    facts = [
+        Facts(cluster=name, price_nanos=price)
+        for name, price in {"a": 1000, "b": 1001, "c": 2000, "d": 10**9}.items()
+    ]
+    assert values("Price", facts) == {"a": 100, "b": 99, "c": 0, "d": -100}
+    free = [Facts(cluster="a", price_nanos=0), Facts(cluster="b", price_nanos=5)]
+    assert values("Price", free) == {"a": 100, "b": -100}
+
+
+def test_nobody_minds_seconds_until_the_data_is_there() -> None:
+    facts = [
+        Facts(cluster=name, data_seconds=seconds)
+        for name, seconds in {"a": 0, "b": 1, "c": 60, "d": 36_000}.items()
+    ]
+    assert values("DataSeconds", facts) == {"a": 100, "b": 96, "c": 0, "d": -100}
+
+
+MISSING: dict[str, tuple[tuple[int, float | None] | None, dict[str, int], int, bool]] = {
+    "a score counts": ((40, None), {}, 40, False),
+    "one that is still valid counts": ((40, NOW + 1), {}, 40, False),
+    "an expired one is the worst": ((40, NOW), {}, -100, True),
+    "a missing one is the worst": (None, {}, -100, True),
+    "the worst for a negative weight is the most": (None, {"weight": -2}, 100, True),
+    "the policy may state what a missing one is": (None, {"missing": 7}, 7, True),
+    "zero may be stated": ((40, NOW - 5), {"missing": 0, "weight": -1}, 0, True),
+    "scores are within bounds": ((4000, None), {}, 100, False),
+}
+
+
+@pytest.mark.parametrize("case", MISSING.values(), ids=list(MISSING))
+def test_a_missing_score_is_never_silently_the_best(
+    case: tuple[tuple[int, float | None] | None, dict[str, int], int, bool],
+) -> None:
+    given_score, parts, expected, is_missing = case
+    score = Score(name="carbon", is_built_in=False, item="x", **parts)
+    facts = Facts(cluster="a", scores={} if given_score is None else {("carbon", "x"): given_score})
+    (one,) = rank([facts], (score,), NOW)
+    assert points(one, (score,)) == (
+        Points(name="carbon", item="x", value=expected, weight=score.weight, is_missing=is_missing),
+    )
+    assert one.total == expected * score.weight
+
+
+def test_a_built_in_score_can_be_missing_too() -> None:
+    facts = [Facts(cluster="a", price_nanos=5), Facts(cluster="b")]
+    assert values("Price", facts) == {"a": 100, "b": -100}
+    assert values("Price", facts, weight=-1) == {"a": 100, "b": 100}
+
+
+def test_totals_are_weighted_and_ties_go_by_name() -> None:
+    facts = [
+        Facts(cluster="b", others=0, scores={("carbon", "x"): (10, None)}),
+        Facts(cluster="a", others=0, scores={("carbon", "x"): (10, None)}),
+        Facts(cluster="c", others=0, scores={("carbon", "x"): (50, None)}),
+    ]
+    scores = (
+        Score(name="Balance", weight=2),
+        Score(name="carbon", is_built_in=False, item="x", weight=-3),
+        Score(name="Steady", weight=0),
+    )
+    ranked = rank(facts, scores, NOW)
+    assert [(one.cluster, one.total) for one in ranked] == [("a", 170), ("b", 170), ("c", 50)]
+    assert rank(reversed(facts), scores, NOW) == ranked
+    assert [one.cluster for one in rank(facts, scores, NOW, unwelcome=("a",))] == ["b", "c", "a"]
+
+
+def test_ranking_a_cluster_twice_is_a_broken_promise() -> None:
+    with pytest.raises(ValueError, match="twice"):
+        rank([Facts(cluster="a"), Facts(cluster="a")], (), NOW)
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 10**18), min_size=1),
+    st.integers(-10, 10),
+)
+def test_amounts_agree_with_the_formula_in_fractions(amounts: dict[str, int], weight: int) -> None:
+    facts = [Facts(cluster=name, allocatable={GPU: count}) for name, count in amounts.items()]
+    ranked = rank(facts, (Score(name="Allocatable", weight=weight),), NOW)
+    low, high = min(amounts.values()), max(amounts.values())
+    for one in ranked:
+        share = Fraction(amounts[one.cluster] - low, high - low) if high > low else Fraction(1)
+        assert one.total == weight * int((share - Fraction(1, 2)) * 200)
+    assert [one.total for one in ranked] == sorted((one.total for one in ranked), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "current", "margin", "expected"),
+    [(120, 100, 20, True), (119, 100, 20, False), (100, 100, 0, False), (101, 100, 0, True)],
+)
+def test_only_the_margin_moves_what_runs(
+    candidate: int, current: int, margin: int, expected: bool
+) -> None:
+    assert is_better(candidate, current, margin) is expected
+
+
+def test_facts_can_be_read_off_a_cluster() -> None:
+    nodes = Nodes(
+        names=("n1", "n2", "n3"),
+        capacity={GPU: np.array([4000, 8000, 9000], dtype=np.int64)},
+        ready=np.array([True, True, False]),
+    )
+    one = Cluster(name="a", nodes=nodes, data_seconds={"web": 1.5, "books": 2.25})
+    assert free_accelerators(Room(one), GPU) == (8000, 12000)
+    assert free_accelerators(Room(one), "cpu") == (0, 0)
+    assert data_seconds(one, ("web", "books")) == 4
+    assert data_seconds(one, ("web", "films")) is None
+    assert data_seconds(one, ()) == 0
+    assert uses((Score(name="Price"),), "Price")
+    assert not uses((Score(name="Price", weight=0),), "Price")
+
+
+# The choice of clusters by a policy alone.
+
+REGION = "topology.kubernetes.io/region"
+STEADY = (Score(name="Steady"), CARBON)
+
+
+def carbon(**by_cluster: int) -> dict[str, Facts]:
+    return {
+        name: Facts(cluster=name, scores={("carbon", "x"): (value, None)})
+        for name, value in by_cluster.items()
+    }
+
+
+def names(policy: Policy, clusters: dict[str, Cluster], facts: dict[str, Facts]) -> list[str]:
+    return [one.cluster for one in choose(policy, clusters, facts, NOW).chosen]
+
+
+ABC = {name: cluster(name) for name in "abc"}
+
+
+def test_the_best_n_are_chosen() -> None:
+    policy = Policy(number_of_clusters=2, scores=(CARBON,))
+    result = choose(policy, ABC, carbon(a=1, b=30, c=20), NOW)
+    assert [(one.cluster, one.score) for one in result.chosen] == [("b", 30), ("c", 20)]
+    assert result.missing == 0
+
+
+def test_without_a_number_all_are_chosen_and_with_too_large_a_one_some_are_missing() -> None:
+    assert names(Policy(), ABC, {}) == ["a", "b", "c"]
+    assert choose(Policy(number_of_clusters=5), ABC, {}, NOW).missing == 2
+
+
+@pytest.mark.parametrize(
+    ("better", "expected"),
+    [(119, ["a"]), (120, ["b"])],
+    ids=["less than the margin changes nothing", "the margin is enough"],
+)
+def test_a_choice_is_steady_within_the_margin(better: int, expected: list[str]) -> None:
+    scores = (Score(name="Steady"), Score(name="carbon", is_built_in=False, item="x", weight=3))
+    policy = Policy(number_of_clusters=1, scores=scores, chosen=("a",), move_margin=20)
+    # a: 100 for Steady and 0 of carbon; b: three times 40 makes 120, which is better by 20.
+    assert names(policy, ABC, carbon(a=0, b=better // 3, c=0)) == expected
+
+
+def test_earlier_groups_come_first_and_are_named() -> None:
+    policy = Policy(
+        number_of_clusters=2,
+        scores=(CARBON,),
+        groups=(Group(name="home", clusters=frozenset({"c"})), Group(name="cloud")),
+    )
+    result = choose(policy, ABC, carbon(a=1, b=30, c=-50), NOW)
+    assert [(one.cluster, one.group) for one in result.chosen] == [("c", "home"), ("b", "cloud")]
+
+
+def test_a_chosen_cluster_outlasts_what_only_keeps_new_pods_away_but_not_what_evicts() -> None:
+    away = cluster("a", taints=(Taint(key="x", effect="NoSchedule"),))
+    lost = cluster("b", taints=(Taint(key="x", effect="NoExecute"),))
+    closed = cluster("c", is_open=False)
+    clusters = {one.name: one for one in (away, lost, closed)}
+    assert names(Policy(number_of_clusters=3), clusters, {}) == []
+    assert names(Policy(number_of_clusters=3, chosen=("a", "b", "c")), clusters, {}) == ["a", "c"]
+
+
+def test_an_unwelcome_cluster_is_chosen_last() -> None:
+    clusters = {**ABC, "a": cluster("a", taints=(Taint(key="x", effect="PreferNoSchedule"),))}
+    assert names(Policy(number_of_clusters=3), clusters, {}) == ["b", "c", "a"]
+
+
+MISCONFIGURED: dict[str, tuple[Policy, str]] = {
+    "a number below one": (Policy(number_of_clusters=0, chosen=("b",)), "numberOfClusters"),
+    "more domains at least than at most": (
+        Policy(
+            number_of_clusters=2, spread=(Spread(by="Cluster", least=3, most=2),), chosen=("b",)
+        ),
+        "spread[0].least",
+    ),
+    "more domains than clusters": (
+        Policy(number_of_clusters=2, spread=(Spread(by="Cluster", least=3),), chosen=("b",)),
+        "spread[0].least",
+    ),
+    "a label without a name": (
+        Policy(spread=(Spread(by="Label"),), chosen=("b",)),
+        "spread[0].label",
+    ),
+    "a score that does not exist": (
+        Policy(scores=(Score(name="Luck"),), chosen=("b",)),
+        "scores[0].builtIn",
+    ),
+    "a weight out of bounds": (
+        Policy(scores=(Score(name="Steady", weight=11),), chosen=("b",)),
+        "scores[0].weight",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISCONFIGURED.values(), ids=list(MISCONFIGURED))
+def test_a_policy_that_makes_no_sense_keeps_its_last_good_choice(case: tuple[Policy, str]) -> None:
+    policy, fault = case
+    result = choose(policy, ABC, {}, NOW)
+    assert [one.cluster for one in result.chosen] == ["b"]
+    assert fault in result.faults
+
+
+def test_rules_that_can_not_hold_keep_the_last_choice_and_are_told() -> None:
+    rule = Spread(by="Region", least=2)
+    clusters = {name: cluster(name, labels={REGION: "east"}) for name in "abc"}
+    policy = Policy(number_of_clusters=2, spread=(rule,), chosen=("b", "gone"))
+    result = choose(policy, clusters, {}, NOW)
+    assert [one.cluster for one in result.chosen] == ["b"]
+    assert result.unmet == (rule,)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_choosing_again_changes_nothing(data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, 7))
+    clusters = {
+        name: cluster(name, labels={REGION: data.draw(st.sampled_from(["e", "w", "n"]))})
+        for name in "abcdefg"[:size]
+    }
+    facts = {name: carbon(**{name: data.draw(st.integers(-100, 100))})[name] for name in clusters}
+    rules = data.draw(
+        st.sampled_from(
+            [(), (Spread(by="Region", skew=1),), (Spread(by="Region", most=2, is_preferred=True),)]
+        )
+    )
+    policy = Policy(
+        number_of_clusters=data.draw(st.integers(1, 5)),
+        scores=STEADY,
+        spread=rules,
+        move_margin=data.draw(st.integers(0, 50)),
+    )
+    first = names(policy, clusters, facts)
+    again = Policy(
+        number_of_clusters=policy.number_of_clusters,
+        scores=STEADY,
+        spread=rules,
+        move_margin=policy.move_margin,
+        chosen=tuple(first),
+    )
+    assert sorted(names(again, clusters, facts)) == sorted(first)
+    assert names(policy, dict(reversed(clusters.items())), facts) == first
