@@ -62,7 +62,8 @@ def pick(
     for position in active:
         rule = rules[position]
         open_now = {option.domains[position] for option in used}
-        least = max(min(rule.least, total // max(opening, 1)), 0)
+        # One domain is what anything uses; only a second one has to be seen to.
+        least = min(rule.least, total // max(opening, 1)) if rule.least > 1 else 0
         most = len(options) if rule.most is None else max(rule.most, len(open_now))
         bounds.append(_Bounds(position, open_now, least, most))
     if wanted <= 0 or all(one.is_idle(options) for one in bounds):
@@ -83,6 +84,43 @@ def pick(
     return Picked(
         allowed=tuple(option for option in options if option.name in names), cover=tuple(cover)
     )
+
+
+def fewest(options: Sequence[Option], wanted: int) -> list[Option]:
+    """The fewest options with room for what is wanted, those in use first.
+
+    Of equally few the first in the order given: one is taken if the roomiest others could still
+    make up the rest.
+    """
+    chosen: list[Option] = []
+    for part in (
+        [one for one in options if one.seats],
+        [one for one in options if not one.seats],
+    ):
+        left = wanted - sum(one.room for one in chosen)
+        if left <= 0:
+            break
+        chosen += _shortest(part, left)
+    return chosen
+
+
+def _shortest(options: Sequence[Option], wanted: int) -> list[Option]:
+    rooms = sorted((one.room for one in options), reverse=True)
+    count, total = 0, 0
+    while count < len(rooms) and total < wanted:
+        total += rooms[count]
+        count += 1
+    if total < wanted:
+        return list(options)
+    chosen: list[Option] = []
+    for one in options:
+        if len(chosen) == count:
+            break
+        rooms.remove(one.room)
+        if one.room + sum(rooms[: count - len(chosen) - 1]) >= wanted:
+            chosen.append(one)
+            wanted -= one.room
+    return chosen
 
 
 @dataclass(frozen=True, slots=True)

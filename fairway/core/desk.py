@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from fairway.core import ranking, where
 from fairway.core.fit import Want
 from fairway.core.flavors import Assignment, assignments, groups_of
-from fairway.core.model import Form, Policy, PodSet, Queue, Workload
+from fairway.core.model import Form, PodSet, Policy, Queue, Workload
 from fairway.core.nodes import Cluster, Mask
 from fairway.core.snapshot import Snapshot
 

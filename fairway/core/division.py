@@ -13,11 +13,12 @@ the counts must be; see `spread`.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fairway.core.apportionment import Turn, unseat, webster
-from fairway.core.covering import Option, Picked, Unmet, pick
+from fairway.core.covering import Option, Picked, Unmet, fewest, pick
 from fairway.core.model import Division, Policy, Spread
 from fairway.core.spread import Tally, fill, relaxations, select
 
@@ -182,25 +183,28 @@ class Board:
             name: places[name].weight * places[name].speed_nanos if is_static else before[name]
             for name in before
         }
+        turns = sorted(Turn(weights[name], held - 1, name) for name, held in before.items() if held)
         for _ in range(sum(before.values()) - target):
-            turns = sorted(
-                Turn(weights[name], count - 1, name) for name, count in after.items() if count
-            )
             last = next(
                 (turn for turn in reversed(turns) if tally.may_take(of_name[turn.name])), turns[-1]
             )
+            turns.remove(last)
             after[last.name] -= 1
             tally.add(of_name[last.name], -1)
+            if after[last.name]:
+                insort(turns, Turn(last.weight, last.seats - 1, last.name))
         return after
 
     # More.
 
     def options(self, only: str | None = None) -> list[Option]:
         """The places as options of spread; with `only`, no other group has room."""
+        is_static = self.policy.division.type == "StaticWeight"
         found = []
         limits = {group: self.group_room(group) for group in self.groups}
         for one in self.places:
-            room = self.room(one) if only is None or one.group == only else 0
+            may_grow = (only is None or one.group == only) and (one.weight > 0 or not is_static)
+            room = self.room(one) if may_grow else 0
             limit = limits[one.group]
             found.append(
                 Option(
@@ -208,7 +212,7 @@ class Board:
                     domains=one.domains,
                     group=one.group,
                     seats=self.counts[one.cluster],
-                    room=(room if limit is None else min(room, limit)) if one.weight > 0 else 0,
+                    room=room if limit is None else min(room, limit),
                 )
             )
         return found
@@ -230,9 +234,24 @@ class Board:
             if isinstance(picked, Unmet):
                 unmet = picked.rules
                 continue
-            unmet = ()
+            before = dict(self.counts)
             grower.fill(picked, left, active)
+            # Limits of groups, which picking does not know, may have left too few domains.
+            unmet = self._too_few(active, (wanted + sum(begin.values())) // opening)
+            if unmet:
+                self.counts = before
         return unmet
+
+    def _too_few(self, active: Sequence[int], possible: int) -> tuple[Spread, ...]:
+        """Active rules of which fewer domains are used than they ask for."""
+        used = [one for one in self.places if self.counts[one.cluster]]
+        return tuple(
+            self.rules[position]
+            for position in active
+            if len({one.domains[position] for one in used})
+            < min(self.rules[position].least, possible)
+            and self.rules[position].least > 1
+        )
 
     # The same everywhere.
 
@@ -275,8 +294,11 @@ class _Grower:
         }
 
     def fill(self, picked: Picked, wanted: int, active: Sequence[int]) -> None:
-        if picked.cover:
-            wanted -= self._add(Picked(allowed=(), cover=picked.cover), picked, wanted, active)
+        before = dict(self.board.counts)
+        for one in picked.cover:
+            limit = self.board.group_room(one.group)
+            target = wanted if limit is None else min(wanted, limit)
+            wanted -= self._add(Picked(allowed=(), cover=(one,)), picked, target, active)
         for group in self.board.groups:
             limit = self.board.group_room(group)
             target = wanted if limit is None else min(wanted, limit)
@@ -291,6 +313,18 @@ class _Grower:
                 members = [self._now(one) for one in members]
             rest = tuple(one for one in members if one.room > 0)
             wanted -= self._add(Picked(allowed=rest, cover=()), picked, target, active)
+        if self.opening > 1 and active:
+            self._level(picked, before, active)
+
+    def _level(self, picked: Picked, before: Mapping[str, int], active: Sequence[int]) -> None:
+        """Takes back what opened with several at once and was never caught up with."""
+        board = self.board
+        for one in reversed(picked.allowed):
+            tally = Tally([self._now(other) for other in picked.allowed], board.rules, active)
+            if all(tally.is_even(other) for other in picked.allowed):
+                break
+            if not before[one.name]:
+                board.counts[one.name] = 0
 
     def _now(self, option: Option) -> Option:
         """The option with what it has by now; it had room for more the less it had."""
@@ -313,7 +347,9 @@ class _Grower:
         return sum(added.values())
 
     def _turn(self, option: Option, seats: int) -> Turn:
-        return Turn(self.weights[option.name], seats - self.base[option.name], option.name)
+        # Who opens with several at once has its turn when the middle one of them would.
+        held = seats - self.base[option.name] if seats else (self.opening - 1) // 2
+        return Turn(self.weights[option.name], held, option.name)
 
     def _share(self, options: Sequence[Option], wanted: int) -> dict[str, int]:
         """Webster's shares; who starts gets at least the opening, or nothing."""
@@ -351,40 +387,3 @@ class _Grower:
             start=begin,
         )
         return {name: more + floors.get(name, 0) for name, more in added.items()}
-
-
-def fewest(options: Sequence[Option], wanted: int) -> list[Option]:
-    """The fewest options with room for what is wanted, those in use first.
-
-    Of equally few the first in the order given: one is taken if the roomiest others could still
-    make up the rest.
-    """
-    chosen: list[Option] = []
-    for part in (
-        [one for one in options if one.seats],
-        [one for one in options if not one.seats],
-    ):
-        left = wanted - sum(one.room for one in chosen)
-        if left <= 0:
-            break
-        chosen += _shortest(part, left)
-    return chosen
-
-
-def _shortest(options: Sequence[Option], wanted: int) -> list[Option]:
-    rooms = sorted((one.room for one in options), reverse=True)
-    count, total = 0, 0
-    while count < len(rooms) and total < wanted:
-        total += rooms[count]
-        count += 1
-    if total < wanted:
-        return list(options)
-    chosen: list[Option] = []
-    for one in options:
-        if len(chosen) == count:
-            break
-        rooms.remove(one.room)
-        if one.room + sum(rooms[: count - len(chosen) - 1]) >= wanted:
-            chosen.append(one)
-            wanted -= one.room
-    return chosen

@@ -19,7 +19,7 @@ import numpy as np
 
 from fairway.core.model import Shape
 from fairway.core.nodes import Amounts, Mask, Room
-from fairway.core.placing import NO_TOPOLOGY, Want, most_of, place_one
+from fairway.core.placing import Want, most_of, place_one
 from fairway.core.search import search
 from fairway.core.space import UNLIMITED, Space, bounds
 from fairway.core.topology import Level, Spot, level_index, levels_of, spot_of, sum_by

@@ -73,8 +73,9 @@ def _moves_to(
     group: str, places: Sequence[Place], policy: Policy, count: int
 ) -> list[tuple[str, str, int]]:
     """Up to so many moves to a group from later ones, the last first."""
-    while count > 0:
-        board = Board(_homes(places, policy), policy)
+    homes = _homes(places, policy)
+    while count > 0 and any(one.group == group for one in homes):
+        board = Board(homes, policy)
         for one in board.places:
             board.counts[one.cluster] = one.assigned
         before = dict(board.counts)

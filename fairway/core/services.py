@@ -1,8 +1,8 @@
 """Services: replicas divided over clusters, as many as fit; the rest waits.
 
-Each step of the ladder adds what it can: idle room in a group is divided by the policy's rules, then
-victims or new nodes make room for more, then the next group. Scale-in takes from the last group
-first. What a service holds stays where it is unless its number or its places change.
+Each step of the ladder adds what it can: idle room in a group is divided by the policy's rules,
+then the next group. Scale-in takes from the last group first. What a service holds stays where it
+is unless its number or its places change.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from fairway.core.division import Place, divide, static_weights
 from fairway.core.flavors import Assignment
 from fairway.core.gangs import Verdict, full_usage, refusal_reason
 from fairway.core.model import Form, Placed, PlacedPods, Policy, Workload
+from fairway.core.nodes import Room
+from fairway.core.placing import NO_TOPOLOGY
 from fairway.core.spread import domains
 from fairway.core.steps import Admit
 
@@ -45,7 +47,7 @@ class _Service:
         """How many more replicas fit in a cluster, as far as nodes go."""
         wants = self.desk.wants(cluster, option, self.form)
         room = self.desk.ledger.rooms[cluster]
-        if len(wants) == 1 and wants[0].topology == fit.NO_TOPOLOGY:
+        if len(wants) == 1 and wants[0].topology == NO_TOPOLOGY:
             return fit.count(room, wants[0].shape, wants[0].mask) // max(1, wants[0].count)
         return _most(room, wants, self.waiting)
 
@@ -194,7 +196,7 @@ def _placements(service: _Service, group_of: Mapping[str, str]) -> tuple[Placed,
     )
 
 
-def _most(room: fit.Room, wants: list[fit.Want], most: int) -> int:
+def _most(room: Room, wants: list[fit.Want], most: int) -> int:
     """The largest number of whole replicas that can be packed, up to `most`."""
     low, high = 0, max(0, most)
     while low < high:

@@ -130,7 +130,7 @@ class Tally:
             used = self._used[position]
             if rule.most is not None and name not in used and len(used) >= rule.most:
                 return False
-            # What opens with several seats at once may lead for a while; `fill` looks again.
+            # What opens with several seats at once may lead until others have opened too.
             if rule.skew is not None and step == 1:
                 lead = self._lead(position, option, step)
                 if lead > rule.skew:
@@ -176,22 +176,19 @@ def fill(
 ) -> dict[str, int]:
     """Gives out up to `wanted` seats, one at a time to whose turn is first, within the rules.
 
-    An option without seats opens with `opening` of them at once. Returns what was added.
+    An option without seats opens with `opening` of them at once; where that is more than one, the
+    caller looks again whether all is even. Returns what was added.
     """
     added: dict[str, int] = {}
-    opened: list[Option] = []
     left = wanted
 
     def give(option: Option) -> bool:
         nonlocal left
-        is_new = not tally.seats[option.name]
-        step = opening if is_new else 1
+        step = 1 if tally.seats[option.name] else opening
         if step > left or step > option.room - added.get(option.name, 0):
             return False
         if not tally.may_add(option, step):
             return False
-        if is_new:
-            opened.append(option)
         tally.add(option, step)
         added[option.name] = added.get(option.name, 0) + step
         left -= step
@@ -211,7 +208,4 @@ def fill(
         option = waiting.pop(position)[1]
         if added[option.name] < option.room:
             insort(waiting, (turn(option, tally.seats[option.name]), option), key=itemgetter(0))
-    while opened and not all(tally.is_even(option) for option in picked.allowed):
-        last = opened.pop()
-        tally.add(last, -added.pop(last.name))
     return added

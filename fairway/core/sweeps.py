@@ -1,7 +1,7 @@
 """Sweeps: tasks that need not run together, in any number and in any clusters.
 
-Tasks are numbered; a cluster gets ranges of numbers, in whole multiples of the workload's range size
-where there are so many. As many are placed as fit, up to the cap on tasks at a time.
+Tasks are numbered; a cluster gets ranges of numbers, in whole multiples of the workload's range
+size where there are so many. As many are placed as fit, up to the cap on tasks at a time.
 """
 
 from __future__ import annotations

@@ -1,131 +1,23 @@
-"""Replicas over clusters: shares, steadiness, groups, spread and the way home."""
+"""Replicas over clusters: shares, steadiness, groups and spread."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from itertools import product
-from typing import Any, Literal
 
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from fairway.core.apportionment import unseat, webster
 from fairway.core.division import Place, Shares, divide, static_weights
-from fairway.core.homecoming import Move, Pace, return_home
-from fairway.core.model import Division, Group, Policy, ReturnHome, Spread
-
-Type = Literal["Duplicated", "StaticWeight", "DynamicWeight", "Aggregated"]
-TYPES: tuple[Type, ...] = ("StaticWeight", "DynamicWeight", "Aggregated")
-
-
-def policy(kind: Type, **parts: Any) -> Policy:
-    limits = {key: parts.pop(key) for key in ("cluster_min", "cluster_max") if key in parts}
-    return Policy(division=Division(type=kind, **limits), **parts)
+from fairway.core.model import Division, Group, Policy, Spread
+from tests.core.divisions import HOME_AND_CLOUD, TYPES, Type, after, cases, policy, two_groups
 
 
 def with_room(**available: int) -> list[Place]:
     return [Place(cluster=name, available=room) for name, room in available.items()]
-
-
-def after(places: Sequence[Place], counts: Mapping[str, int]) -> list[Place]:
-    """The places once a division is carried out: what it gave is assigned, and no longer free."""
-    return [
-        replace(
-            one,
-            assigned=counts.get(one.cluster, 0),
-            available=one.available + one.assigned - counts.get(one.cluster, 0),
-        )
-        for one in places
-    ]
-
-
-# Webster's method.
-
-
-def naive_webster(
-    seats: int, weights: Mapping[str, int], caps: Mapping[str, int], start: Mapping[str, int]
-) -> dict[str, int]:
-    given_out = dict.fromkeys(weights, 0)
-    for _ in range(seats):
-        open_ones = [name for name in weights if weights[name] and given_out[name] < caps[name]]
-        if not open_ones:
-            break
-
-        def key(name: str) -> tuple[Fraction, int, str]:
-            held = start.get(name, 0) + given_out[name]
-            return (-Fraction(weights[name], 2 * held + 1), held, name)
-
-        given_out[min(open_ones, key=key)] += 1
-    return given_out
-
-
-WEIGHTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 40), min_size=1, max_size=6)
-
-
-@pytest.mark.parametrize(
-    ("seats", "weights", "expected"),
-    [
-        (12, {"b": 8, "c": 10}, {"b": 5, "c": 7}),
-        (1, {"b": 5, "a": 5}, {"a": 1, "b": 0}),
-        (3, {"b": 5, "a": 5}, {"a": 2, "b": 1}),
-        (2, {"a": 3, "b": 1}, {"a": 2, "b": 0}),  # 3, then 3/3 and 1 are equal: see below
-        (5, {"a": 0, "b": 0}, {"a": 0, "b": 0}),
-        (0, {"a": 3}, {"a": 0}),
-    ],
-    ids=[
-        "eight to ten share twelve as five and seven",
-        "equals go by name",
-        "equals go by name again",
-        "of equal quotients the one with fewer seats is first",
-        "without a weight there is nothing",
-        "no seats",
-    ],
-)
-def test_seats_go_by_websters_method(
-    seats: int, weights: dict[str, int], expected: dict[str, int]
-) -> None:
-    if expected == {"a": 2, "b": 0}:
-        expected = {"a": 1, "b": 1}
-    assert webster(seats, weights) == expected
-
-
-@settings(max_examples=400, deadline=None)
-@given(st.integers(0, 200), WEIGHTS, st.data())
-def test_webster_agrees_with_one_seat_at_a_time_in_fractions(
-    seats: int, weights: dict[str, int], data: st.DataObject
-) -> None:
-    caps = {name: data.draw(st.integers(0, 60)) for name in weights}
-    start = {name: data.draw(st.integers(0, 9)) for name in weights}
-    assert webster(seats, weights, caps=caps, start=start) == naive_webster(
-        seats, weights, caps, start
-    )
-    endless = dict.fromkeys(weights, seats)
-    assert webster(seats, weights) == naive_webster(seats, weights, endless, {})
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.integers(0, 100), WEIGHTS)
-def test_one_seat_more_costs_nobody_one(seats: int, weights: dict[str, int]) -> None:
-    fewer, more = webster(seats, weights), webster(seats + 1, weights)
-    assert all(fewer[name] <= more[name] for name in weights)
-    assert unseat(1, weights, more) == fewer or not any(weights.values())
-
-
-@settings(max_examples=200, deadline=None)
-@given(WEIGHTS, st.data())
-def test_nobody_gets_more_than_its_weight_while_the_weights_suffice(
-    weights: dict[str, int], data: st.DataObject
-) -> None:
-    seats = data.draw(st.integers(0, sum(weights.values())))
-    found = webster(seats, weights)
-    assert sum(found.values()) == seats
-    assert all(found[name] <= weights[name] for name in weights)
-    backward = dict(reversed(weights.items()))
-    assert webster(seats, backward) == found
 
 
 # Division, by the reference's fixtures and by our own.
@@ -269,16 +161,6 @@ FRESH: dict[str, tuple[int, list[Place], Policy, dict[str, int], int]] = {
     "nothing to place": (0, with_room(a=9), policy("DynamicWeight"), {}, 0),
     "nowhere to place": (3, [], policy("DynamicWeight"), {}, 3),
 }
-HOME_AND_CLOUD = (Group(name="home"), Group(name="cloud"))
-
-
-def two_groups(home: int, cloud: int, home_has: int = 0, cloud_has: int = 0) -> list[Place]:
-    return [
-        Place(cluster="c", group="cloud", available=cloud, assigned=cloud_has),
-        Place(cluster="h", group="home", available=home, assigned=home_has),
-    ]
-
-
 FRESH |= {
     "groups are filled in order": (
         7,
@@ -512,51 +394,6 @@ def test_fewer_replicas_stay_even() -> None:
 # Properties.
 
 
-@st.composite
-def cases(draw: st.DrawFn) -> tuple[int, list[Place], Policy]:
-    groups = draw(
-        st.sampled_from(
-            [
-                (),
-                (Group(name="x"), Group(name="y")),
-                (Group(name="x", replicas_max=4), Group(name="y")),
-            ]
-        )
-    )
-    names = [group.name for group in groups] or [""]
-    places = [
-        Place(
-            cluster=name,
-            group=draw(st.sampled_from(names)),
-            available=draw(st.integers(0, 8)),
-            assigned=draw(st.integers(0, 5)),
-            weight=draw(st.integers(0, 4)),
-            score=draw(st.integers(0, 2)),
-            domains=(draw(st.sampled_from("ew")),),
-        )
-        for name in draw(st.lists(st.sampled_from("abcdef"), unique=True, max_size=6))
-    ]
-    spread = draw(
-        st.sampled_from(
-            [
-                (),
-                (),
-                (Spread(by="Region", skew=1),),
-                (Spread(by="Region", skew=2, is_preferred=True),),
-                (Spread(by="Region", least=2),),
-                (Spread(by="Region", most=1),),
-            ]
-        )
-    )
-    division = Division(
-        type=draw(st.sampled_from(TYPES)),
-        cluster_min=draw(st.sampled_from([0, 0, 2, 3])),
-        cluster_max=draw(st.sampled_from([None, None, 4])),
-    )
-    replicas = draw(st.integers(0, 30))
-    return replicas, places, Policy(groups=groups, spread=spread, division=division)
-
-
 @settings(max_examples=500, deadline=None)
 @given(cases(), st.booleans())
 def test_limits_hold_and_order_of_input_is_irrelevant(
@@ -691,136 +528,3 @@ def test_as_many_are_placed_as_brute_force_finds(
     if kind == "Aggregated" and not any(limits) and sum(vector) == replicas:
         fewest = min(sum(count > 0 for count in one) for one in legal if sum(one) == replicas)
         assert len(found) == fewest
-
-
-# The way home.
-
-HOME = ReturnHome(enabled=True, after_seconds=600, per_minute=3, surge=2)
-LONG_AGO = {"home": 0.0}
-
-
-def pace(**parts: Any) -> Pace:
-    return Pace(**{"room_since": LONG_AGO, "quota_left": 9, **parts})
-
-
-def home_moves(count: int, starts_first: bool = True) -> tuple[Move, ...]:
-    return (Move(source="c", target="h", count=count, starts_first=starts_first),)
-
-
-RETURNS: dict[str, tuple[ReturnHome, Pace, list[Place], tuple[Move, ...]]] = {
-    "as many at once as the surge": (HOME, pace(), two_groups(5, 0, 1, 4), home_moves(2)),
-    "not when it is off": (ReturnHome(), pace(), two_groups(5, 0, 1, 4), ()),
-    "not before the room has lasted": (
-        HOME,
-        pace(room_since={"home": 401.0}),
-        two_groups(5, 0, 1, 4),
-        (),
-    ),
-    "from when it has lasted": (
-        HOME,
-        pace(room_since={"home": 400.0}),
-        two_groups(5, 0, 1, 4),
-        home_moves(2),
-    ),
-    "not without room": (HOME, pace(room_since={}), two_groups(5, 0, 1, 4), ()),
-    "no more than there is room": (HOME, pace(), two_groups(1, 0, 1, 4), home_moves(1)),
-    "no more than are away": (HOME, pace(), two_groups(9, 0, 1, 1), home_moves(1)),
-    "none when none is away": (HOME, pace(), two_groups(9, 9, 5, 0), ()),
-    "no more in a minute than the rate": (
-        HOME,
-        pace(moved_in_last_minute=2),
-        two_groups(5, 0, 1, 4),
-        home_moves(1),
-    ),
-    "the rate is used up": (HOME, pace(moved_in_last_minute=3), two_groups(5, 0, 1, 4), ()),
-    "what is on its way counts as surge": (
-        HOME,
-        pace(moving=1),
-        two_groups(5, 0, 1, 4),
-        home_moves(1),
-    ),
-    "the surge is used up": (HOME, pace(moving=2), two_groups(5, 0, 1, 4), ()),
-    "no more than quota admits": (HOME, pace(quota_left=1), two_groups(5, 0, 1, 4), home_moves(1)),
-    "without quota for both they stop first": (
-        HOME,
-        pace(quota_left=0),
-        two_groups(5, 0, 1, 4),
-        home_moves(3, starts_first=False),
-    ),
-    "without surge they stop first": (
-        ReturnHome(enabled=True, surge=0, per_minute=2),
-        pace(),
-        two_groups(5, 0, 1, 4),
-        home_moves(2, starts_first=False),
-    ),
-    "replicas without a place come first": (HOME, pace(waiting=1), two_groups(5, 0, 1, 4), ()),
-}
-
-
-@pytest.mark.parametrize("case", RETURNS.values(), ids=list(RETURNS))
-def test_replicas_come_home(
-    case: tuple[ReturnHome, Pace, list[Place], tuple[Move, ...]],
-) -> None:
-    rule, state, places, expected = case
-    rules = policy("DynamicWeight", groups=HOME_AND_CLOUD, return_home=rule)
-    assert return_home(places, rules, state, now=1_000.0) == expected
-
-
-def test_the_last_group_comes_home_first_and_to_several_clusters() -> None:
-    groups = (Group(name="home", replicas_max=3), Group(name="near"), Group(name="far"))
-    places = [
-        Place(cluster="h1", group="home", available=9),
-        Place(cluster="h2", group="home", available=9),
-        Place(cluster="n", group="near", assigned=2),
-        Place(cluster="f", group="far", assigned=2),
-    ]
-    rule = ReturnHome(enabled=True, per_minute=9, surge=9)
-    rules = policy("DynamicWeight", groups=groups, return_home=rule)
-    assert return_home(places, rules, pace(), now=1_000.0) == (
-        Move(source="f", target="h1", count=2, starts_first=True),
-        Move(source="n", target="h2", count=1, starts_first=True),
-    )
-
-
-def test_home_must_be_able_to_hold_the_least_count_in_the_end() -> None:
-    rules = policy("DynamicWeight", groups=HOME_AND_CLOUD, return_home=HOME, cluster_min=3)
-    assert return_home(two_groups(2, 0, 0, 4), rules, pace(), now=1_000.0) == ()
-    assert return_home(two_groups(3, 0, 0, 4), rules, pace(), now=1_000.0) == home_moves(2)
-
-
-@settings(max_examples=150, deadline=None)
-@given(cases(), st.integers(1, 4), st.integers(0, 3))
-def test_coming_home_ends_and_is_left_alone_by_division(
-    case: tuple[int, list[Place], Policy], rate: int, surge: int
-) -> None:
-    _, places, rules = case
-    rules = replace(
-        rules,
-        groups=(Group(name="x"), Group(name="y")),
-        spread=(),
-        division=Division(type=rules.division.type),
-        return_home=ReturnHome(enabled=True, per_minute=rate, surge=surge),
-    )
-    places = [replace(one, group=one.group or "x") for one in places]
-    total = sum(one.assigned for one in places)
-    away = sum(one.assigned for one in places if one.group == "y")
-    steps = 0
-    while True:
-        state = Pace(room_since={"x": 0.0}, quota_left=9)
-        moves = return_home(places, rules, state, now=1_000.0)
-        if not moves:
-            break
-        assert sum(move.count for move in moves) <= min(rate, surge or rate)
-        counts = Counter({one.cluster: one.assigned for one in places})
-        for move in moves:
-            counts[move.source] -= move.count
-            counts[move.target] += move.count
-        places = after(places, counts)
-        assert all(one.available >= 0 and one.assigned >= 0 for one in places)
-        found = divide(total, places, rules)
-        assert found.counts == {name: count for name, count in sorted(counts.items()) if count}
-        steps += 1
-    assert steps <= away
-    still_away = any(one.assigned for one in places if one.group == "y")
-    room = any(one.available and one.weight for one in places if one.group == "x")
-    assert not (still_away and room)

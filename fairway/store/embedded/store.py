@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import secrets
-import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -24,9 +22,10 @@ from fairway.schema.node import JsonObject
 from fairway.schema.patches import json_patch, merge_patch
 from fairway.schema.strategic import strategic_merge
 from fairway.store.embedded import grace, listing
-from fairway.store.embedded.admission import Admission, missing_version
+from fairway.store.embedded.admission import missing_version
 from fairway.store.embedded.collector import Collector
 from fairway.store.embedded.history import Change, History
+from fairway.store.embedded.identities import admission
 from fairway.store.embedded.journal import Journal
 from fairway.store.embedded.loading import load
 from fairway.store.embedded.refusals import (
@@ -64,9 +63,6 @@ NAMESPACES: KindId = ("", "namespaces")
 # Namespaces that everything else relies on.
 _LASTING_NAMESPACES = ("default", "kube-system", "kube-public")
 BOOKMARK_SECONDS = 60.0
-_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-_UUID_MARK = 0x4000_8000_0000_0000_0000
-_UUID_MASK = ~0xF000_C000_0000_0000_0000
 
 
 class EmbeddedStore:
@@ -88,7 +84,7 @@ class EmbeddedStore:
         self._history = history or History()
         self._watches = Watches()
         self.writer = Writer(journal, self._shelves, self._history, self._watches)
-        self._admission = _admission(self.clock, chance)
+        self._admission = admission(self.clock, chance)
         self._tasks: set[asyncio.Task[None]] = set()
         self.followers: list[Callable[[Change], None]] = []  # told of each write on disk
         self.collector = Collector(self, self._shelves, self.clock)
@@ -429,28 +425,6 @@ class EmbeddedStore:
         while True:
             await self.clock.sleep(BOOKMARK_SECONDS)
             self._watches.bookmark(self.writer.published)
-
-
-def _admission(clock: Clock, chance: random.Random | None) -> Admission:
-    """Ids from the system's randomness, or from a seed for runs that must repeat."""
-    if chance is None:
-        return Admission(
-            clock=clock,
-            make_uid=_random_uid,
-            make_suffix=lambda: "".join(secrets.choice(_SUFFIX_LETTERS) for _ in range(5)),
-        )
-    seeded = chance
-    return Admission(
-        clock=clock,
-        make_uid=lambda: str(uuid.UUID(int=seeded.getrandbits(128), version=4)),
-        make_suffix=lambda: "".join(seeded.choice(_SUFFIX_LETTERS) for _ in range(5)),
-    )
-
-
-def _random_uid() -> str:
-    """A random UUID (version 4), in a third of the time of the standard library's class."""
-    text = f"{secrets.randbits(128) & _UUID_MASK | _UUID_MARK:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def _kind_id(resource: Resource) -> KindId:
