@@ -238,8 +238,8 @@ class Tournament:
     def _lower_levels(self, seat: _Seat) -> None:
         """Notes levels again that may be lower, as some queue of the path has less in use now.
 
-        They are below the highest such queue. One that is already lower than the lowest of them
-        cannot fall further: its quota is nearer than what was given back.
+        They are below the highest such queue. One that is no higher than the lowest of them
+        cannot fall further: its quota is as near as what was given back.
         """
         fallen, heights = seat, [0]
         step: _Seat | None = seat
@@ -254,7 +254,7 @@ class Tournament:
         below = [fallen]
         for one in below:
             below.extend(one.children)
-            if one.candidate is not None and (one is seat or one.level >= lowest):
+            if one.candidate is not None and (one is seat or one.level > lowest):
                 level = one.borrow_level()
                 if level != one.level or one is seat:
                     one.level = level

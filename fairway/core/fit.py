@@ -170,18 +170,15 @@ def _place_all(space: Space, wants: Sequence[Want]) -> dict[str, Spot] | tuple[S
         return first
     if len(wants) == 1:
         return (first,)
-    most = {want.name: most_of(space, want) for want in wants if want.count > 0}
+    most = {want.name: most_of(space, want) if want.count > 0 else 0 for want in wants}
     alone = tuple(
         Short(name=want.name, wanted=want.count, placeable=most[want.name])
         for want in largest_first
-        if want.count > 0 and most[want.name] < want.count
+        if most[want.name] < want.count
     )
     if alone:
         return alone
-    least_choice_first = sorted(
-        (want for want in wants if want.count > 0),
-        key=lambda want: (most[want.name] / want.count, want.name),
-    )
+    least_choice_first = sorted(wants, key=lambda want: (_ratio(most[want.name], want), want.name))
     if [want.name for want in least_choice_first] != [want.name for want in largest_first]:
         second = _in_order(space, least_choice_first)
         if isinstance(second, dict):

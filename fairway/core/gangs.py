@@ -107,7 +107,10 @@ def _idle(
             if isinstance(found, fit.Packed):
                 scores = {each.cluster: each.total for each in ranked} if len(ranked) > 1 else None
                 placed = placed_of(one.cluster, group[0], form, option, found)
-                _admit(desk, workload, form, placed, found, verdict, scores=scores)
+                admit = Admit(
+                    workload=workload.key, placed=(placed,), form=form.name, scores=scores
+                )
+                _admit(desk, workload, admit, found, verdict)
                 return True
             verdict.reasons.append(shortage_reason(one.cluster, group[0], "Idle", option, found))
     return False
@@ -138,8 +141,19 @@ def _preempt(
         return False
     evict(desk, workload, best, verdict)
     placed = placed_of(best.cluster, group[0], form, best.assignment, best.packed)
-    _admit(desk, workload, form, placed, best.packed, verdict, rung="Preempt", victims=best)
+    _admit(desk, workload, _after(workload, form, placed, best), best.packed, verdict)
     return True
+
+
+def _after(workload: Workload, form: Form, placed: Placed, victims: Victims) -> Admit:
+    """The claim of one who starts when its victims are gone."""
+    return Admit(
+        workload=workload.key,
+        placed=(placed,),
+        form=form.name,
+        rung="Preempt",
+        waits_for=tuple(one.key for one in victims.victims),
+    )
 
 
 def _provision(
@@ -171,7 +185,8 @@ def _provision(
                 )
             )
             placed = placed_of(one.cluster, group[0], form, option, found.packed)
-            _admit(desk, workload, form, placed, found.on_existing, verdict, rung="Provision")
+            admit = Admit(workload=workload.key, placed=(placed,), form=form.name, rung="Provision")
+            _admit(desk, workload, admit, found.on_existing, verdict)
             return True
     return False
 
@@ -187,7 +202,8 @@ def _by_quota_alone(
         reason = quota_reason(desk, workload, full_usage(form, option), option)
         if reason is None:
             placed = placed_of("", "", form, option, None)
-            _admit(desk, workload, form, placed, None, verdict)
+            admit = Admit(workload=workload.key, placed=(placed,), form=form.name)
+            _admit(desk, workload, admit, None, verdict)
             return True
         verdict.reasons.append(reason)
     for option in options:
@@ -195,7 +211,7 @@ def _by_quota_alone(
         if found is not None:
             evict(desk, workload, found, verdict)
             placed = placed_of("", "", form, option, None)
-            _admit(desk, workload, form, placed, None, verdict, rung="Preempt", victims=found)
+            _admit(desk, workload, _after(workload, form, placed, found), None, verdict)
             return True
     return False
 
@@ -215,7 +231,8 @@ def _shrink(desk: Desk, workload: Workload, form: Form, verdict: Verdict) -> boo
             placed = placed_of(one.cluster, group, form, option, found)
             usage = _usage_of(placed)
             if quota_reason(desk, workload, usage, option) is None:
-                _admit(desk, workload, form, placed, found, verdict)
+                admit = Admit(workload=workload.key, placed=(placed,), form=form.name)
+                _admit(desk, workload, admit, found, verdict)
                 return True
     return False
 
@@ -303,26 +320,14 @@ def _usage_of(placed: Placed) -> dict[tuple[str, str], int]:
 def _admit(
     desk: Desk,
     workload: Workload,
-    form: Form,
-    placed: Placed,
+    admit: Admit,
     packed: fit.Packed | None,
     verdict: Verdict,
-    *,
-    rung: Rung = "Idle",
-    victims: Victims | None = None,
-    scores: Mapping[str, int] | None = None,
 ) -> None:
-    charge(desk, workload, placed, packed)
-    verdict.steps.append(
-        Admit(
-            workload=workload.key,
-            placed=(placed,),
-            form=form.name,
-            rung=rung,
-            waits_for=tuple(one.key for one in victims.victims) if victims else (),
-            scores=scores,
-        )
-    )
+    """Charges what a step takes, and puts the step into the plan."""
+    for placed in admit.placed:
+        charge(desk, workload, placed, packed)
+    verdict.steps.append(admit)
     verdict.reasons.clear()
 
 

@@ -119,6 +119,8 @@ class Space:
 
     def pods_at(self, request: Request, positions: Amounts) -> Amounts:
         """How many pods each of these nodes holds."""
+        if not len(positions):
+            return np.zeros(0, dtype=np.int64)
         pods: Amounts | None = None
         for resource, amount in request:
             held: Amounts
@@ -132,6 +134,8 @@ class Space:
 
     def take(self, request: Request, counts: Mapping[int, int]) -> None:
         """Takes what pods on these nodes need."""
+        if not counts:
+            return
         for resource, amount in request:
             has_devices = needs_devices(self.room, resource, amount)
             if resource not in self._own:

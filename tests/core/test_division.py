@@ -469,6 +469,30 @@ def test_scale_in_then_out_returns_to_the_same(
     assert again == full
 
 
+@settings(max_examples=300, deadline=None)
+@given(cases())
+def test_a_fresh_division_keeps_every_rule_that_must_hold(
+    case: tuple[int, list[Place], Policy],
+) -> None:
+    replicas, places, rules = case
+    counts = divide(replicas, places, rules, is_fresh=True).counts
+    names = [group.name for group in rules.groups] or [""]
+    for rule in rules.spread:
+        if rule.is_preferred or not counts:
+            continue
+        used = {one.domains[0] for one in places if one.cluster in counts}
+        event(f"least {rule.least}, most {rule.most}, skew {rule.skew}")
+        assert len(used) >= min(rule.least, replicas // max(rules.division.cluster_min, 1))
+        assert rule.most is None or len(used) <= rule.most
+        for group in names:
+            seats = Counter({one.domains[0]: 0 for one in places if one.group == group})
+            for one in places:
+                if one.group == group:
+                    seats[one.domains[0]] += counts.get(one.cluster, 0)
+            if rule.skew is not None and seats:
+                assert max(seats.values()) - min(seats.values()) <= rule.skew
+
+
 def legal_vectors(replicas: int, places: Sequence[Place], rules: Policy) -> list[tuple[int, ...]]:
     """All counts that keep the limits of one group and one rule, by looking at all."""
     least = rules.division.cluster_min

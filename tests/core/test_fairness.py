@@ -346,14 +346,56 @@ def test_who_stays_within_quota_comes_before_who_borrows() -> None:
     assert tournament.best() == "b"
 
 
+# East and west own ten each. A head of w1 stays within what w1 owns, but west may have to borrow.
+HALVES = (
+    queue("fleet", cpu=80),
+    queue("east", "fleet", cpu=10),
+    queue("west", "fleet"),
+    queue("e1", "east"),
+    queue("e2", "east"),
+    queue("w1", "west", cpu=10),
+    queue("w2", "west"),
+)
+
+
 def test_a_head_that_changes_what_it_requests_is_placed_again_all_the_way_up() -> None:
-    tree = Tree.of([*DIVISIONS[:5], queue("w1", "west", cpu=5)])
+    tree = Tree.of(HALVES)
+    tree.charge("w2", {CPU: 8})
     tournament = Tournament(tree)
-    tournament.offer("e1", replace(B, usage={CPU: 3}))
-    tournament.offer("w1", replace(A, usage={CPU: 5}))
+    tournament.offer("e1", replace(A, usage={CPU: 12}))
+    tournament.offer("w1", replace(B, usage={CPU: 1}))
     assert tournament.best() == "w1"
-    tournament.offer("w1", replace(A, usage={CPU: 9}))
-    assert tournament.best() == "e1"
+    tournament.offer("w1", replace(B, usage={CPU: 9}))
+    assert tournament.best() == "e1", "west would borrow seven, east two"
+
+
+def test_usage_of_a_queue_without_a_head_moves_the_heads_of_its_siblings() -> None:
+    tree = Tree.of(HALVES)
+    tournament = Tournament(tree)
+    tournament.offer("e1", replace(A, usage={CPU: 12}))
+    tournament.offer("w1", replace(B, usage={CPU: 5}))
+    assert tournament.best() == "w1"
+    tree.charge("w2", {CPU: 8})
+    tournament.refresh("w2")
+    assert tournament.best() == "e1", "west would borrow three, east two"
+    tree.charge("w2", {CPU: -8})
+    tournament.refresh("w2")
+    assert tournament.best() == "w1"
+
+
+def test_without_fair_share_usage_of_siblings_moves_quota_further_away_and_back() -> None:
+    tree = Tree.of(HALVES)
+    tree.charge("e2", {CPU: 8})
+    tournament = Tournament(tree, CLASSICAL)
+    tournament.offer("e1", replace(A, usage={CPU: 5}))
+    tournament.offer("w2", replace(B, usage={CPU: 11}))
+    assert tournament.best() == "w2", "both need the fleet's, and it is older"
+    tree.charge("e2", {CPU: -8})
+    tournament.refresh("e2")
+    assert tournament.best() == "e1", "east's own is enough now"
+    tree.charge("e2", {CPU: 6})
+    tournament.refresh("e2")
+    assert tournament.best() == "w2"
 
 
 def test_a_queue_that_takes_no_workloads_has_no_head() -> None:

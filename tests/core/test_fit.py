@@ -1,4 +1,4 @@
-"""What fits where, best fit, and packings of pod sets that compete: small cases told as sentences."""
+"""What fits where, best fit, and packings of pod sets that compete, told as sentences."""
 
 from __future__ import annotations
 

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from fairway.core.fit import Packed, Shortage, Want, count, pack, pack_most
 from fairway.core.model import Shape, Topology
 from fairway.core.nodes import Cluster, Nodes, Room, label_column
+from fairway.core.search import search
+from fairway.core.space import Space
 
 RESOURCES = ("cpu", "memory", "nvidia.com/gpu")
 LEVELS = ("block", "rack")
@@ -188,6 +190,16 @@ def test_two_sets_fit_exactly_when_brute_force_finds_a_way(case: tuple[Room, lis
     assert isinstance(found, Packed) == is_feasible(room, sets)
     if isinstance(found, Packed):
         check(room, sets, found)
+
+
+@settings(max_examples=300, deadline=None)
+@given(cases(2))
+def test_the_search_alone_agrees_with_brute_force(case: tuple[Room, list[Want]]) -> None:
+    room, sets = case
+    found = search(Space(room), sets)
+    assert (found is not None) == is_feasible(room, sets)
+    if found is not None:
+        check(room, sets, Packed(packing={name: spot.counts for name, spot in found.items()}))
 
 
 @settings(max_examples=300, deadline=None)

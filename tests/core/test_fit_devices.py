@@ -1,0 +1,187 @@
+"""Fractions of devices: what one pod takes is on one device, and whole devices stay whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairway.core.devices import devices_of, give_back, pods_on, put, put_back, take
+from fairway.core.fit import Packed, Shortage, Want, count, pack, slots
+from fairway.core.miss import Miss, nearest_miss
+from fairway.core.model import Shape
+from fairway.core.nodes import Cluster, Nodes, Room
+
+GPU = "nvidia.com/gpu"
+
+
+def room_of(*nodes: tuple[int, ...], reported: bool = True, most: int = 8) -> Room:
+    """Nodes with these free units per device; unless reported, only their sum is known."""
+    capacity = most * 1000 if not reported else max(sum(one) for one in nodes)
+    room = Room(
+        Cluster(
+            name="c",
+            nodes=Nodes(
+                names=tuple(f"n{position}" for position in range(len(nodes))),
+                capacity={GPU: np.full(len(nodes), capacity, dtype=np.int64)},
+                ready=np.ones(len(nodes), dtype=np.bool_),
+                devices={GPU: nodes} if reported else {},
+            ),
+        )
+    )
+    room.free[GPU] = np.array([sum(one) for one in nodes], dtype=np.int64)
+    return room
+
+
+def pod(amount: int) -> Shape:
+    return Shape(requests=((GPU, amount),))
+
+
+@pytest.mark.parametrize(
+    ("devices", "amount", "expected"),
+    [
+        pytest.param((400, 400), 500, 0, id="a fraction is not put together from two devices"),
+        pytest.param((500, 1000), 500, 3, id="fractions fill devices one by one"),
+        pytest.param((900, 900), 1000, 0, id="a whole device must be wholly free"),
+        pytest.param((1000, 900, 1000), 2000, 1, id="two whole devices"),
+        pytest.param((1000, 500), 1500, 1, id="one and a half: a whole one and a half"),
+        pytest.param((1000, 1000), 1500, 1, id="one and a half may break a whole one"),
+        pytest.param((1000, 400, 400), 1500, 0, id="no device has the half"),
+        pytest.param((1000, 1000, 1000), 1500, 2, id="two halves share the third device"),
+        pytest.param((7000, 3000), 2000, 4, id="slices of devices that are counted finer"),
+        pytest.param((7000, 6000), 7000, 1, id="a whole device of those"),
+    ],
+)
+def test_pods_that_fit_on_the_devices_of_a_node(
+    devices: tuple[int, ...], amount: int, expected: int
+) -> None:
+    room = room_of(devices)
+    assert slots(room, pod(amount)).tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("free", "amount", "expected"),
+    [
+        pytest.param(3400, 600, 3, id="each thousand units is a device, the rest a part of one"),
+        pytest.param(3400, 400, 7, id="the rest counts where it is enough"),
+        pytest.param(3400, 1000, 3, id="whole devices are counted by division"),
+        pytest.param(900, 1000, 0, id="a part is not a whole device"),
+    ],
+)
+def test_a_node_without_reported_devices(free: int, amount: int, expected: int) -> None:
+    room = room_of((free,), reported=False)
+    assert count(room, pod(amount)) == expected
+
+
+def test_fractions_of_other_resources_need_no_device() -> None:
+    nodes = Nodes(
+        names=("n0",),
+        capacity={"cpu": np.array([3000], dtype=np.int64)},
+        ready=np.ones(1, dtype=np.bool_),
+    )
+    room = Room(Cluster(name="c", nodes=nodes))
+    assert count(room, Shape(requests=(("cpu", 1500),))) == 2
+    assert not room.devices
+
+
+@pytest.mark.parametrize(
+    ("row", "amount", "expected"),
+    [
+        pytest.param([1000, 600, 500], 500, [1000, 600, 0], id="the tightest device"),
+        pytest.param([1000, 300], 500, [500, 300], id="a whole one if need be"),
+        pytest.param([500, 1000], 1000, [500, 0], id="a whole one for a whole"),
+        pytest.param([1000, 1000, 500], 1500, [0, 1000, 0], id="a whole one and a part"),
+        pytest.param([400, 400], 500, None, id="nothing is taken where it does not fit"),
+    ],
+)
+def test_one_pod_takes(row: list[int], amount: int, expected: list[int] | None) -> None:
+    before = list(row)
+    assert put(row, 1000, amount) == (expected is not None)
+    assert row == (before if expected is None else expected)
+
+
+@pytest.mark.parametrize(
+    ("row", "amount", "expected"),
+    [
+        pytest.param([0, 500, 1000], 500, [500, 500, 1000], id="to the fullest that can have it"),
+        pytest.param([0, 1000], 1000, [1000, 1000], id="a whole one to a used one"),
+    ],
+)
+def test_one_pod_gives_back(row: list[int], amount: int, expected: list[int]) -> None:
+    put_back(row, 1000, amount)
+    assert row == expected
+
+
+def test_a_set_of_fractions_goes_where_devices_are_broken_already() -> None:
+    room = room_of((1000, 1000), (1000, 500))
+    found = pack(room, [Want(name="a", shape=pod(500), count=1)])
+    assert found == Packed(packing={"a": {1: 1}})
+
+
+def test_sets_of_fractions_compete_for_devices_and_not_for_their_sum() -> None:
+    room = room_of((1000, 1000))
+    fits = [Want(name="a", shape=pod(600), count=2), Want(name="b", shape=pod(400), count=2)]
+    assert pack(room, fits) == Packed(packing={"a": {0: 2}, "b": {0: 2}})
+    too_large = [Want(name="a", shape=pod(600), count=2), Want(name="b", shape=pod(500), count=1)]
+    assert isinstance(pack(room, too_large), Shortage)
+
+
+def test_a_fraction_that_fits_on_no_device_misses_what_the_best_device_lacks() -> None:
+    room = room_of((400, 400), (700, 100))
+    assert nearest_miss(room, Want(name="a", shape=pod(900), count=1)) == Miss(
+        name="a", placeable=0, node="n1", short=((GPU, 200),)
+    )
+
+
+def test_what_is_taken_is_undone_exactly() -> None:
+    room = room_of((1000, 700, 600), (1000, 1000, 1000))
+    before = devices_of(room, GPU).free.copy()
+    undo = take(room, {"a": {0: 2, 1: 1}}, {"a": ((GPU, 500),)})
+    assert devices_of(room, GPU).free.tolist() == [[1000, 200, 100], [500, 1000, 1000]]
+    assert room.free[GPU].tolist() == [1300, 2500]
+    undo()
+    assert (devices_of(room, GPU).free == before).all()
+    assert room.free[GPU].tolist() == [2300, 3000]
+
+
+def test_a_device_used_when_the_table_was_made_can_be_given_back() -> None:
+    room = room_of((2000,), reported=False, most=2)
+    take(room, {"a": {0: 2}}, {"a": ((GPU, 1000),)})
+    assert count(room, pod(500)) == 0
+    give_back(room, {"a": {0: 1}}, {"a": ((GPU, 1000),)})
+    assert count(room, pod(500)) == 2
+    assert count(room, pod(1000)) == 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.integers(0, 10).map(lambda one: one * 100), min_size=1, max_size=4),
+    st.integers(1, 25).map(lambda one: one * 100),
+)
+def test_the_count_equals_putting_pods_one_by_one(row: list[int], amount: int) -> None:
+    rows = np.array([row], dtype=np.int64)
+    placed = 0
+    left = list(row)
+    while put(left, 1000, amount):
+        placed += 1
+        assert min(left) >= 0
+    assert pods_on(rows, 1000, amount).tolist() == [_most(tuple(row), amount)] == [placed]
+
+
+def _most(row: tuple[int, ...], amount: int) -> int:
+    """Brute force: the most pods, over every choice of devices for the next one."""
+    whole, rest = divmod(amount, 1000)
+    intact = [at for at, free in enumerate(row) if free == 1000]
+    if len(intact) < whole:
+        return 0
+    # Which of the intact devices are taken whole makes no difference.
+    left = [0 if at in intact[:whole] else free for at, free in enumerate(row)]
+    if not rest:
+        return 1 + _most(tuple(left), amount)
+    best = 0
+    for free in sorted({free for free in left if free >= rest}):
+        after = list(left)
+        after[after.index(free)] -= rest
+        best = max(best, 1 + _most(tuple(sorted(after)), amount))
+    return best
