@@ -7,6 +7,7 @@ repeat: the clusters that a policy allows, the flavors that suit a form, what a 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
 
 from fairway.core import ranking, where
 from fairway.core.fit import Want
@@ -14,6 +15,9 @@ from fairway.core.flavors import Assignment, assignments, groups_of
 from fairway.core.model import Form, PodSet, Policy, Queue, Workload
 from fairway.core.nodes import Cluster, Mask
 from fairway.core.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from fairway.core.holders import Holders
 
 
 class Desk:
@@ -25,6 +29,7 @@ class Desk:
         self.claims_by_queue = dict(snapshot.claims_by_queue)
         self.holder_counts = {name: len(keys) for name, keys in snapshot.holders.items()}
         self.preempted: set[str] = set()  # victims of this plan
+        self.holders: Holders | None = None  # gathered by `holders` when first asked for
         self._candidates: dict[Hashable, where.Candidates] = {}
         self._assignments: dict[tuple[str, Form], list[Assignment]] = {}
         self._free: dict[tuple[str, str], tuple[int, int, int]] = {}

@@ -46,6 +46,7 @@ class Ledger:
             (name, pool.name): pool.left for name, one in clusters.items() for pool in one.pools
         }
         self._undo: list[Undo] = []
+        self._settled = object()
 
     @contextmanager
     def trial(self) -> Iterator[Trial]:
@@ -65,6 +66,14 @@ class Ledger:
     def settle(self) -> None:
         """Forgets how to undo: what was kept so far is decided."""
         self._undo.clear()
+        self._settled = object()
+
+    def mark(self) -> object:
+        """Something that is the same object as long as the ledger says the same.
+
+        Whoever compares marks holds on to them; undoing what was done since brings one back.
+        """
+        return self._undo[-1] if self._undo else self._settled
 
     # Quota.
 

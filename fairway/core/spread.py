@@ -2,8 +2,8 @@
 
 The same rules serve two questions: which clusters to choose (each is one seat) and how many
 replicas each cluster gets. Both go in two steps: `covering.pick` says which options may be used at
-all and which must be, `fill` gives out seats one at a time, the most wanted first, and never one
-that would break `most` or `skew`.
+all and which must be, so that `least` and `most` hold; `fill` gives out seats one at a time, the
+most wanted first, and never one that would break `skew`.
 
 `least` and `most` count domains over everything. `skew` compares the domains of one group, full and
 empty ones alike: groups are filled in order, so an empty later group says nothing about evenness.
@@ -125,11 +125,8 @@ class Tally:
         self._count(option, step)
 
     def may_add(self, option: Option, step: int) -> bool:
+        """Whether so many more keep the skew; `most` was seen to by what was picked."""
         for position, rule in self._rules:
-            name = option.domains[position]
-            used = self._used[position]
-            if rule.most is not None and name not in used and len(used) >= rule.most:
-                return False
             # What opens with several seats at once may lead until others have opened too.
             if rule.skew is not None and step == 1:
                 lead = self._lead(position, option, step)

@@ -208,6 +208,12 @@ STEADY: dict[str, tuple[int, list[Place], Policy, dict[str, int]]] = {
         policy("DynamicWeight"),
         {"a": 6, "b": 2, "c": 4},
     ),
+    "what a cluster has already does not count against it": (
+        10,
+        held(a=(6, 4), b=(0, 4)),
+        policy("DynamicWeight"),
+        {"a": 8, "b": 2},
+    ),
     "aggregated grows in the clusters in use first": (
         8,
         held(a=(3, 5), b=(0, 90)),
@@ -389,6 +395,14 @@ def test_fewer_replicas_stay_even() -> None:
     assert sum(counts.values()) == 5
     assert abs(counts["e1"] - counts.get("w1", 0) - counts.get("w2", 0)) <= 3
     assert divide(2, places, rules).counts == {"e1": 1, "w1": 1}
+
+
+def test_the_last_replica_of_a_region_stays_while_two_regions_are_asked_for() -> None:
+    east, west = regions(e1=0, w1=0)
+    places = [replace(east, assigned=1), replace(west, assigned=9)]
+    rules = policy("DynamicWeight", spread=(Spread(by="Region", least=2),))
+    assert divide(4, places, policy("DynamicWeight")).counts == {"w1": 4}
+    assert divide(4, places, rules).counts == {"e1": 1, "w1": 3}
 
 
 # Properties.

@@ -145,6 +145,17 @@ def test_what_has_seats_may_always_be_used_and_counts() -> None:
     assert pick(found, (region(most=1),), 3, active=(0,)) == Picked(allowed=(found[1],), cover=())
 
 
+def test_domains_in_use_may_stay_though_they_are_more_than_the_rule_has_come_to_allow() -> None:
+    found = [
+        Option(name="e1", domains=("e",), seats=1, room=5),
+        Option(name="w1", domains=("w",), seats=1, room=5),
+        Option(name="n1", domains=("n",), room=5),
+    ]
+    assert pick(found, (region(most=1),), 3, active=(0,)) == Picked(
+        allowed=tuple(found[:2]), cover=()
+    )
+
+
 def is_legal(
     chosen: Sequence[Option], everything: Sequence[Option], rules: Sequence[Spread]
 ) -> bool:

@@ -186,6 +186,13 @@ REFUSALS: dict[str, tuple[Policy, Queue, Workload, Cluster, Refusal | None]] = {
         cluster("a", taints=(NO_EXECUTE,)),
         None,
     ),
+    "of two that end the later end counts": (
+        Policy(tolerations=(bears(150), bears(5))),
+        QUEUE,
+        WORKLOAD,
+        cluster("a", taints=(NO_EXECUTE,)),
+        None,
+    ),
     "seconds limit only taints that evict": (
         Policy(tolerations=(bears(5),)),
         QUEUE,

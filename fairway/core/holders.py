@@ -1,0 +1,170 @@
+"""Who holds what, as preemption looks at it: usage, work that would be lost, nodes.
+
+Worked out once for a plan, since many workloads ask the same questions about the same holders. A
+holder that may never be a victim (not preemptible, or leaving already) is not among them.
+
+Work lost is the time since the start, or since the last checkpoint where the workload saves its
+state by itself; nothing where it saves when asked. It weighs what the workload uses: an accelerator
+counts as much as a hundred CPUs. Everything is in whole numbers, so that sums have no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fairway.core.fairness import Rules, Shares
+from fairway.core.model import FlavorResource, Request, Workload
+from fairway.core.nodes import Packing
+from fairway.core.snapshot import Snapshot, requests_of, usage_of
+
+if TYPE_CHECKING:
+    from fairway.core.desk import Desk
+    from fairway.core.ledger import Ledger
+
+# Position of a node -> resource -> what the pods of one holder use there.
+Foot = Mapping[int, Mapping[str, int]]
+
+_ACCELERATOR_IN_CPUS: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Holder:
+    """A workload that holds something, and might be a victim."""
+
+    workload: Workload
+    key: str
+    queue: str
+    usage: Mapping[FlavorResource, int]
+    lost_seconds: float
+    loss: int  # thousandths of a second, weighted by what it uses
+    held_seconds: float  # since its pods ran, or since it was decided where they do not yet
+
+
+class Holders:
+    """All who hold something, by queue and by cluster."""
+
+    def __init__(self, desk: Desk) -> None:
+        snapshot = desk.snapshot
+        self._snapshot = snapshot
+        self.shares = Shares(
+            desk.ledger.tree, Rules(remembers=snapshot.facts.settings.half_life_seconds > 0)
+        )
+        self.by_queue: dict[str, list[Holder]] = {}
+        self._by_key: dict[str, Holder] = {}
+        self._in_cluster: dict[str, list[Holder]] = {}
+        self._feet: dict[tuple[str, str], Foot] = {}
+        # What was last found where quota alone decides: it is the same in every cluster.
+        # (mark of the ledger, workload, usage, what was found)
+        self.last: tuple[object, Workload, object, object] | None = None
+        for key in sorted(snapshot.facts.workloads):
+            holder = _holder(snapshot, snapshot.facts.workloads[key])
+            if holder is not None:
+                self._by_key[key] = holder
+                self.by_queue.setdefault(holder.queue, []).append(holder)
+
+    def in_cluster(self, cluster: str) -> list[Holder]:
+        """Those with pods in a cluster, by key."""
+        found = self._in_cluster.get(cluster)
+        if found is None:
+            keys = sorted(self._snapshot.holders.get(cluster, ()))
+            found = [self._by_key[key] for key in keys if key in self._by_key]
+            self._in_cluster[cluster] = found
+        return found
+
+    def foot(self, holder: Holder, cluster: str) -> Foot:
+        """What a holder uses on each node of a cluster."""
+        found = self._feet.get((holder.key, cluster))
+        if found is None:
+            found = _foot(
+                self._snapshot.packings.get((holder.key, cluster), {}),
+                _requests(holder.workload, cluster),
+            )
+            self._feet[holder.key, cluster] = found
+        return found
+
+
+def holders_of(desk: Desk) -> Holders:
+    """The holders of a plan, gathered when first asked for."""
+    if desk.holders is None:
+        desk.holders = Holders(desk)
+    return desk.holders
+
+
+def take_away(snapshot: Snapshot, ledger: Ledger, workload: Workload) -> None:
+    """Gives back the quota and the nodes of a holder, in the ledger."""
+    assert workload.held is not None
+    clusters: dict[str, None] = {}
+    for placed in workload.held.placed:
+        ledger.release(workload.held.queue, usage_of(placed))
+        if placed.cluster in ledger.rooms:
+            clusters[placed.cluster] = None
+    for cluster in clusters:
+        free_nodes(snapshot, ledger, workload, cluster)
+
+
+def free_nodes(snapshot: Snapshot, ledger: Ledger, workload: Workload, cluster: str) -> None:
+    """Gives back the nodes of a holder in one cluster."""
+    packing = snapshot.packings.get((workload.key, cluster))
+    if packing:
+        ledger.give_back(cluster, packing, _requests(workload, cluster))
+
+
+def lost_seconds(workload: Workload, now: float) -> float:
+    """The work that is lost if the workload must stop now."""
+    if workload.held is None or workload.held.started_at is None or workload.saves_when_asked:
+        return 0.0
+    ran = max(0.0, now - workload.held.started_at)
+    if workload.checkpoint_seconds is not None and workload.checkpoint_seconds > 0:
+        return ran % workload.checkpoint_seconds
+    return ran
+
+
+def _holder(snapshot: Snapshot, workload: Workload) -> Holder | None:
+    held = workload.held
+    if held is None or not workload.preemptible or workload.releasing:
+        return None
+    usage: dict[FlavorResource, int] = {}
+    for placed in held.placed:
+        for pair, amount in usage_of(placed).items():
+            usage[pair] = usage.get(pair, 0) + amount
+    lost = lost_seconds(workload, snapshot.now)
+    since = held.decided_at if held.started_at is None else held.started_at
+    return Holder(
+        workload=workload,
+        key=workload.key,
+        queue=held.queue or workload.queue,
+        usage=usage,
+        lost_seconds=lost,
+        loss=round(lost * 1000) * _weight(usage),
+        held_seconds=snapshot.now - since,
+    )
+
+
+def _weight(usage: Mapping[FlavorResource, int]) -> int:
+    total = 0
+    for (_, resource), amount in usage.items():
+        if "/" in resource:
+            total += amount * _ACCELERATOR_IN_CPUS
+        elif resource == "cpu":
+            total += amount
+    return max(1, total)
+
+
+def _requests(workload: Workload, cluster: str) -> dict[str, Request]:
+    found: dict[str, Request] = {}
+    for placed in workload.held.placed if workload.held else ():
+        if placed.cluster == cluster:
+            found.update(requests_of(placed))
+    return found
+
+
+def _foot(packing: Packing, requests: Mapping[str, Request]) -> Foot:
+    found: dict[int, dict[str, int]] = {}
+    for name, counts in packing.items():
+        for position, count in counts.items():
+            at = found.setdefault(position, {})
+            for resource, amount in requests[name]:
+                at[resource] = at.get(resource, 0) + amount * count
+    return found

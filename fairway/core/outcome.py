@@ -1,0 +1,63 @@
+"""What the fleet would be once a plan is carried out.
+
+Used where a plan is followed by another: forecasts, simulation, and the tests that look for a fixed
+point. Victims are gone at once and wait again; what they left room for has started.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fairway.core.model import Held, Workload
+from fairway.core.snapshot import Facts
+from fairway.core.steps import Admit, Move, Plan, Preempt
+
+
+def after(facts: Facts, plan: Plan) -> Facts:
+    """The facts after every step of a plan."""
+    workloads = dict(facts.workloads)
+    for step in plan.steps:
+        match step:
+            case Preempt():
+                workloads[step.workload] = _requeued(workloads[step.workload])
+            case Admit():
+                workloads[step.workload] = _admitted(workloads[step.workload], step, facts.now)
+            case Move():
+                workloads[step.workload] = _moved(workloads[step.workload], step)
+            case _:
+                continue  # nodes on their way change nothing that is claimed
+    return replace(facts, workloads=workloads)
+
+
+def _requeued(workload: Workload) -> Workload:
+    """A victim waits again, as old as it was."""
+    return replace(workload, held=None)
+
+
+def _admitted(workload: Workload, step: Admit, now: float) -> Workload:
+    before = workload.held
+    tasks = workload.tasks
+    held = Held(
+        attempt=before.attempt if before else 1,
+        queue=workload.queue,
+        placed=step.placed,
+        form=step.form,
+        rung=step.rung,
+        decided_at=before.decided_at if before else now,
+        started_at=before.started_at if before else now,
+    )
+    return replace(workload, held=held, tasks=tasks)
+
+
+def _moved(workload: Workload, step: Move) -> Workload:
+    assert workload.held is not None, "only what runs can move"
+    placed = {one.cluster: one for one in workload.held.placed}
+    source = placed[step.source]
+    left = source.replicas - step.count
+    if left:
+        placed[step.source] = replace(source, replicas=left)
+    else:
+        del placed[step.source]
+    placed[step.placed.cluster] = step.placed
+    ordered = tuple(placed[name] for name in sorted(placed))
+    return replace(workload, held=replace(workload.held, placed=ordered))
