@@ -3,7 +3,8 @@
 Rules of spread limit how many domains are used: at `least` so many, at `most` so many, by several
 rules at once. `pick` says which options may be used at all so that all these can hold, and which of
 them must get something first. It looks at all sets for up to ten unused options; beyond that it is
-greedy, in time that grows with options times rules times the domains needed.
+greedy, in time that grows with options times rules times the domains needed. `fewest` answers a
+simpler question: which few have room for everything.
 """
 
 from __future__ import annotations

@@ -74,8 +74,8 @@ class Space:
     def filled(self, request: Request, mask: Mask | None, count: int) -> dict[int, int] | None:
         """Nodes in use that one pod each fills in its leading resource, if there are enough.
 
-        Where this answers, `choose` would answer the same: no node can be filled more tightly. It
-        looks closely at far fewer nodes.
+        Where this answers, `choose` would answer the same (but for its rounding of amounts beyond
+        2**30): no node can be filled more tightly. It looks closely at far fewer nodes.
         """
         leads, amount = leading(self.room, request)
         column = self.columns.get(leads)

@@ -68,10 +68,38 @@ class Objects:
             case _:
                 return
 
+    def remove(self, plain: Mapping[str, Any]) -> None:
+        """Forgets an object."""
+        metadata = plain.get("metadata") or {}
+        name = str(metadata.get("name", ""))
+        key = f"{metadata.get('namespace', '')}/{name}"
+        match plain.get("kind"):
+            case "Fleet":
+                self.fleet = None
+            case "Cluster":
+                self.clusters.pop(name, None)
+            case "ClusterReport":
+                self.reports.pop(name, None)
+            case "Flavor":
+                self.flavors.pop(name, None)
+            case "Queue":
+                self.queues.pop(name, None)
+            case "PlacementPolicy":
+                self.policies.pop(key, None)
+            case "Workload":
+                self.workloads.pop(key, None)
+            case "PriorityClass":
+                self.priority_classes.pop(name, None)
+            case _:
+                return
+
+    def reports_of(self, cluster: str) -> list[ClusterReport]:
+        """The chunks of a cluster's report."""
+        return [one for one in self.reports.values() if one.spec.cluster == cluster]
+
     def facts(self, now: float) -> Facts:
         """All that a decision at `now` may look at."""
         selectable = {name: clusters.facts_of(one) for name, one in self.clusters.items()}
-        reports = self._reports_by_cluster()
         fleet = self.fleet.spec if self.fleet is not None else FleetSpec()
         defaults = workloads.Defaults(
             fleet=fleet,
@@ -88,7 +116,7 @@ class Objects:
                 for key in sorted(self.policies)
             },
             clusters={
-                name: clusters.cluster_of(self.clusters[name], reports.get(name, []), now)
+                name: clusters.cluster_of(self.clusters[name], self.reports_of(name), now)
                 for name in sorted(self.clusters)
             },
             workloads={
@@ -96,18 +124,12 @@ class Objects:
                 for key in sorted(self.workloads)
                 if not workloads.is_over(self.workloads[key])
             },
-            settings=_settings(fleet),
+            settings=settings_of(fleet),
             default_policy=policies.DEFAULT,
         )
 
-    def _reports_by_cluster(self) -> dict[str, list[ClusterReport]]:
-        found: dict[str, list[ClusterReport]] = {}
-        for report in self.reports.values():
-            found.setdefault(report.spec.cluster, []).append(report)
-        return found
 
-
-def _settings(fleet: FleetSpec) -> Settings:
+def settings_of(fleet: FleetSpec) -> Settings:
     share, held = fleet.fair_share, fleet.reservations
     return Settings(
         fair_sharing=share.enabled,

@@ -22,20 +22,21 @@ from fairway.core.space import Space
 
 RESOURCES = ("cpu", "memory", "nvidia.com/gpu")
 LEVELS = ("block", "rack")
+Domain = tuple[str | None, ...]
 
 
 @st.composite
 def rooms(draw: st.DrawFn) -> Room:
     number = draw(st.integers(1, 4))
     free = {
-        name: draw(st.lists(st.integers(0, 4), min_size=number, max_size=number))
+        name: draw(st.lists(st.integers(0, 8), min_size=number, max_size=number))
         for name in RESOURCES
     }
     blocks = [draw(st.sampled_from([None, "b1", "b2", "b1", "b2"])) for _ in range(number)]
     racks = [draw(st.sampled_from([None, "r1", "r2", "r1", "r2"])) for _ in range(number)]
     nodes = Nodes(
         names=tuple(f"n{position}" for position in range(number)),
-        capacity={name: np.full(number, 4000, dtype=np.int64) for name in RESOURCES},
+        capacity={name: np.full(number, 8000, dtype=np.int64) for name in RESOURCES},
         ready=np.ones(number, dtype=np.bool_),
         labels={"example/block": label_column(blocks), "example/rack": label_column(racks)},
     )
@@ -66,7 +67,7 @@ def wants(draw: st.DrawFn, name: str, nodes: int) -> Want:
             slice_size=topology.slice_size,
         )
     mask = np.array(
-        draw(st.lists(st.sampled_from([True, True, False]), min_size=nodes, max_size=nodes))
+        draw(st.lists(st.sampled_from([True, True, True, False]), min_size=nodes, max_size=nodes))
     )
     number = draw(st.integers(1, 4))
     return Want(
@@ -85,15 +86,15 @@ def cases(draw: st.DrawFn, sets: int) -> tuple[Room, list[Want]]:
     return room, [draw(wants(f"set-{one}", len(room.cluster.nodes))) for one in range(sets)]
 
 
-def domain_of(room: Room, level: str, position: int) -> tuple[str | None, ...] | None:
+def domain_of(room: Room, level: str, position: int) -> Domain | None:
     """The domain of a node: the value of the level's label and of those around it."""
     values = [room.cluster.nodes.labels[f"example/{one}"].value(position) for one in LEVELS]
     path = values[: LEVELS.index(level) + 1]
     return None if path[-1] is None else tuple(path)
 
 
-def per_domain(room: Room, level: str, counts: tuple[int, ...]) -> Counter[object]:
-    found: Counter[object] = Counter()
+def per_domain(room: Room, level: str, counts: tuple[int, ...]) -> Counter[Domain | None]:
+    found: Counter[Domain | None] = Counter()
     for position, pods in enumerate(counts):
         if pods:
             found[domain_of(room, level, position)] += pods
@@ -226,6 +227,20 @@ def test_the_count_is_the_most_that_brute_force_can_place(case: tuple[Room, list
         if want.mask[at]:
             expected += min(int(room.free[name][at]) // n for name, n in want.shape.requests)
     assert count(room, want.shape, want.mask) == expected
+
+
+@settings(max_examples=400, deadline=None)
+@given(cases(1))
+def test_the_quick_choice_of_tight_nodes_is_the_full_choice(
+    case: tuple[Room, list[Want]],
+) -> None:
+    room, (want,) = case
+    space, request = Space(room), want.shape.requests
+    quick = space.filled(request, want.mask, want.count)
+    event(f"answered quickly: {quick is not None}")
+    if quick is not None:
+        full = space.choose(request, space.candidates(request, want.mask), want.count)
+        assert quick == full
 
 
 @settings(max_examples=300, deadline=None)

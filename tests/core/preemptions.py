@@ -1,0 +1,186 @@
+"""Small fleets for the tests of preemption, in few words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from fairway.core.desk import Desk
+from fairway.core.model import (
+    Flavor,
+    Form,
+    Held,
+    Placed,
+    PlacedPods,
+    PodSet,
+    PreemptionRules,
+    Queue,
+    Quota,
+    ResourceGroup,
+    Shape,
+    Workload,
+)
+from fairway.core.nodes import Cluster, Nodes, label_column
+from fairway.core.preemption import Victims, find_victims
+from fairway.core.snapshot import Facts, Settings, Snapshot
+
+GPU = "nvidia.com/gpu"
+FLAVOR = "any"
+NOW = 10_000.0
+OPEN = PreemptionRules(within_queue="LowerPriority", reclaim="Any")
+
+
+def queue(
+    name: str,
+    nominal: int | Mapping[str, int] = 0,
+    *,
+    parent: str = "",
+    rules: PreemptionRules = OPEN,
+    weight: float = 1.0,
+    limit: int | None = None,
+    lends: int | None = None,
+    within: float = 0.0,
+    reclaim_after: float = 0.0,
+    remembered: Mapping[str, int] | None = None,
+) -> Queue:
+    """A queue with nominal quota in whole units: of GPUs, or of each resource named."""
+    amounts = {GPU: nominal} if isinstance(nominal, int) else nominal
+    return Queue(
+        name=name,
+        parent=parent,
+        weight_nanos=round(weight * 1_000_000_000),
+        groups=(ResourceGroup(resources=tuple(sorted(amounts)), flavors=(FLAVOR,)),),
+        quotas={
+            (FLAVOR, resource): Quota(
+                nominal=amount * 1000,
+                borrowing_limit=None if limit is None else limit * 1000,
+                lending_limit=None if lends is None else lends * 1000,
+            )
+            for resource, amount in amounts.items()
+        },
+        preemption=rules,
+        minimum_run_within=within,
+        minimum_run_reclaim=reclaim_after,
+        remembered={name: amount * 1000 for name, amount in (remembered or {}).items()},
+    )
+
+
+def shape(gpus: int = 0, **others: int) -> Shape:
+    amounts = {GPU: gpus, **others}
+    return Shape(
+        requests=tuple(sorted((name, count * 1000) for name, count in amounts.items() if count))
+    )
+
+
+def pods(count: int, gpus: int = 1, name: str = "main", **others: int) -> PodSet:
+    return PodSet(name=name, shape=shape(gpus, **others), count=count, least=count)
+
+
+def wants(key: str, where: str, *pod_sets: PodSet, priority: int = 0, at: float = 0.0) -> Workload:
+    """A workload that waits."""
+    return Workload(
+        key=key, queue=where, priority=priority, queued_at=at, forms=(Form(pod_sets=pod_sets),)
+    )
+
+
+def holds(
+    key: str,
+    where: str,
+    *pod_sets: PodSet,
+    on: Mapping[str, Mapping[int, int]] | None = None,
+    cluster: str = "",
+    priority: int = 0,
+    at: float = 0.0,
+    ran: float | None = 100.0,
+    flavor: str = FLAVOR,
+    preemptible: bool = True,
+    checkpoint: float | None = None,
+    saves: bool = False,
+) -> Workload:
+    """A workload that runs; `on` says how many pods of each set are on which node."""
+    placed = Placed(
+        cluster=cluster,
+        pods=tuple(
+            PlacedPods(
+                name=one.name,
+                count=one.count,
+                shape=one.shape,
+                flavors=tuple((resource, flavor) for resource, _ in one.shape.requests),
+            )
+            for one in pod_sets
+        ),
+        bound=on or {},
+    )
+    held = Held(
+        queue=where,
+        placed=(placed,),
+        decided_at=NOW - (ran or 0.0),
+        started_at=None if ran is None else NOW - ran,
+    )
+    return Workload(
+        key=key,
+        queue=where,
+        priority=priority,
+        queued_at=at,
+        forms=(Form(pod_sets=pod_sets),),
+        held=held,
+        preemptible=preemptible,
+        checkpoint_seconds=checkpoint,
+        saves_when_asked=saves,
+    )
+
+
+def cluster(name: str, *nodes: Mapping[str, int], racks: Iterable[str] = ()) -> Cluster:
+    """Nodes with so many whole units of each resource."""
+    resources = sorted({resource for one in nodes for resource in one})
+    labels = {"rack": label_column(list(racks))} if racks else {}
+    return Cluster(
+        name=name,
+        nodes=Nodes(
+            names=tuple(f"{name}-{position}" for position in range(len(nodes))),
+            capacity={
+                resource: np.array([one.get(resource, 0) * 1000 for one in nodes], dtype=np.int64)
+                for resource in resources
+            },
+            ready=np.ones(len(nodes), dtype=np.bool_),
+            labels=labels,
+        ),
+        levels=(("rack", "rack"),) if racks else (),
+    )
+
+
+def fleet(
+    queues: Iterable[Queue],
+    workloads: Iterable[Workload],
+    clusters: Iterable[Cluster] = (),
+    *,
+    fair: bool = True,
+    tests: tuple[str, ...] = Settings().preemption_tests,
+    half_life: float = 0.0,
+) -> Desk:
+    return Desk(
+        Snapshot(
+            Facts(
+                now=NOW,
+                queues={one.name: one for one in queues},
+                flavors={FLAVOR: Flavor(name=FLAVOR)},
+                clusters={one.name: one for one in clusters},
+                workloads={one.key: one for one in workloads},
+                settings=Settings(
+                    fair_sharing=fair, preemption_tests=tests, half_life_seconds=half_life
+                ),
+            )
+        )
+    )
+
+
+def victims_of(desk: Desk, key: str, where: str = "") -> Victims | None:
+    """Whom a waiting workload would preempt."""
+    workload = desk.snapshot.facts.workloads[key]
+    form = workload.forms[0]
+    return find_victims(desk, workload, form, desk.assignments(workload, form)[0], where)
+
+
+def keys_of(found: Victims | None) -> list[str] | None:
+    return None if found is None else sorted(one.key for one in found.victims)
