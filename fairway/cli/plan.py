@@ -96,9 +96,12 @@ def _row(step: Step) -> list[str]:
 
     match step:
         case Admit():
-            where = ",".join(one.cluster for one in step.placed) or "-"
-            pods = ", ".join(_pods(one) for one in step.placed)
-            how = step.rung if not step.waits_for else f"after {', '.join(step.waits_for)} is gone"
+            largest = sorted(step.placed, key=lambda one: (-_pod_count(one), one.cluster))
+            where = ", ".join(one.cluster for one in largest) or "-"
+            pods = ", ".join(_pods(one) for one in largest)
+            victims = ", ".join(step.waits_for)
+            are = "are" if len(step.waits_for) > 1 else "is"
+            how = f"when {victims} {are} gone" if victims else step.rung
             return ["Admit", step.workload, where, pods, how]
         case Preempt():
             why = step.reasons[0].render()["message"] if step.reasons else f"for {step.for_}"
@@ -115,6 +118,10 @@ def _row(step: Step) -> list[str]:
                 str(step.count),
                 why,
             ]
+
+
+def _pod_count(placed: Placed) -> int:
+    return sum(pods.count for pods in placed.pods)
 
 
 def _pods(placed: Placed) -> str:

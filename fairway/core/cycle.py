@@ -116,7 +116,6 @@ def plan(
     desk = Desk(snapshot)
     with desk.ledger.trial():
         line = _Line(desk, cursor)
-        orphans = _without_queue(snapshot)
         decisions = 0
         workload: Workload | None = None
         is_paused = snapshot.facts.settings.is_paused
@@ -130,7 +129,7 @@ def plan(
         found = Plan(
             now=snapshot.now,
             steps=tuple(line.steps),
-            waiting=tuple(sorted([*line.waiting, *orphans], key=lambda one: one.workload)),
+            waiting=tuple(sorted(line.waiting, key=lambda one: one.workload)),
         )
     return found, Cursor(seen=frozenset(line.seen), is_done=is_done)
 
@@ -194,12 +193,3 @@ def _candidate(desk: Desk, workload: Workload) -> Candidate:
         queued_at=workload.queued_at,
         usage=usage,
     )
-
-
-def _without_queue(snapshot: Snapshot) -> list[Waits]:
-    return [
-        Waits(workload=workload.key, reasons=(Reason(code=Code.NO_QUEUE, queue=workload.queue),))
-        for queue, line in snapshot.lines.items()
-        if queue not in snapshot.facts.queues
-        for workload in line
-    ]

@@ -26,7 +26,7 @@ class Desk:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.ledger = snapshot.ledger
-        self.claims_by_queue = dict(snapshot.claims_by_queue)
+        self.claims = snapshot.claims.copy()
         self.holder_counts = {name: len(keys) for name, keys in snapshot.holders.items()}
         self.preempted: set[str] = set()  # victims of this plan
         self.holders: Holders | None = None  # gathered by `holders` when first asked for

@@ -47,7 +47,7 @@ def decide(desk: Desk, workload: Workload) -> Verdict:
 
 def _forms(desk: Desk, workload: Workload, verdict: Verdict) -> Iterator[Form]:
     """The forms whose time has come."""
-    waited = desk.now - workload.queued_at
+    waited = max(0.0, desk.now - workload.queued_at)
     for form in workload.forms:
         if form.after_seconds <= waited:
             yield form

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from fairway.core import fit
 from fairway.core.eligibility import Eligibility
 from fairway.core.ledger import Ledger
+from fairway.core.limits import Claims
 from fairway.core.model import (
     EVERYWHERE,
     Flavor,
@@ -73,7 +74,7 @@ class Snapshot:
         # Where the pods of a workload are, or are taken to be: (workload, cluster) -> packing.
         self.packings: dict[tuple[str, str], Packing] = {}
         self.holders: dict[str, list[str]] = {name: [] for name in facts.clusters}
-        self.claims_by_queue: dict[str, int] = {}
+        self.claims = Claims(self.tree, facts.queues)
         self._charge_all()
         self.lines = self._line_up()
 
@@ -85,10 +86,11 @@ class Snapshot:
             queue = workload.held.queue if workload.held else workload.queue
             placed = (*(workload.held.placed if workload.held else ()), *workload.releasing)
             if workload.held:
-                for name in (queue, *self.tree.ancestors(queue)):
-                    self.claims_by_queue[name] = self.claims_by_queue.get(name, 0) + 1
+                self.claims.count(queue, workload.user, 1)
             for one in placed:
-                self.ledger.charge(queue, usage_of(one))
+                usage = usage_of(one)
+                self.ledger.charge(queue, usage)
+                self.claims.add(queue, workload.user, usage)
                 if one.cluster in self.ledger.rooms:
                     self._occupy(workload.key, one)
         self.ledger.settle()
