@@ -132,6 +132,7 @@ async def _serve(options: HubOptions) -> None:
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signal_number, ended.set)
     async with app.open_hub(options) as hub:
+        app.settle_memory()
         terminal.write(welcome(hub.url, options.data, hub.kubeconfig))
         await ended.wait()
         say("Stopping; everything is kept.")

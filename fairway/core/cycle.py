@@ -20,7 +20,7 @@ from fairway.core.fairness import Candidate, Rules, Tournament
 from fairway.core.gangs import Verdict
 from fairway.core.model import Workload
 from fairway.core.snapshot import Snapshot
-from fairway.core.steps import Plan, Step, Waits
+from fairway.core.steps import Plan, Preempt, Step, Waits
 
 _DECIDE = {"Gang": gangs.decide, "Divided": services.decide, "Independent": sweeps.decide}
 
@@ -82,15 +82,26 @@ class _Line:
         self._offered.pop(queue, None)
 
     def next(self) -> Workload | None:
-        queue = self._tournament.pop_best()
-        return self._offered[queue] if queue is not None else None
+        while (queue := self._tournament.pop_best()) is not None:
+            workload = self._offered[queue]
+            # What was decided since it was put forward may have taken the last claim.
+            reason = _limit_reason(self.desk, workload)
+            if reason is None:
+                return workload
+            self._wait(workload, (reason,))
+            self._offer_next(queue)
+        return None
 
     def tell(self, workload: Workload, verdict: Verdict) -> None:
         """Writes down what was decided, and puts the next of the queue forward."""
         self.seen.add(workload.key)
         self.steps.extend(verdict.steps)
         if verdict.is_decided:
+            if workload.held is None:
+                self.desk.claims.count(workload.queue, workload.user, 1)
             self._tournament.refresh(workload.queue)
+            if any(isinstance(step, Preempt) for step in verdict.steps):
+                self.set_aside.clear()  # something is freed: who could not start may now
             for step in verdict.steps:
                 victim = self.desk.snapshot.facts.workloads.get(step.workload)
                 if victim is not None and victim.queue != workload.queue:
@@ -141,6 +152,7 @@ def likeness_of(workload: Workload) -> Hashable:
     return (
         workload.queue,
         workload.priority,
+        workload.user,
         workload.mode,
         workload.forms,
         workload.policy,
@@ -175,10 +187,12 @@ def _standing(desk: Desk, workload: Workload) -> Reason | None:
 def _limit_reason(desk: Desk, workload: Workload) -> Reason | None:
     if workload.held is not None:
         return None
-    for name in (workload.queue, *desk.ledger.tree.ancestors(workload.queue)):
-        most = desk.snapshot.facts.queues[name].claimed_max
-        if most is not None and desk.claims_by_queue.get(name, 0) >= most:
-            return Reason(code=Code.CLAIMS_EXCEEDED, queue=name, count=most)
+    full = desk.claims.full_queue(workload)
+    if full is not None:
+        return Reason(code=Code.CLAIMS_EXCEEDED, queue=full[0], count=full[1])
+    queue = desk.claims.full_for_user(workload)
+    if queue:
+        return Reason(code=Code.USER_LIMIT_EXCEEDED, queue=queue, other=workload.user)
     return None
 
 

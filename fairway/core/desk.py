@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from fairway.core import ranking, where
 from fairway.core.fit import Want
 from fairway.core.flavors import Assignment, assignments, groups_of
-from fairway.core.model import Form, PodSet, Policy, Queue, Workload
+from fairway.core.limits import total_of
+from fairway.core.model import Form, PodSet, Policy, Queue, Usage, Workload
 from fairway.core.nodes import Cluster, Mask
 from fairway.core.snapshot import Snapshot
 
@@ -87,6 +88,31 @@ class Desk:
             )
             for one in form.pod_sets
         ]
+
+    # Quota and limits.
+
+    def charge(self, workload: Workload, usage: Usage) -> None:
+        """Charges what a workload gets to its queue and its user."""
+        self.ledger.charge(workload.queue, usage)
+        self.claims.add(workload.queue, workload.user, usage)
+
+    def copies(self, workload: Workload, usage: Usage) -> int | None:
+        """How many times so much the queue and the user may still have; None: no limit."""
+        tree, queue = self.ledger.tree, workload.queue
+        most: list[int] = []
+        for pair, amount in usage.items():
+            if amount and tree.covers(queue, pair[1]):
+                available = tree.available(queue, pair)
+                if not workload.preemptible:
+                    # What can't be preempted must not borrow: others would never get theirs back.
+                    own = tree.subtree_quota(queue, pair) - tree.usage(queue).get(pair, 0)
+                    available = min(available, own)
+                most.append(available // amount)
+        total = total_of(usage)
+        for resource, (left, _) in self.claims.left_for_user(workload).items():
+            if total.get(resource):
+                most.append(left // total[resource])
+        return max(0, min(most)) if most else None
 
     # Ranking.
 

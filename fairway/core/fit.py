@@ -19,7 +19,7 @@ import numpy as np
 
 from fairway.core.model import Shape
 from fairway.core.nodes import Amounts, Mask, Room
-from fairway.core.placing import Want, most_of, place_one
+from fairway.core.placing import NO_TOPOLOGY, Want, most_of, place_one
 from fairway.core.search import search
 from fairway.core.space import UNLIMITED, Space, bounds
 from fairway.core.topology import Level, Spot, level_index, levels_of, spot_of, sum_by
@@ -30,6 +30,7 @@ __all__ = [
     "Short",
     "Shortage",
     "Want",
+    "copies",
     "count",
     "pack",
     "pack_most",
@@ -130,6 +131,24 @@ def pack_most(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | S
         else:
             low = middle + 1
     return best
+
+
+def copies(room: Room, wants: Sequence[Want], most: int = UNLIMITED) -> int:
+    """How many times all of this can be packed together, up to `most`."""
+    for one in wants:
+        if one.count > 0 and most > 0:
+            most = min(most, count(room, one.shape, one.mask) // one.count)
+    if len(wants) == 1 and wants[0].topology == NO_TOPOLOGY:
+        return max(0, most)
+    low, high = 0, max(0, most)
+    while low < high:
+        middle = (low + high + 1) // 2
+        scaled = [replace(one, count=one.count * middle) for one in wants]
+        if isinstance(pack(room, scaled), Packed):
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _plainly_short(room: Room, wants: Sequence[Want]) -> Shortage | None:

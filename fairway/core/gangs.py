@@ -15,6 +15,7 @@ from fairway.api.reasons import Code, Reason
 from fairway.core import fit, where
 from fairway.core.desk import Desk
 from fairway.core.flavors import Assignment
+from fairway.core.limits import total_of
 from fairway.core.model import Form, Placed, PlacedPods, Shape, Usage, Workload, unit_nanos
 from fairway.core.preemption import Victims, find_victims
 from fairway.core.provisioning import find_pool
@@ -127,6 +128,10 @@ def _preempt(
     """Takes from those who must yield: the least harmful set of victims in one cluster."""
     best: Victims | None = None
     for option in options:
+        reason = _user_reason(desk, workload, full_usage(form, option))
+        if reason is not None:
+            verdict.reasons.append(reason)
+            continue
         for cluster in group[1]:
             found = find_victims(desk, workload, form, option, cluster)
             if found is None:
@@ -207,6 +212,8 @@ def _by_quota_alone(
             return True
         verdict.reasons.append(reason)
     for option in options:
+        if _user_reason(desk, workload, full_usage(form, option)) is not None:
+            continue
         found = find_victims(desk, workload, form, option, "")
         if found is not None:
             evict(desk, workload, found, verdict)
@@ -263,7 +270,7 @@ def quota_reason(desk: Desk, workload: Workload, usage: Usage, option: Assignmen
     if not missing and not workload.preemptible and tree.borrow_level(queue, usage) > 0:
         missing = {pair: amount for pair, amount in usage.items() if tree.covers(queue, pair[1])}
     if not missing:
-        return None
+        return _user_reason(desk, workload, usage)
     never = {
         pair: usage[pair] - tree.potential_available(queue, pair)
         for pair in missing
@@ -276,6 +283,15 @@ def quota_reason(desk: Desk, workload: Workload, usage: Usage, option: Assignmen
         flavor=",".join(option.names),
         short=in_nanos(never or missing),
     )
+
+
+def _user_reason(desk: Desk, workload: Workload, usage: Usage) -> Reason | None:
+    """Why the user may not have so much more."""
+    total = total_of(usage)
+    for resource, (left, queue) in sorted(desk.claims.left_for_user(workload).items()):
+        if total.get(resource, 0) > left:
+            return Reason(code=Code.USER_LIMIT_EXCEEDED, queue=queue, other=workload.user)
+    return None
 
 
 def in_nanos(amounts: Usage) -> tuple[tuple[str, int], ...]:
@@ -333,7 +349,7 @@ def _admit(
 
 def charge(desk: Desk, workload: Workload, placed: Placed, packed: fit.Packed | None) -> None:
     """Takes quota and room for a placement."""
-    desk.ledger.charge(workload.queue, _usage_of(placed))
+    desk.charge(workload, _usage_of(placed))
     if packed is not None:
         requests = {pods.name: pods.shape.requests for pods in placed.pods}
         desk.ledger.take(placed.cluster, packed.packing, requests)
@@ -344,6 +360,7 @@ def evict(desk: Desk, workload: Workload, victims: Victims, verdict: Verdict) ->
     """Takes the claims from the victims, in the ledger and in the plan."""
     for one in victims.victims:
         desk.preempted.add(one.key)
+        _forget_claim(desk, desk.snapshot.facts.workloads[one.key])
         verdict.steps.append(
             Preempt(
                 workload=one.key,
@@ -354,6 +371,14 @@ def evict(desk: Desk, workload: Workload, victims: Victims, verdict: Verdict) ->
             )
         )
     victims.remove(desk)
+
+
+def _forget_claim(desk: Desk, victim: Workload) -> None:
+    assert victim.held is not None, "only what runs can be a victim"
+    queue = victim.held.queue or victim.queue
+    desk.claims.count(queue, victim.user, -1)
+    for placed in victim.held.placed:
+        desk.claims.add(queue, victim.user, _usage_of(placed), -1)
 
 
 # Reasons.

@@ -1,22 +1,25 @@
 """Whom a workload may preempt: the rules, for one preemptor and what it contests.
 
-The same queue: by the queue's rule for priority and age. Other queues of the tree: those that
-borrow on something contested, at the queue and at each queue above it below the common ancestor, by
-the preemptor's rule for reclaim; and then, with fair share, the preemptor stays within its nominal
-quota or passes a test of shares, compared just below the common ancestor; without fair share, some
-queue from the preemptor's up to there holds it within its own quota, or it may preempt while it
-borrows. Nobody is preempted before the minimum run time, nor where a queue protects what is within
-its nominal quota.
+The same queue: by the queue's rule for priority and age. Age alone is no reason to borrow more than
+before: what is borrowed would be taken back, and the younger come again.
+
+Other queues of the tree: those that borrow on something contested, at the queue and at each queue
+above it below the common ancestor, by the preemptor's rule for reclaim. Then, with fair share, the
+preemptor stays within its nominal quota or passes a test of shares, compared just below the common
+ancestor; without fair share, some queue from the preemptor's up to there holds it within its own
+quota, or it may preempt while it borrows. Nobody is preempted before the minimum run time, nor
+where a queue protects what is within its nominal quota.
 
 Whether a set of victims is legal is asked of exactly that set: each victim is judged as the last to
 go, with all others gone and the preemptor in. So the order of removal does not matter, and a set
-that was reduced is judged anew. No victim may be able to strike back: if it came again at that
-state, the rules must not let it preempt the preemptor. Shares that are equal all around would.
+that was reduced is judged anew. Nobody may be able to strike back: if a victim came again at that
+state, or its side has a smaller one waiting, the rules must not let it preempt the preemptor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from fairway.api.reasons import Code
 from fairway.core.desk import Desk
@@ -25,6 +28,9 @@ from fairway.core.holders import Holder, Holders
 from fairway.core.model import FlavorResource, PreemptionRules, Queue, Usage, Workload
 from fairway.core.quota_nodes import Node
 from fairway.core.shares import Added, raised
+
+# Waiting workloads of the other side that are looked at, as to whether one could strike back.
+_LOOKS: Final = 64
 
 
 class Rival:
@@ -64,6 +70,7 @@ class Case:
             test for name, test in SHARE_TESTS.items() if name in settings.preemption_tests
         ]
         self._rivals: dict[str, Rival | None] = {}
+        self._before = {pair: cell.usage for pair in usage if (cell := node.cell(pair)).is_limited}
         self.workload = workload
         self.usage = usage
         self.contests_nodes = contests_nodes
@@ -215,7 +222,7 @@ class Case:
         codes = []
         for one in victims:
             code = self._code(one)
-            if code is None or self._strikes_back(one):
+            if code is None or self._strikes_back(one.workload, one.queue, one.usage):
                 return None
             codes.append(code)
         return codes
@@ -226,7 +233,9 @@ class Case:
             added = {
                 pair: amount - self.usage.get(pair, 0) for pair, amount in holder.usage.items()
             }
-            is_safe = self._is_protected(queue, holder, added)
+            is_safe = self._is_protected(queue, holder, added) or (
+                holder.workload.priority == self.workload.priority and self._borrows_more()
+            )
             return None if is_safe else Code.PREEMPTED_WITHIN_QUEUE
         if not self._borrows(holder, adds=True) or self._is_protected(queue, holder, holder.usage):
             return None
@@ -243,8 +252,35 @@ class Case:
             shares.share(holder.queue, holder.usage, at=top),
             shares.share(holder.queue, at=top),
         )
-        passes = any(test(contest) for test in self._tests)
-        return Code.PREEMPTED_FOR_FAIR_SHARE if passes else None
+        if not any(test(contest) for test in self._tests):
+            return None
+        if contest.target_without < contest.preemptor_with and self._is_outdone(rival):
+            return None
+        return Code.PREEMPTED_FOR_FAIR_SHARE
+
+    def _is_outdone(self, rival: Rival) -> bool:
+        """Whether one that waits on the other side, left with less, could strike back at once."""
+        snapshot, looks = self._desk.snapshot, _LOOKS
+        below = [rival.theirs[-1]]
+        for node in below:
+            below.extend(node.children)
+            for one in snapshot.lines.get(node.name, ())[:looks]:
+                looks -= 1
+                options = self._desk.assignments(one, one.forms[0]) if one.is_waiting else ()
+                if options:
+                    shapes = {each.name: each.shape for each in one.forms[0].pod_sets}
+                    counts = {each.name: each.count for each in one.forms[0].pod_sets}
+                    usage = options[0].usage(counts, shapes)
+                    if self._strikes_back(one, node.name, usage):
+                        return True
+        return False
+
+    def _borrows_more(self) -> bool:
+        """Whether the queue borrows more with the preemptor, charged already, than it did."""
+        return any(
+            (cell := self._node.cell(pair)).usage > max(cell.subtree, before)
+            for pair, before in self._before.items()
+        )
 
     def _is_entitled(self, rival: Rival) -> bool:
         """Whether the preemptor, charged already, is within what its side owns.
@@ -258,46 +294,45 @@ class Case:
             for one in nodes
         )
 
-    def _strikes_back(self, holder: Holder) -> bool:
-        """Whether a victim that came again could preempt the preemptor."""
-        rules = self._queues[holder.queue].preemption
-        ours, theirs = self.workload, holder.workload
+    def _strikes_back(self, other: Workload, queue: str, usage: Usage) -> bool:
+        """Whether another that came, or came again, could preempt the preemptor."""
+        ours, rules = self.workload, self._queues[queue].preemption
         if (
-            holder.queue == ours.queue
+            queue == ours.queue
             or not ours.preemptible
             or rules.reclaim == "Never"
-            or (rules.reclaim == "LowerPriority" and ours.priority >= theirs.priority)
+            or (rules.reclaim == "LowerPriority" and ours.priority >= other.priority)
         ):
             return False
-        rival = self._rival(holder.queue)
-        assert rival is not None
-        theirs_added = self._would_contest(holder, rival)
-        pairs = [pair for pair in theirs_added if pair in self.usage]
-        ours_now = [(rival.ours[0].cell(pair), 0) for pair in pairs]
+        rival = self._rival(queue)
+        if rival is None:
+            return False
+        added = self._would_contest(queue, usage, rival)
+        ours_now = [(rival.ours[0].cell(pair), 0) for pair in added if pair in self.usage]
         if not _are_all_over(ours_now, rival.ours):
             return False
-        cells: Added = [(rival.theirs[0].cell(pair), more) for pair, more in theirs_added.items()]
+        cells: Added = [(rival.theirs[0].cell(pair), more) for pair, more in added.items()]
         if _is_within(cells, rival.theirs[:1] if self._is_fair else rival.theirs):
             return True
         if not self._is_fair:
-            return _while_borrowing(rules, theirs, ours)
+            return _while_borrowing(rules, other, ours)
         shares, top = self._holders.shares, rival.ours[-1].name
         taken = {pair: -amount for pair, amount in self.usage.items()}
         contest = Contest(
-            shares.share(holder.queue, holder.usage, at=rival.theirs[-1].name),
+            shares.share(queue, usage, at=rival.theirs[-1].name),
             shares.share(ours.queue, at=top),
             shares.share(ours.queue, taken, at=top),
         )
         return any(test(contest) for test in self._tests)
 
-    def _would_contest(self, holder: Holder, rival: Rival) -> dict[FlavorResource, int]:
-        """What a victim that came again would contest: where nodes are scarce, all it uses."""
+    def _would_contest(self, queue: str, usage: Usage, rival: Rival) -> dict[FlavorResource, int]:
+        """What one that came would contest: where nodes are scarce, all that it uses."""
         tree, node = self._desk.ledger.tree, rival.theirs[0]
         return {
             pair: amount
-            for pair, amount in holder.usage.items()
+            for pair, amount in usage.items()
             if node.cell(pair).is_limited
-            and (self.contests_nodes or amount > tree.available(holder.queue, pair))
+            and (self.contests_nodes or amount > tree.available(queue, pair))
         }
 
 

@@ -68,9 +68,9 @@ class Claims:
         """The queue in which the user may have no more claims; empty where there is none."""
         for name in self._line(workload.queue):
             limit = limit_of(self._queues[name], workload.user)
-            if limit is not None and limit.claimed_max is not None:
-                if self._of_user.get((name, workload.user), 0) >= limit.claimed_max:
-                    return name
+            most = None if limit is None else limit.claimed_max
+            if most is not None and self._of_user.get((name, workload.user), 0) >= most:
+                return name
         return ""
 
     def left_for_user(self, workload: Workload) -> dict[str, tuple[int, str]]:

@@ -17,8 +17,6 @@ from fairway.core.division import Place, divide, static_weights
 from fairway.core.flavors import Assignment
 from fairway.core.gangs import Verdict, full_usage, refusal_reason
 from fairway.core.model import Form, Placed, PlacedPods, Policy, Workload
-from fairway.core.nodes import Room
-from fairway.core.placing import NO_TOPOLOGY
 from fairway.core.spread import domains
 from fairway.core.steps import Admit
 
@@ -47,18 +45,12 @@ class _Service:
         """How many more replicas fit in a cluster, as far as nodes go."""
         wants = self.desk.wants(cluster, option, self.form)
         room = self.desk.ledger.rooms[cluster]
-        if len(wants) == 1 and wants[0].topology == NO_TOPOLOGY:
-            return fit.count(room, wants[0].shape, wants[0].mask) // max(1, wants[0].count)
-        return _most(room, wants, self.waiting)
+        return fit.copies(room, wants)
 
     def quota_for(self, option: Assignment) -> int:
         """How many more replicas the queue allows on some flavors."""
-        tree, queue = self.desk.ledger.tree, self.workload.queue
-        usage = full_usage(self.form, option)
-        return min(
-            (tree.available(queue, pair) // amount for pair, amount in usage.items() if amount),
-            default=self.waiting,
-        )
+        most = self.desk.copies(self.workload, full_usage(self.form, option))
+        return self.waiting if most is None else most
 
     def add(self, cluster: str, count: int, option: Assignment) -> None:
         """Places replicas in a cluster, in the ledger as well."""
@@ -69,7 +61,7 @@ class _Service:
         packed = fit.pack(self.desk.ledger.rooms[cluster], wants)
         assert isinstance(packed, fit.Packed), "what was counted fits"
         usage = {pair: amount * count for pair, amount in full_usage(self.form, option).items()}
-        self.desk.ledger.charge(self.workload.queue, usage)
+        self.desk.charge(self.workload, usage)
         requests = {one.name: one.shape.requests for one in self.form.pod_sets}
         self.desk.ledger.take(cluster, packed.packing, requests)
         self.counts[cluster] = self.counts.get(cluster, 0) + count
@@ -194,16 +186,3 @@ def _placements(service: _Service, group_of: Mapping[str, str]) -> tuple[Placed,
         for name in sorted(service.counts)
         if service.counts[name]
     )
-
-
-def _most(room: Room, wants: list[fit.Want], most: int) -> int:
-    """The largest number of whole replicas that can be packed, up to `most`."""
-    low, high = 0, max(0, most)
-    while low < high:
-        middle = (low + high + 1) // 2
-        scaled = [replace(one, count=one.count * middle) for one in wants]
-        if isinstance(fit.pack(room, scaled), fit.Packed):
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -12,7 +12,7 @@ planner would, in the order in which they were decided.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fairway.core import fit
@@ -29,8 +29,11 @@ from fairway.core.model import (
     Request,
     Workload,
 )
-from fairway.core.nodes import Cluster, Mask, Packing, Room
+from fairway.core.nodes import Cluster, Packing, Room
 from fairway.core.quota import Tree
+from fairway.core.topology import level_index, levels_of
+
+_NO_DOMAIN = -2  # of no node, not even of those outside all domains
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,7 @@ class Snapshot:
 
     def _charge_all(self) -> None:
         held = [one for one in self.facts.workloads.values() if one.held or one.releasing]
+        claimed: list[tuple[str, Placed]] = []
         for workload in sorted(held, key=_decided):
             queue = workload.held.queue if workload.held else workload.queue
             placed = (*(workload.held.placed if workload.held else ()), *workload.releasing)
@@ -92,49 +96,67 @@ class Snapshot:
                 self.ledger.charge(queue, usage)
                 self.claims.add(queue, workload.user, usage)
                 if one.cluster in self.ledger.rooms:
-                    self._occupy(workload.key, one)
+                    claimed.append((workload.key, one))
+        # Pods that were seen are where they are; only then is it known what is left for the others.
+        for key, one in claimed:
+            self._occupy(key, one, one.bound)
+        for key, one in claimed:
+            self._occupy(key, one, self._assumed(one))
         self.ledger.settle()
 
-    def _occupy(self, key: str, placed: Placed) -> None:
-        """Takes the nodes that the pods of a claim are on, or would be put on."""
-        packing = self._pack(placed)
+    def _occupy(self, key: str, placed: Placed, packing: Packing) -> None:
+        """Takes the nodes that pods of a claim are on, or are taken to be on."""
         before = self.packings.get((key, placed.cluster))
         self.ledger.take(placed.cluster, packing, requests_of(placed))
         self.packings[key, placed.cluster] = _joined(before, packing)
         if key not in self.holders[placed.cluster]:
             self.holders[placed.cluster].append(key)
 
-    def _pack(self, placed: Placed) -> dict[str, dict[int, int]]:
+    def _assumed(self, placed: Placed) -> Packing:
+        """Where pods that no report has seen will be; what finds no room is left out."""
         room = self.ledger.rooms[placed.cluster]
-        packing: dict[str, dict[int, int]] = {}
+        wants: list[fit.Want] = []
+        set_of: dict[str, str] = {}
         for pods in placed.pods:
-            seen = dict(placed.bound.get(pods.name, {}))
-            packing[pods.name] = seen
-            missing = pods.count - sum(seen.values())
-            if missing > 0:
-                for position, count in self._assume(room, pods, missing).items():
-                    seen[position] = seen.get(position, 0) + count
+            for want in self._unseen(room, pods, placed.bound.get(pods.name, {})):
+                wants.append(want)
+                set_of[want.name] = pods.name
+        found = fit.pack_most(room, wants) if wants else None
+        packing: dict[str, dict[int, int]] = {}
+        if isinstance(found, fit.Packed):
+            for name, counts in found.packing.items():
+                into = packing.setdefault(set_of[name], {})
+                for position, count in counts.items():
+                    into[position] = into.get(position, 0) + count
         return packing
 
-    def _assume(self, room: Room, pods: PlacedPods, missing: int) -> Mapping[int, int]:
-        """Where pods that no report has seen will be; what finds no room is left out."""
+    def _unseen(self, room: Room, pods: PlacedPods, seen: Mapping[int, int]) -> Iterator[fit.Want]:
+        """The pods of a set that no report has seen, apart for each domain they were put in."""
+        missing = pods.count - sum(seen.values())
+        if missing <= 0:
+            return
         names = sorted({flavor for _, flavor in pods.flavors if flavor in self.facts.flavors})
         flavors = [self.facts.flavors[name] for name in names]
         mask = self.eligibility.of(room.cluster, pods.shape, flavors)
-        if pods.domains:
-            mask = mask & self._in_domains(room.cluster, pods)
-        want = fit.Want(name=pods.name, shape=pods.shape, count=missing, least=0, mask=mask)
-        found = fit.pack_most(room, [want])
-        return found.packing[pods.name] if isinstance(found, fit.Packed) else {}
-
-    def _in_domains(self, cluster: Cluster, pods: PlacedPods) -> Mask:
-        label = cluster.level_label(pods.level) or ""
-        column = cluster.nodes.labels.get(label)
-        found = ~cluster.nodes.ready & cluster.nodes.ready  # nothing yet
-        if column is not None:
-            for domain, _ in pods.domains:
-                found = found | column.where(domain)
-        return found
+        index = level_index(room, pods.level) if pods.domains else None
+        if index is None:
+            yield fit.Want(name=pods.name, shape=pods.shape, count=missing, least=0, mask=mask)
+            return
+        level = levels_of(room)[index]
+        for domain, count in pods.domains:
+            code = level.names.index(domain) if domain in level.names else _NO_DOMAIN
+            here = sum(some for position, some in seen.items() if level.codes[position] == code)
+            left = min(missing, count - here)
+            if left > 0:
+                missing -= left
+                inside = mask & (level.codes == code)
+                yield fit.Want(
+                    name=f"{pods.name}@{domain}",
+                    shape=pods.shape,
+                    count=left,
+                    least=0,
+                    mask=inside,
+                )
 
     # Who waits.
 
@@ -192,9 +214,7 @@ def requests_of(placed: Placed) -> dict[str, Request]:
     return {pods.name: pods.shape.requests for pods in placed.pods}
 
 
-def _joined(
-    before: Packing | None, after: Mapping[str, Mapping[int, int]]
-) -> dict[str, dict[int, int]]:
+def _joined(before: Packing | None, after: Packing) -> dict[str, dict[int, int]]:
     joined = {name: dict(counts) for name, counts in (before or {}).items()}
     for name, counts in after.items():
         into = joined.setdefault(name, {})

@@ -28,6 +28,17 @@ class _Sweep:
     left: list[int]  # numbers of tasks to place, in order
     placed: list[Placed] = field(default_factory=list)
 
+    def may_mix(self, cluster: str, option: Assignment) -> bool:
+        """Whether what the cluster has of this sweep already is of the same flavors."""
+        held = self.workload.held.placed if self.workload.held else ()
+        return all(
+            pods.flavors == option.flavors_of(pods.name)
+            for one in (*held, *self.placed)
+            if one.cluster == cluster
+            for pods in one.pods
+            if pods.name in option.flavors
+        )
+
     def take(self, cluster: str, group: str, option: Assignment, count: int) -> None:
         """Places the next tasks in a cluster."""
         numbers, self.left = self.left[:count], self.left[count:]
@@ -35,7 +46,7 @@ class _Sweep:
         found = fit.pack(self.desk.ledger.rooms[cluster], self.desk.wants(cluster, option, form))
         assert isinstance(found, fit.Packed), "what was counted fits"
         usage = full_usage(form, option)
-        self.desk.ledger.charge(self.workload.queue, usage)
+        self.desk.charge(self.workload, usage)
         requests = {one.name: one.shape.requests for one in form.pod_sets}
         self.desk.ledger.take(cluster, found.packing, requests)
         placed = placed_of(cluster, group, form, option, found)
@@ -78,33 +89,22 @@ def _fill(sweep: _Sweep, group: str, names: tuple[str, ...], verdict: Verdict) -
     for option in desk.assignments(workload, sweep.form):
         usage = full_usage(sweep.form, option)
         for one in desk.ranked(names, workload, policy):
-            allowed = _allowed(desk, workload, usage)
+            copies = desk.copies(workload, usage)
+            allowed = len(sweep.left) if copies is None else copies
             if allowed <= 0:
                 reason = quota_reason(desk, workload, usage, option)
                 if reason is not None:
                     verdict.reasons.append(reason)
                 break
-            pod_set = sweep.form.pod_sets[0]
-            mask = desk.mask(one.cluster, option, pod_set)
-            room = fit.count(desk.ledger.rooms[one.cluster], pod_set.shape, mask)
-            count = min(room // max(1, pod_set.count), allowed, len(sweep.left))
+            if not sweep.may_mix(one.cluster, option):
+                continue
+            wants = desk.wants(one.cluster, option, sweep.form)
+            most = min(allowed, len(sweep.left))
+            count = fit.copies(desk.ledger.rooms[one.cluster], wants, most)
             if 0 < count < len(sweep.left):
                 count = max(1, count // workload.task_range * workload.task_range)
             if count:
                 sweep.take(one.cluster, group, option, count)
-
-
-def _allowed(desk: Desk, workload: Workload, usage: dict[tuple[str, str], int]) -> int:
-    """How many tasks the queue allows."""
-    tree = desk.ledger.tree
-    return min(
-        (
-            tree.available(workload.queue, pair) // amount
-            for pair, amount in usage.items()
-            if amount
-        ),
-        default=len(usage) + workload.tasks,
-    )
 
 
 def _times(form: Form, count: int) -> Form:

@@ -8,7 +8,9 @@ twelve only so many sets are looked at; then one is put together by worth, node 
 until nobody is in it in vain.
 
 A set is enough when the quota fits and, where nodes are scarce, a packing exists. It is legal when
-the rules hold for exactly this set.
+the rules hold for exactly this set. Everybody in it must be needed for it to be enough: nobody goes
+only so that another may be preempted. Such a one could come back at once, and what it made legal
+would be undone, for ever.
 """
 
 from __future__ import annotations
@@ -69,6 +71,7 @@ class Search:
         self._losses = [one.loss for one in candidates]
         self._nodes = nodes
         self._missing = list(missing.values())
+        self._illegal: list[frozenset[int]] = []  # enough, but not legal: nor is what has more
         self._gives = [[one.usage.get(pair, 0) for pair in missing] for one in candidates]
 
     def best(self) -> Found | None:
@@ -145,7 +148,9 @@ class Search:
     # Trying.
 
     def _try(self, chosen: Chosen) -> Found | None:
-        """The set, if it is enough and legal."""
+        """The set, if it is enough and legal; one that is merely enough is written down."""
+        if any(one.issubset(chosen) for one in self._illegal):
+            return None
         codes = self._judge(chosen)
         if codes is None:
             return None
@@ -154,6 +159,9 @@ class Search:
             packed = self._pack(chosen)
             if packed is None:
                 return None
+        if not codes:
+            self._illegal.append(frozenset(chosen))
+            return None
         victims = tuple(self._candidates[one] for one in chosen)
         return Found(victims=victims, codes=tuple(codes), packed=packed)
 
@@ -166,13 +174,13 @@ class Search:
         return self._nodes is None or self._pack(chosen) is not None
 
     def _judge(self, chosen: Chosen) -> list[Code] | None:
-        """Why each may be preempted; none where one may not, or the quota does not fit."""
+        """Why each may be preempted; empty where one may not, none where quota does not fit."""
         with self._desk.ledger.trial():
             self._release(chosen)
             if not self._fits():
                 return None
             self._desk.ledger.charge(self._case.workload.queue, self._case.usage)
-            return self._case.judge([self._candidates[one] for one in chosen])
+            return self._case.judge([self._candidates[one] for one in chosen]) or []
 
     def _fits(self) -> bool:
         tree, workload = self._desk.ledger.tree, self._case.workload
@@ -208,15 +216,12 @@ class Search:
             chosen = self._gather(allowed)
             if chosen is None:
                 return None
-            found = self._reduce(chosen)
+            chosen = self._reduce(chosen)
+            found = self._try(chosen)
             if found is not None:
                 return found
-            illegal = self._first_illegal(chosen)
-            if illegal is None:
-                return None
+            illegal = self._last_illegal(chosen)
             allowed = tuple(one for one in allowed if one != illegal)
-            if not allowed or not self._is_enough(allowed):
-                return None
         return None
 
     def _gather(self, allowed: Chosen) -> Chosen | None:
@@ -227,7 +232,7 @@ class Search:
                 ordered = tuple(sorted(chosen))
                 if self._may_do(ordered) and self._is_enough(ordered):
                     return ordered
-        return allowed if self._is_enough(allowed) else None
+        return allowed if allowed and self._is_enough(allowed) else None
 
     def _by_worth(self, allowed: Chosen) -> list[Chosen]:
         """Candidates, alone or by node, in the order in which they are gathered."""
@@ -244,30 +249,23 @@ class Search:
         part = sum(min(1.0, given / missing) for given, missing in gives)
         return part / (1 + self._losses[one])
 
-    def _reduce(self, chosen: Chosen) -> Found | None:
+    def _reduce(self, chosen: Chosen) -> Chosen:
         """The set without those who are in it in vain, the most harmful left out first."""
-        found = self._try(chosen)
         order = sorted(
             chosen,
             key=lambda one: (self._candidates[one].workload.priority, self._losses[one], one),
             reverse=True,
         )
-        is_smaller = True
-        while is_smaller:
-            is_smaller = False
-            for one in order:
-                fewer = tuple(other for other in chosen if other != one)
-                if one not in chosen or not fewer or not self._may_do(fewer):
-                    continue
-                better = self._try(fewer)
-                if better is not None or (found is None and self._is_enough(fewer)):
-                    found, chosen, is_smaller = better, fewer, True
-        return found
+        for one in order:
+            fewer = tuple(other for other in chosen if other != one)
+            if fewer and self._may_do(fewer) and self._is_enough(fewer):
+                chosen = fewer
+        return chosen
 
-    def _first_illegal(self, chosen: Chosen) -> int | None:
-        """The most harmful of a set without which it would have fewer who may not be in it."""
+    def _last_illegal(self, chosen: Chosen) -> int:
+        """The most harmful of a set who may not be in it."""
         with self._desk.ledger.trial():
             self._release(chosen)
             self._desk.ledger.charge(self._case.workload.queue, self._case.usage)
-            illegal = [one for one in chosen if self._case.judge([self._candidates[one]]) is None]
-        return illegal[-1] if illegal else None
+            illegal = [one for one in chosen if not self._case.judge([self._candidates[one]])]
+        return illegal[-1] if illegal else chosen[-1]

@@ -71,7 +71,7 @@ class Findings:
 class Shape:
     """What the walk needs of a Node, derived once."""
 
-    __slots__ = ("checks", "defaults", "is_any", "node", "scalar", "types")
+    __slots__ = ("checks", "defaults", "is_any", "limited", "node", "scalar", "types")
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -84,10 +84,14 @@ class Shape:
             for name, child in node.properties.items()
             if child.has_default
         )
-        # A scalar without limits is checked by its parent with one comparison of types.
+        # A scalar is checked by its parent: one comparison of types, and its limits if it has any.
         self.scalar: type | None = None
-        if len(self.types) == 1 and self.types[0] in (str, int, bool) and not self.checks:
-            self.scalar = self.types[0]
+        self.limited: type | None = None
+        if len(self.types) == 1 and self.types[0] in (str, int, bool):
+            if self.checks:
+                self.limited = self.types[0]
+            else:
+                self.scalar = self.types[0]
         self.is_any = (
             not node.type
             and not node.properties
@@ -162,11 +166,16 @@ def _walk_members(
             if child is None:
                 continue
         shape: Shape = child.shape or shape_of(child)
-        if type(part) is shape.scalar or shape.is_any:
+        kind = type(part)
+        if kind is shape.scalar or shape.is_any:
             continue
-        if findings.is_full:
+        if kind is shape.limited:
+            inner = prefix + name
+            for check in shape.checks:
+                check(part, inner, findings.faults)
+        elif findings.faults and findings.is_full:
             break
-        if part is not None:
+        elif part is not None:
             _walk(part, shape, prefix + name, findings)
         elif not child.nullable:
             # A null that the schema does not allow means "not set".
@@ -207,7 +216,7 @@ def _walk_list(value: list[Any], shape: Shape, path: str, findings: Findings) ->
     for index, item in enumerate(value):
         if type(item) is scalar:
             continue
-        if findings.is_full:
+        if findings.faults and findings.is_full:
             return
         if item is None and node.items.nullable:
             continue

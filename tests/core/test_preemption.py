@@ -101,6 +101,27 @@ WITHIN_QUEUE = [
         expect=None,
     ),
     Case(
+        id="age alone is no reason to borrow more",
+        queues=siblings(4, 0, 2, a=NEWER),
+        holders=[holds("newer", "a", pods(4), at=50.0)],
+        comes=wants("older", "a", pods(6), at=10.0),
+        expect=None,
+    ),
+    Case(
+        id="a higher priority takes the place of a lower one and borrows what is idle",
+        queues=siblings(4, 0, 2, a=NEWER),
+        holders=[holds("low", "a", pods(4))],
+        comes=wants("high", "a", pods(6), priority=1),
+        expect={"low": WITHIN},
+    ),
+    Case(
+        id="nobody goes only so that another may be preempted",
+        queues=siblings(4, 4),
+        holders=[holds("mine", "a", pods(4)), holds("theirs", "b", pods(4))],
+        comes=wants("new", "a", pods(4), priority=1),
+        expect={"mine": WITHIN},
+    ),
+    Case(
         id="a queue that never preempts waits",
         queues=one_queue(NEVER),
         holders=[holds("low", "a", pods(4))],

@@ -7,6 +7,7 @@ are no rules anywhere below, which is all that a schema without rules ever costs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from fairway.schema.node import Node, Rule
 
 VARIABLES: dict[str, Kind] = {"self": "dyn", "oldSelf": "dyn"}
 _SELF_ONLY: dict[str, Kind] = {"self": "dyn"}
+_SELF = re.compile(r"\bself\b")
+_FIELD = re.compile(r"\bself\.([A-Za-z_][A-Za-z0-9_]*)\b(?!\s*\()")
 _CONVERSION_LEVELS = (16, 6, 5, 4, 3, 2, 1)
 _OPTIONAL_OLD = "oldSelf == null ? optional.none() : optional.of(oldSelf)"
 
@@ -43,6 +46,10 @@ class Plan:
     is_resource: bool
     rules: tuple[ReadyRule, ...] = ()
     together: Program | None = None  # all rules that do not look back, in one evaluation
+    # Values, as JSON text of the fields that rules look at, for which those are known to hold:
+    # equal ones come again and again.
+    good: dict[bytes, None] = field(default_factory=dict)
+    looked_at: tuple[str, ...] | None = None  # None: all of it
     convert: conversion.Convert | None = None
     all_of: tuple[Plan, ...] = ()
     properties: dict[str, Plan] = field(default_factory=dict)
@@ -123,6 +130,7 @@ class _Builder:
         if source.rules:
             plan.rules = tuple(ready(rule, shape, is_resource=is_resource) for rule in source.rules)
             plan.together = _joined(plan.rules, shape, is_resource=is_resource)
+            plan.looked_at = _looked_at(source.rules)
             plan.convert = conversion.converter(shape)
         for name, part in source.properties.items():
             if name in shape.properties:
@@ -144,12 +152,21 @@ class _Builder:
         return self.build(source, shape, is_resource=shape.embedded_resource)
 
 
-def _joined(rules: tuple[ReadyRule, ...], node: Node, *, is_resource: bool) -> Program | None:
-    """One program that holds when all rules on the value alone hold; none for fewer than two."""
-    alone = [one.rule.rule for one in rules if one.program is not None and not one.uses_old]
-    if len(alone) < 2:
+def _looked_at(rules: tuple[Rule, ...]) -> tuple[str, ...] | None:
+    """The fields of a value that its rules look at; none where that can't be told from the text."""
+    text = " ".join(rule.rule for rule in rules)
+    named = _FIELD.findall(text)
+    if len(named) != len(_SELF.findall(text)):
         return None
-    text = " && ".join(f"({source}\n)" for source in alone)
+    return tuple(sorted(set(named)))
+
+
+def _joined(rules: tuple[ReadyRule, ...], node: Node, *, is_resource: bool) -> Program | None:
+    """One program that holds when all rules on the value alone hold; none where there are none."""
+    alone = [one for one in rules if one.program is not None and not one.uses_old]
+    if len(alone) < 2:
+        return alone[0].program if alone else None
+    text = " && ".join(f"({one.rule.rule}\n)" for one in alone)
     try:
         return _compiled(text, Rule(rule=text), node, is_resource=is_resource)
     except CompileError:

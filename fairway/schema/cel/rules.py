@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from fairway.api.errors import FieldError, duplicate, forbidden, invalid, required
 from fairway.schema.cel.environment import EvaluationError, Program, Scope
 from fairway.schema.cel.faults import compile_faults
@@ -50,6 +52,9 @@ class _Kinship:
 
 
 _STRANGER = _Kinship()
+_encode = msgspec.json.Encoder().encode
+_GOOD_MAX = 2048
+_GOOD_BYTES_MAX = 2048
 
 
 class _Stop(Exception):
@@ -117,8 +122,14 @@ class _Walk:
             self.visit(plan.items, one, found, f"{path}[{place}]", part)
 
     def _check(self, plan: Plan, value: Any, old: Any, path: str, kinship: _Kinship) -> None:
+        looks_back = old is not None or any(one.rule.optional_old_self for one in plan.rules)
+        text = b"" if looks_back or not path else _text(value, plan.looked_at)
+        if text and text in plan.good:
+            return
         scope = _scope(plan, value, old, is_object=plan.is_resource and not path)
         holds_alone = plan.together is not None and _holds(plan.together, scope)
+        if holds_alone and text and len(text) <= _GOOD_BYTES_MAX:
+            _remember(plan, text)
         for one in plan.rules:
             if holds_alone and not one.uses_old and one.program is not None:
                 continue
@@ -155,6 +166,19 @@ class _Walk:
         self._faults.append(invalid(path, plan.node.type, detail))
         if problem.startswith(_COST_EXCEEDED):
             raise _Stop
+
+
+def _text(value: Any, fields: tuple[str, ...] | None) -> bytes:
+    """What rules look at of a value, as text."""
+    if fields is None or not isinstance(value, dict):
+        return _encode(value)
+    return _encode([[value[name]] if name in value else [] for name in fields])
+
+
+def _remember(plan: Plan, text: bytes) -> None:
+    if len(plan.good) >= _GOOD_MAX:
+        plan.good.clear()
+    plan.good[text] = None
 
 
 def _holds(program: Program, scope: Scope) -> bool:

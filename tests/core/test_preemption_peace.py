@@ -1,0 +1,185 @@
+"""Nobody preempts each other for ever.
+
+A fleet is left alone: nothing arrives, ends or changes. Cycle after cycle, whoever waits is started
+where there is room, or preempts where it may; victims wait again with their old age. This comes to
+rest within as many cycles as there are workloads, and no two of them ever preempt each other at
+the same state, with equal priorities, no minimum run time, three levels, and usage remembered.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from fairway.core import fit
+from fairway.core.desk import Desk
+from fairway.core.model import Held, Placed, PlacedPods, PreemptionRules, Queue, Workload
+from fairway.core.nodes import Cluster
+from fairway.core.preemption import find_victims
+from fairway.core.snapshot import precedence
+from tests.core.preemptions import FLAVOR, GPU, NOW, cluster, fleet, pods, queue, wants
+
+RULES = PreemptionRules(
+    within_queue="LowerOrNewerEqualPriority", reclaim="Any", while_borrowing="LowerPriority"
+)
+
+
+class Fleet:
+    """A fleet that is left alone."""
+
+    def __init__(self, seed: int) -> None:
+        chance = random.Random(seed)
+        self.fair = chance.random() < 0.75
+        resources = [GPU, "cpu"][: chance.randint(1, 2)]
+        self.queues = _queues(chance, resources)
+        leaves = [one.name for one in self.queues if one.parent not in ("", "root")]
+        leaves += [one.name for one in self.queues if one.name == "e"]
+        self.clusters: list[Cluster] = []
+        if chance.random() < 0.5:
+            for number in range(chance.randint(1, 2)):
+                nodes = [{GPU: 4, "cpu": 4} for _ in range(chance.randint(1, 3))]
+                self.clusters.append(cluster(f"c{number}", *nodes))
+        self.workloads = {
+            f"w{number}": wants(
+                f"w{number}",
+                chance.choice(leaves),
+                pods(
+                    chance.randint(1, 2),
+                    chance.randint(1, 3),
+                    **({"cpu": chance.randint(0, 3)} if len(resources) > 1 else {}),
+                ),
+                priority=0,
+                at=float(chance.randint(0, 4)),
+            )
+            for number in range(chance.randint(3, 10))
+        }
+        self.chance = chance
+        self.tests = chance.choice(
+            [
+                ("LessThanOrEqualToFinalShare", "LessThanInitialShare"),
+                ("LessThanOrEqualToFinalShare",),
+                ("LessThanInitialShare",),
+            ]
+        )
+        self.preempted: Counter[tuple[str, str]] = Counter()
+
+    def cycle(self) -> bool:
+        """One cycle; whether anything was done."""
+        desk = fleet(
+            self.queues,
+            self.workloads.values(),
+            self.clusters,
+            fair=self.fair,
+            tests=self.tests,
+            half_life=3600.0,
+        )
+        is_changed = False
+        waiting = [one for one in self.workloads.values() if one.is_waiting]
+        waiting.sort(key=precedence)
+        self.chance.shuffle(waiting)  # rest must come in whatever order queues take turns
+        for workload in waiting:
+            is_changed = self._decide(desk, workload) or is_changed
+        return is_changed
+
+    def _decide(self, desk: Desk, workload: Workload) -> bool:
+        form = workload.forms[0]
+        option = desk.assignments(workload, form)[0]
+        usage = option.usage(
+            {one.name: one.count for one in form.pod_sets},
+            {one.name: one.shape for one in form.pod_sets},
+        )
+        places = [one.name for one in self.clusters] or [""]
+        if desk.ledger.tree.fits(workload.queue, usage):
+            for place in places:
+                if not place:
+                    self._start(desk, workload, place, None)
+                    return True
+                packed = fit.pack(desk.ledger.rooms[place], desk.wants(place, option, form))
+                if isinstance(packed, fit.Packed):
+                    self._start(desk, workload, place, packed)
+                    return True
+        options = [find_victims(desk, workload, form, option, place) for place in places]
+        found = min((one for one in options if one is not None), key=lambda x: x.harm, default=None)
+        if found is None:
+            return False
+        for victim in found.victims:
+            desk.preempted.add(victim.key)
+            self.preempted[workload.key, victim.key] += 1
+            self.workloads[victim.key] = replace(self.workloads[victim.key], held=None)
+        found.remove(desk)
+        self._start(desk, workload, found.cluster, found.packed)
+        return True
+
+    def _start(self, desk: Desk, workload: Workload, place: str, packed: fit.Packed | None) -> None:
+        form = workload.forms[0]
+        placed = Placed(
+            cluster=place,
+            pods=tuple(
+                PlacedPods(
+                    name=one.name,
+                    count=one.count,
+                    shape=one.shape,
+                    flavors=tuple((resource, FLAVOR) for resource, _ in one.shape.requests),
+                )
+                for one in form.pod_sets
+            ),
+            bound=packed.packing if packed else {},
+        )
+        for one in placed.pods:
+            desk.ledger.charge(workload.queue, one.usage())
+        if packed is not None:
+            requests = {one.name: one.shape.requests for one in form.pod_sets}
+            desk.ledger.take(place, packed.packing, requests)
+        held = Held(queue=workload.queue, placed=(placed,), decided_at=NOW, started_at=NOW)
+        self.workloads[workload.key] = replace(workload, held=held)
+
+
+def _queues(chance: random.Random, resources: list[str]) -> list[Queue]:
+    def made(name: str, parent: str) -> Queue:
+        return queue(
+            name,
+            {one: chance.choice([0, 0, 2, 4]) for one in resources},
+            parent=parent,
+            rules=replace(
+                RULES,
+                reclaim=chance.choice(["Any", "Any", "LowerPriority"]),
+                while_borrowing=chance.choice(["Never", "LowerPriority"]),
+            ),
+            weight=chance.choice([1.0, 1.0, 2.0]),
+            limit=chance.choice([None, None, None, 4]) if parent else None,
+            lends=chance.choice([None, None, None, 1]) if parent else None,
+            remembered={one: chance.choice([0, 0, 3, 6]) for one in resources},
+        )
+
+    tree = [made("root", ""), made("left", "root"), made("right", "root")]
+    tree += [made("a", "left"), made("b", "left"), made("c", "right"), made("d", "right")]
+    if chance.random() < 0.3:
+        tree.append(made("e", "root"))
+    return tree
+
+
+def comes_to_rest(seed: int) -> Counter[tuple[str, str]]:
+    alone = Fleet(seed)
+    for _ in range(len(alone.workloads) + 1):
+        if not alone.cycle():
+            return alone.preempted
+    pytest.fail(f"no rest after {len(alone.workloads)} cycles: {seed} {dict(alone.preempted)}")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**40))
+def test_a_fleet_left_alone_comes_to_rest(seed: int) -> None:
+    preempted = comes_to_rest(seed)
+    event(f"{min(5, preempted.total())} preemptions")
+
+
+def test_fleets_left_alone_preempt_at_all() -> None:
+    """The property is worth something only where there are preemptions."""
+    total = sum(comes_to_rest(seed).total() > 0 for seed in range(100))
+    print(f"{total} of 100 fleets preempt")
+    assert total >= 25
