@@ -171,7 +171,11 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.SPREAD_UNMET: lambda r: f"it cannot be spread as its policy asks: {r.other}",
     Code.DOES_NOT_FIT: _does_not_fit,
     Code.NO_DOMAIN: lambda r: f"{r.cluster}: no {r.level} has room for {r.pod_set or 'all of it'}",
-    Code.RESERVED: lambda r: f"{r.cluster}: what is free is kept for {r.other}",
+    Code.RESERVED: lambda r: (
+        f"{r.cluster}: what is free is kept for {r.other}"
+        if r.cluster
+        else f"queue {r.queue} keeps its quota for {r.other}"
+    ),
     Code.NO_VICTIMS: lambda r: f"{r.cluster}: nobody it may preempt makes enough room",
     Code.NO_POOL: lambda r: f"{r.cluster} has no elastic pool for it",
     Code.OUT_OF_STOCK: lambda r: f"{r.cluster}: pool {r.pool} has {r.count} nodes left, too few",

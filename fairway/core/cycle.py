@@ -67,9 +67,9 @@ class _Line:
             if workload.key in self.seen:
                 continue
             reason = _standing(self.desk, workload)
-            likeness = likeness_of(workload)
-            if reason is None and likeness in self.set_aside:
-                self._wait(workload, self.set_aside[likeness])
+            reasons = self._set_aside_with(workload) if reason is None else None
+            if reasons is not None:
+                self._wait(workload, reasons)
             elif reason is None and queue in self.blocked:
                 other = self.blocked[queue]
                 self._wait(workload, (Reason(code=Code.BEHIND_HEAD, queue=queue, other=other),))
@@ -97,6 +97,7 @@ class _Line:
         self.seen.add(workload.key)
         self.steps.extend(verdict.steps)
         if verdict.is_decided:
+            self.desk.reservations.drop(workload)
             if workload.held is None:
                 self.desk.claims.count(workload.queue, workload.user, 1)
             self._tournament.refresh(workload.queue)
@@ -110,7 +111,7 @@ class _Line:
             reasons = tuple(verdict.reasons)
             self._wait(workload, reasons)
             if not verdict.is_decided:
-                self.set_aside[likeness_of(workload)] = reasons
+                self._set_aside(workload, reasons)
                 if self.desk.queue(workload).is_strict:
                     self.blocked[workload.queue] = workload.key
         self._offer_next(workload.queue)
@@ -118,6 +119,23 @@ class _Line:
     def _wait(self, workload: Workload, reasons: tuple[Reason, ...]) -> None:
         self.seen.add(workload.key)
         self.waiting.append(Waits(workload=workload.key, reasons=reasons))
+        self.desk.reservations.waits(workload, reasons)
+
+    def _set_aside(self, workload: Workload, reasons: tuple[Reason, ...]) -> None:
+        """Others like it need not be asked; where room is kept, its run-time limit counts."""
+        likeness = likeness_of(workload)
+        if self.desk.reservations.is_held_back(workload):
+            self.set_aside[likeness, workload.limit_seconds] = reasons
+        else:
+            self.set_aside[likeness] = reasons
+        self.desk.reservations.award(workload, reasons)
+
+    def _set_aside_with(self, workload: Workload) -> tuple[Reason, ...] | None:
+        likeness = likeness_of(workload)
+        found = self.set_aside.get(likeness)
+        if found is None and self.desk.reservations:
+            found = self.set_aside.get((likeness, workload.limit_seconds))
+        return found
 
 
 def plan(
@@ -134,6 +152,7 @@ def plan(
             workload = line.next()
             if workload is None:
                 break
+            desk.turn_to(workload)
             line.tell(workload, _DECIDE[workload.mode](desk, workload))
             decisions += 1
         is_done = workload is None or is_paused
@@ -141,6 +160,7 @@ def plan(
             now=snapshot.now,
             steps=tuple(line.steps),
             waiting=tuple(sorted(line.waiting, key=lambda one: one.workload)),
+            reservations=desk.reservations.listed(),
         )
     return found, Cursor(seen=frozenset(line.seen), is_done=is_done)
 

@@ -7,6 +7,7 @@ repeat: the clusters that a policy allows, the flavors that suit a form, what a 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairway.core import ranking, where
@@ -15,6 +16,7 @@ from fairway.core.flavors import Assignment, assignments, groups_of
 from fairway.core.limits import total_of
 from fairway.core.model import Form, PodSet, Policy, Queue, Usage, Workload
 from fairway.core.nodes import Cluster, Mask
+from fairway.core.reservations import Reservations
 from fairway.core.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -31,9 +33,16 @@ class Desk:
         self.holder_counts = {name: len(keys) for name, keys in snapshot.holders.items()}
         self.preempted: set[str] = set()  # victims of this plan
         self.holders: Holders | None = None  # gathered by `holders` when first asked for
+        self.asking: Workload | None = None  # whom the planner looks at
         self._candidates: dict[Hashable, where.Candidates] = {}
         self._assignments: dict[tuple[str, Form], list[Assignment]] = {}
         self._free: dict[tuple[str, str], tuple[int, int, int]] = {}
+        self.reservations = Reservations(self)
+
+    def turn_to(self, workload: Workload) -> None:
+        """From now on questions are asked for this workload: what is kept for others counts."""
+        self.asking = workload
+        self.reservations.forget_asked()
 
     @property
     def now(self) -> float:
@@ -75,8 +84,22 @@ class Desk:
         flavors = [self.snapshot.facts.flavors[name] for name in names]
         return self.snapshot.eligibility.of(self.cluster(cluster), pod_set.shape, flavors)
 
-    def wants(self, cluster: str, assignment: Assignment, form: Form) -> list[Want]:
-        """The pods of a form, with the nodes of a cluster that each set may use."""
+    def wants(
+        self, cluster: str, assignment: Assignment, form: Form, *, is_bare: bool = False
+    ) -> list[Want]:
+        """The pods of a form, with the nodes of a cluster that each set may use.
+
+        Nodes kept for others are left out, unless the bare truth is asked for.
+        """
+        wants = self._wants(cluster, assignment, form)
+        if is_bare or self.asking is None or not self.reservations:
+            return wants
+        kept = self.reservations.kept_nodes(self.asking, cluster, assignment)
+        if kept is None:
+            return wants
+        return [replace(one, mask=None if one.mask is None else one.mask & ~kept) for one in wants]
+
+    def _wants(self, cluster: str, assignment: Assignment, form: Form) -> list[Want]:
         return [
             Want(
                 name=one.name,

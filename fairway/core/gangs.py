@@ -15,6 +15,7 @@ from fairway.api.reasons import Code, Reason
 from fairway.core import fit, where
 from fairway.core.desk import Desk
 from fairway.core.flavors import Assignment
+from fairway.core.futures import Started
 from fairway.core.limits import total_of
 from fairway.core.model import Form, Placed, PlacedPods, Shape, Usage, Workload, unit_nanos
 from fairway.core.preemption import Victims, find_victims
@@ -113,7 +114,10 @@ def _idle(
                 )
                 _admit(desk, workload, admit, found, verdict)
                 return True
-            verdict.reasons.append(shortage_reason(one.cluster, group[0], "Idle", option, found))
+            verdict.reasons.append(
+                _kept_reason(desk, workload, form, option, (group[0], one.cluster))
+                or shortage_reason(one.cluster, group[0], "Idle", option, found)
+            )
     return False
 
 
@@ -270,7 +274,7 @@ def quota_reason(desk: Desk, workload: Workload, usage: Usage, option: Assignmen
     if not missing and not workload.preemptible and tree.borrow_level(queue, usage) > 0:
         missing = {pair: amount for pair, amount in usage.items() if tree.covers(queue, pair[1])}
     if not missing:
-        return _user_reason(desk, workload, usage)
+        return _user_reason(desk, workload, usage) or _kept_quota(desk, workload, usage, option)
     never = {
         pair: usage[pair] - tree.potential_available(queue, pair)
         for pair in missing
@@ -292,6 +296,17 @@ def _user_reason(desk: Desk, workload: Workload, usage: Usage) -> Reason | None:
         if total.get(resource, 0) > left:
             return Reason(code=Code.USER_LIMIT_EXCEEDED, queue=queue, other=workload.user)
     return None
+
+
+def _kept_quota(desk: Desk, workload: Workload, usage: Usage, option: Assignment) -> Reason | None:
+    """Why the queue keeps its quota: for one who holds a place and comes before."""
+    if not desk.reservations:
+        return None
+    hold = desk.reservations.quota_keeper(workload, usage, option)
+    if hold is None:
+        return None
+    flavor, other = ",".join(option.names), hold.workload.key
+    return Reason(code=Code.RESERVED, queue=workload.queue, flavor=flavor, other=other)
 
 
 def in_nanos(amounts: Usage) -> tuple[tuple[str, int], ...]:
@@ -354,6 +369,8 @@ def charge(desk: Desk, workload: Workload, placed: Placed, packed: fit.Packed | 
         requests = {pods.name: pods.shape.requests for pods in placed.pods}
         desk.ledger.take(placed.cluster, packed.packing, requests)
         desk.holder_counts[placed.cluster] = desk.holder_counts.get(placed.cluster, 0) + 1
+        started = Started(workload=workload, packing=packed.packing, requests=requests)
+        desk.reservations.started(placed.cluster, started)
 
 
 def evict(desk: Desk, workload: Workload, victims: Victims, verdict: Verdict) -> None:
@@ -382,6 +399,27 @@ def _forget_claim(desk: Desk, victim: Workload) -> None:
 
 
 # Reasons.
+
+
+def _kept_reason(
+    desk: Desk, workload: Workload, form: Form, option: Assignment, place: tuple[str, str]
+) -> Reason | None:
+    """For whom the room is kept that a workload would fit in; none: it would not anyway."""
+    group, cluster = place
+    if not desk.reservations:
+        return None
+    hold = desk.reservations.keeper(workload, cluster, option, form)
+    if hold is None:
+        return None
+    return Reason(
+        code=Code.RESERVED,
+        cluster=cluster,
+        group=group,
+        rung="Idle",
+        flavor=",".join(option.names),
+        other=hold.workload.key,
+        until=hold.spot.starts_at if hold.spot is not None else 0.0,
+    )
 
 
 def shortage_reason(

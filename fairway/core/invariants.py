@@ -135,7 +135,7 @@ class _Walk:
             self.say(step.workload, "is started twice")
             return
         self.admitted[step.workload] = step
-        for sentence in (*self._standing(workload), *partly_placed(workload, step)):
+        for sentence in (*self._standing(workload), *partly_placed(workload, step, self.facts.now)):
             self.say(step.workload, sentence)
         self._charge(workload, step)
         added = _added(workload.held.placed if workload.held else (), step.placed)

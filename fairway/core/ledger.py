@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from fairway.core import devices
 from fairway.core.model import FlavorResource, Request, Usage
 from fairway.core.nodes import Cluster, Packing, Room
 from fairway.core.quota import Tree
@@ -95,22 +96,11 @@ class Ledger:
 
     def take(self, cluster: str, packing: Packing, requests: Mapping[str, Request]) -> None:
         """Puts pods on nodes; `requests` says what one pod of each set needs."""
-        self._move(cluster, packing, requests, -1)
-        self._undo.append(lambda: self._move(cluster, packing, requests, 1))
+        self._undo.append(devices.take(self.rooms[cluster], packing, requests))
 
     def give_back(self, cluster: str, packing: Packing, requests: Mapping[str, Request]) -> None:
         """Takes pods off nodes."""
-        self._move(cluster, packing, requests, 1)
-        self._undo.append(lambda: self._move(cluster, packing, requests, -1))
-
-    def _move(
-        self, cluster: str, packing: Packing, requests: Mapping[str, Request], sign: int
-    ) -> None:
-        room = self.rooms[cluster]
-        for name, counts in packing.items():
-            for resource, amount in requests[name]:
-                for position, count in counts.items():
-                    room.change(resource, position, sign * amount * count)
+        self._undo.append(devices.give_back(self.rooms[cluster], packing, requests))
 
     # Elastic pools.
 

@@ -26,6 +26,10 @@ def after(facts: Facts, plan: Plan) -> Facts:
                 workloads[step.workload] = _moved(workloads[step.workload], step)
             case _:
                 continue  # nodes on their way change nothing that is claimed
+    places = {one.workload: (one.cluster, one.flavors) for one in plan.reservations}
+    for key, workload in workloads.items():
+        if workload.reservation != places.get(key):
+            workloads[key] = replace(workload, reservation=places.get(key))
     return replace(facts, workloads=workloads)
 
 

@@ -105,12 +105,13 @@ class Reservations:
             ]
         return found
 
-    def open_to(self, workload: Workload, cluster: str, option: Assignment, mask: Mask) -> Mask:
-        """The nodes of a mask that are not kept from a workload."""
+    def kept_nodes(self, workload: Workload, cluster: str, option: Assignment) -> Mask | None:
+        """The nodes of a cluster that are kept from a workload; none: no node is."""
+        kept: Mask | None = None
         for hold in self.kept_from(workload, cluster, option):
             if hold.spot is not None:
-                mask = mask & ~hold.spot.nodes
-        return mask
+                kept = hold.spot.nodes if kept is None else kept | hold.spot.nodes
+        return kept
 
     def is_held_back(self, workload: Workload) -> bool:
         """Whether something was kept from a workload, among what was asked for it."""
@@ -237,7 +238,9 @@ class Reservations:
 
     def _places(self, workload: Workload, reasons: Sequence[Reason]) -> list[Hold]:
         """Where it lacks room and nothing else, the nearest miss first."""
-        options = {",".join(option.names): (form, option) for form, option in self._options(workload)}
+        options = {
+            ",".join(option.names): (form, option) for form, option in self._options(workload)
+        }
         found: dict[tuple[str, str], int] = {}
         for one in reasons:
             if one.code in _LACKS_ROOM and one.rung == "Idle" and one.flavor in options:
@@ -289,11 +292,13 @@ class Reservations:
             return hold.spot
         self._looks -= 1
         desk, workload, cluster = self._desk, hold.workload, hold.cluster
-        wants = []
-        for want in desk.wants(cluster, hold.option, hold.form, is_bare=True):
-            assert want.mask is not None, "the desk always says which nodes"
-            mask = self.open_to(workload, cluster, hold.option, want.mask)
-            wants.append(with_changes(want, mask=mask))
+        kept = self.kept_nodes(workload, cluster, hold.option)
+        wants = desk.wants(cluster, hold.option, hold.form, is_bare=True)
+        if kept is not None:
+            wants = [
+                with_changes(one, mask=None if one.mask is None else one.mask & ~kept)
+                for one in wants
+            ]
         found = self._future(cluster).first_fit(wants, workload.domain)
         hold.is_known = True
         if found is not None:

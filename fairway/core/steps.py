@@ -127,19 +127,43 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """Nodes that are kept for a gang that waits for room."""
+
+    workload: str
+    cluster: str
+    flavors: tuple[str, ...] = ()
+    starts_at: float | None = None  # when it is expected to start; None: not worked out this time
+
+    def render(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "workload": self.workload,
+            "cluster": self.cluster,
+            "flavors": list(self.flavors),
+        }
+        if self.starts_at is not None:
+            found["startsAt"] = self.starts_at
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What the core decided at one moment."""
 
     now: float
     steps: tuple[Step, ...] = ()
     waiting: tuple[Waits, ...] = ()
+    reservations: tuple[Reservation, ...] = ()  # all that are held after it; others are given up
 
     def render(self) -> dict[str, Any]:
-        return {
+        found: dict[str, Any] = {
             "now": self.now,
             "steps": [step.render() for step in self.steps],
             "waiting": [one.render() for one in self.waiting],
         }
+        if self.reservations:
+            found["reservations"] = [one.render() for one in self.reservations]
+        return found
 
 
 def placement(placed: Placed) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from fairway.core.steps import Admit
 from fairway.core.sweeps import numbers_of
 
 
-def partly_placed(workload: Workload, step: Admit) -> list[str]:
+def partly_placed(workload: Workload, step: Admit, now: float) -> list[str]:
     """What is missing, or is there twice."""
     clusters = [one.cluster for one in step.placed]
     if not clusters:
@@ -16,19 +16,19 @@ def partly_placed(workload: Workload, step: Admit) -> list[str]:
         return ["is placed in a cluster twice"]
     match workload.mode:
         case "Gang":
-            return _gang(workload, step)
+            return _gang(workload, step, now)
         case "Divided":
             return _service(workload, step)
         case _:
             return _sweep(workload, step)
 
 
-def _gang(workload: Workload, step: Admit) -> list[str]:
+def _gang(workload: Workload, step: Admit, now: float) -> list[str]:
     form = next((one for one in workload.forms if one.name == step.form), None)
     if form is None:
         return [f"is started in a form that it does not have: {step.form}"]
     found = []
-    if form.after_seconds > max(0.0, step_age(workload, step)):
+    if form.after_seconds > now - workload.queued_at:
         found.append(f"is started as {form.name} before it gave up earlier forms")
     if len(step.placed) > max(1, workload.clusters_max):
         found.append(f"is one gang in {len(step.placed)} clusters")
@@ -41,11 +41,6 @@ def _gang(workload: Workload, step: Admit) -> list[str]:
         if len(counts) > 1 and any(count % max(1, one.member_size) for count in counts):
             found.append(f"has a member of {one.name} in two clusters")
     return [*found, *_strangers(form, step.placed), *_domains(workload, form, step.placed)]
-
-
-def step_age(workload: Workload, step: Admit) -> float:
-    """How long it may have waited: unknown to a step, so the longest."""
-    return float("inf")
 
 
 def _strangers(form: Form, placed: tuple[Placed, ...]) -> list[str]:

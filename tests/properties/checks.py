@@ -1,0 +1,178 @@
+"""What is asked of every generated fleet, and how many cases there are.
+
+`HYPOTHESIS_PROFILE=long` looks at thousands of cases, new ones each time; without it there are a
+few hundred, always the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import HealthCheck, settings
+
+from fairway.core.cycle import START, plan
+from fairway.core.invariants import broken, overfull, same, unanswered
+from fairway.core.model import Topology, Workload
+from fairway.core.outcome import after
+from fairway.core.snapshot import Facts, Snapshot
+from fairway.core.steps import Plan, Preempt
+
+IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+
+
+def cases(number: int) -> settings:
+    """So many cases; ten times as many in the long run."""
+    return settings(
+        max_examples=number * 10 if IS_LONG else number,
+        derandomize=not IS_LONG,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def planned(facts: Facts) -> Plan:
+    """The whole plan, with everything that must hold of it checked."""
+    snapshot = Snapshot(facts)
+    before = state(snapshot)
+    found, cursor = plan(snapshot)
+    assert cursor.is_done
+    assert state(snapshot) == before, "planning changed the snapshot"
+    assert broken(facts, found) == []
+    assert unanswered(facts, found) == []
+    return found
+
+
+def state(snapshot: Snapshot) -> object:
+    """All that a plan might change."""
+    ledger = snapshot.ledger
+    return (
+        {name: dict(ledger.tree.usage(name)) for name in sorted(snapshot.facts.queues)},
+        {
+            name: {
+                resource: column.tolist()
+                for resource, column in sorted(room.free.items())
+                if np.any(column)
+            }
+            for name, room in sorted(ledger.rooms.items())
+        },
+        dict(ledger._pools),
+        {queue: [one.key for one in line] for queue, line in sorted(snapshot.lines.items())},
+    )
+
+
+def turned(facts: Facts) -> Facts:
+    """The same facts, every mapping the other way round."""
+    return replace(
+        facts,
+        queues={
+            name: replace(queue, quotas=dict(reversed(queue.quotas.items())))
+            for name, queue in reversed(facts.queues.items())
+        },
+        flavors=dict(reversed(facts.flavors.items())),
+        policies=dict(reversed(facts.policies.items())),
+        clusters=dict(reversed(facts.clusters.items())),
+        workloads=dict(reversed(facts.workloads.items())),
+    )
+
+
+def check_same(facts: Facts, found: Plan) -> None:
+    other, _ = plan(Snapshot(turned(facts)))
+    assert same(found, other), "another order of the input, another plan"
+
+
+class Peace:
+    """Plans follow each other, with nothing else happening, until nothing is left to do."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.preempted: set[tuple[str, str]] = set()
+
+    def cycle(self, budget: int | None = None) -> bool:
+        """One cycle, in parts of so many decisions, each carried out alone; False: at rest."""
+        cursor = START
+        is_moved = False
+        while not cursor.is_done:
+            if budget is None:
+                found = planned(self.facts)
+                cursor = replace(cursor, is_done=True)
+            else:
+                found, cursor = plan(Snapshot(self.facts), cursor, budget)
+                assert broken(self.facts, found) == []
+            self._note(found)
+            was_overfull = overfull(self.facts)
+            self.facts = after(self.facts, found)
+            if not was_overfull:
+                assert overfull(self.facts) == []
+            is_moved = is_moved or bool(found.steps)
+        return is_moved
+
+    def _note(self, found: Plan) -> None:
+        for step in found.steps:
+            if isinstance(step, Preempt):
+                assert (step.workload, step.for_) not in self.preempted, "they preempt each other"
+                self.preempted.add((step.for_, step.workload))
+
+    def come_to_rest(self, budget: int | None = None) -> None:
+        cycles = len(self.facts.workloads)
+        for _ in range(cycles):
+            if not self.cycle(budget):
+                return
+        assert not self.cycle(budget), f"no rest after {cycles} cycles: {sorted(self.preempted)}"
+
+
+# How rich the cases are.
+
+
+class Tally:
+    """Counts of what the cases have in them."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.total = 0
+
+    def note(self, before: Facts, peace: Peace) -> None:
+        self.total += 1
+        features = {
+            "borrowing": _borrows(before) or _borrows(peace.facts),
+            "preemption": bool(peace.preempted),
+            "two or more pod sets": _any(before, lambda one: len(one.forms[0].pod_sets) > 1),
+            "topology": _any(before, _has_topology),
+            "several clusters": len(before.clusters) > 1,
+            "running": _any(before, lambda one: one.held is not None),
+            "three levels": "left" in before.queues,
+            "services": _any(before, lambda one: one.mode == "Divided"),
+            "sweeps": _any(before, lambda one: one.mode == "Independent"),
+        }
+        self.counts.update(name for name, holds in features.items() if holds)
+
+    def share(self, name: str) -> float:
+        return self.counts[name] / max(1, self.total)
+
+    def __str__(self) -> str:
+        shares = (f"{name} {self.share(name):.0%}" for name in sorted(self.counts))
+        return f"{self.total} fleets: {', '.join(shares)}"
+
+
+def _any(facts: Facts, holds: object) -> bool:
+    assert callable(holds)
+    return any(holds(one) for one in facts.workloads.values())
+
+
+def _has_topology(workload: Workload) -> bool:
+    return bool(workload.domain) or any(
+        one.topology != Topology() for form in workload.forms for one in form.pod_sets
+    )
+
+
+def _borrows(facts: Facts) -> bool:
+    tree = Snapshot(facts).tree
+    return any(
+        tree.borrows(name, pair)
+        for name, queue in facts.queues.items()
+        if queue.parent
+        for pair in queue.quotas
+    )

@@ -1,0 +1,46 @@
+"""Generated fleets: what must hold of every plan, whatever the fleet.
+
+The five invariants of the design: nothing exceeds quota, limits or nodes; gangs are whole; nobody
+is forgotten; the same facts give the same plan; left alone, a fleet comes to rest.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairway.core.snapshot import Facts
+from tests.properties.checks import Peace, Tally, cases, check_same, planned
+from tests.properties.fleets import fleets
+
+RICH = ("borrowing", "preemption", "two or more pod sets", "topology")
+
+
+def test_plans_keep_all_invariants_and_come_to_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    tally = Tally()
+
+    @cases(300)
+    @given(fleets())
+    def check(facts: Facts) -> None:
+        peace = Peace(facts)
+        peace.come_to_rest()
+        tally.note(facts, peace)
+
+    check()
+    with capsys.disabled():
+        print(f"\n{tally}")
+    for name in RICH:
+        assert tally.share(name) >= 0.25, f"too few cases with {name}: {tally}"
+
+
+@cases(150)
+@given(fleets())
+def test_the_order_of_the_input_does_not_matter(facts: Facts) -> None:
+    check_same(facts, planned(facts))
+
+
+@cases(100)
+@given(fleets(), st.sampled_from([1, 3]))
+def test_plans_in_parts_keep_all_invariants_and_come_to_rest(facts: Facts, budget: int) -> None:
+    Peace(facts).come_to_rest(budget)
