@@ -37,8 +37,7 @@ def shown(value):
             return value.tolist()
         case Cluster() | Nodes() | LabelColumn():
             return {
-                field.name: shown(getattr(value, field.name))
-                for field in dataclasses.fields(value)
+                field.name: shown(getattr(value, field.name)) for field in dataclasses.fields(value)
             }
         case dict():
             return {key: shown(one) for key, one in value.items()}
