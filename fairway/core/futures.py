@@ -1,8 +1,8 @@
 """The room of a cluster as what runs there ends, and the first moment at which a gang would fit.
 
-Ends are reckoned by limits (see `ends`). The search halves the list of ends, so it takes for granted
-that what fits fits later too, with more room; where a heuristic packing disagrees, the moment found
-is a little late. Fractions of devices are taken to be given back as whole ones.
+Ends are reckoned by limits (see `ends`). The search halves the list of ends, so it takes for
+granted that what fits now fits later too; where a heuristic packing disagrees, the moment found is
+a little late. Fractions of devices are taken to be given back as whole ones.
 """
 
 from __future__ import annotations

@@ -14,19 +14,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from fairway.core.fairness import Rules, Shares
 from fairway.core.model import FlavorResource, Request, Workload
-from fairway.core.nodes import Packing
+from fairway.core.nodes import Amounts, Packing
 from fairway.core.snapshot import Snapshot, requests_of, usage_of
 
 if TYPE_CHECKING:
     from fairway.core.desk import Desk
     from fairway.core.ledger import Ledger
 
-# Position of a node -> resource -> what the pods of one holder use there.
-Foot = Mapping[int, Mapping[str, int]]
-
 _ACCELERATOR_IN_CPUS: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Foot:
+    """Where the pods of one holder are in one cluster, and what they use there."""
+
+    positions: Amounts
+    used: Mapping[str, Amounts]  # of each resource, at each of the positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,6 +62,7 @@ class Holders:
         self._by_key: dict[str, Holder] = {}
         self._in_cluster: dict[str, list[Holder]] = {}
         self._feet: dict[tuple[str, str], Foot] = {}
+        self.rivals: dict[tuple[str, str], object] = {}  # kept by `legality`
         # What was last found where quota alone decides: it is the same in every cluster.
         # (mark of the ledger, workload, usage, what was found)
         self.last: tuple[object, Workload, object, object] | None = None
@@ -161,10 +169,18 @@ def _requests(workload: Workload, cluster: str) -> dict[str, Request]:
 
 
 def _foot(packing: Packing, requests: Mapping[str, Request]) -> Foot:
-    found: dict[int, dict[str, int]] = {}
+    at = {
+        position: place
+        for place, position in enumerate(
+            sorted({position for counts in packing.values() for position in counts})
+        )
+    }
+    used: dict[str, Amounts] = {}
     for name, counts in packing.items():
-        for position, count in counts.items():
-            at = found.setdefault(position, {})
-            for resource, amount in requests[name]:
-                at[resource] = at.get(resource, 0) + amount * count
-    return found
+        for resource, amount in requests[name]:
+            column = used.get(resource)
+            if column is None:
+                column = used[resource] = np.zeros(len(at), dtype=np.int64)
+            for position, count in counts.items():
+                column[at[position]] += amount * count
+    return Foot(positions=np.array(list(at), dtype=np.int64), used=used)

@@ -69,7 +69,7 @@ class Case:
         self._tests = [
             test for name, test in SHARE_TESTS.items() if name in settings.preemption_tests
         ]
-        self._rivals: dict[str, Rival | None] = {}
+        self._known = holders.rivals
         self._before = {pair: cell.usage for pair in usage if (cell := node.cell(pair)).is_limited}
         self.workload = workload
         self.usage = usage
@@ -130,9 +130,13 @@ class Case:
 
     def _rival(self, queue: str) -> Rival | None:
         """How the paths of both queues meet; none: it is in another tree, or no rule reaches it."""
-        if queue not in self._rivals:
-            self._rivals[queue] = self._meet(queue) if self._rules.reclaim != "Never" else None
-        return self._rivals[queue]
+        if self._rules.reclaim == "Never":
+            return None
+        key = (self._node.name, queue)
+        if key not in self._known:
+            self._known[key] = self._meet(queue)
+        found = self._known[key]
+        return found if isinstance(found, Rival) else None
 
     def _meet(self, queue: str) -> Rival | None:
         other = self._desk.ledger.tree.node(queue)
@@ -184,8 +188,8 @@ class Case:
         highest = min(tops.values(), key=lambda rival: rival.ours[-1].depth).ours[-1]
         with ledger.trial():
             for one in holders:
-                node = ledger.tree.node(one.queue)
-                if node is not None and any(step is highest for step in node.path()):
+                rival = self._rival(one.queue) if one.queue != self.workload.queue else None
+                if rival is None or rival.ours[-1] is not highest:  # on our side of it
                     ledger.release(one.queue, one.usage)
             ledger.charge(self.workload.queue, self.usage)
             for name, rival in tops.items():

@@ -1,24 +1,27 @@
 """Services: replicas divided over clusters, as many as fit; the rest waits.
 
 Each step of the ladder adds what it can: idle room in a group is divided by the policy's rules,
-then the next group. Scale-in takes from the last group first. What a service holds stays where it
-is unless its number or its places change.
+then victims or new nodes make room for more, then the next group. Scale-in takes from the last
+group first. What a service holds stays where it is unless its number or its places change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from fairway.api.reasons import Code, Reason
 from fairway.core import fit, where
 from fairway.core.desk import Desk
 from fairway.core.division import Place, divide, static_weights
 from fairway.core.flavors import Assignment
-from fairway.core.gangs import Verdict, full_usage, refusal_reason
+from fairway.core.gangs import Verdict, evict, full_usage, refusal_reason
 from fairway.core.model import Form, Placed, PlacedPods, Policy, Workload
+from fairway.core.multiples import times
+from fairway.core.preemption import Victims, find_victims
+from fairway.core.provisioning import Provisioned, find_pool
 from fairway.core.spread import domains
-from fairway.core.steps import Admit
+from fairway.core.steps import Admit, Provision
 
 
 @dataclass(slots=True)
@@ -31,6 +34,7 @@ class _Service:
     policy: Policy
     counts: dict[str, int] = field(default_factory=dict)
     options: dict[str, Assignment] = field(default_factory=dict)
+    waits_for: list[str] = field(default_factory=list)  # victims that must be gone first
 
     @property
     def waiting(self) -> int:
@@ -52,14 +56,35 @@ class _Service:
         most = self.desk.copies(self.workload, full_usage(self.form, option))
         return self.waiting if most is None else most
 
+    def victims(self, cluster: str, option: Assignment) -> Victims | None:
+        """Who would have to yield for one more replica."""
+        return find_victims(self.desk, self.workload, self.form, option, cluster)
+
+    def pool_for(
+        self, cluster: str, option: Assignment, most: int
+    ) -> tuple[int, Provisioned] | None:
+        """The most replicas that new nodes of a pool can hold, and those nodes."""
+        best: tuple[int, Provisioned] | None = None
+        low, high = 1, most
+        while low <= high:
+            middle = (low + high) // 2
+            form = times(self.form, middle)
+            found = find_pool(self.desk, self.workload, form, option, cluster)
+            if isinstance(found, Provisioned):
+                best, low = (middle, found), middle + 1
+            else:
+                high = middle - 1
+        return best
+
     def add(self, cluster: str, count: int, option: Assignment) -> None:
-        """Places replicas in a cluster, in the ledger as well."""
-        wants = [
-            replace(one, count=one.count * count)
-            for one in self.desk.wants(cluster, option, self.form)
-        ]
+        """Places replicas on the nodes of a cluster."""
+        wants = self.desk.wants(cluster, option, times(self.form, count))
         packed = fit.pack(self.desk.ledger.rooms[cluster], wants)
         assert isinstance(packed, fit.Packed), "what was counted fits"
+        self.keep(cluster, count, option, packed)
+
+    def keep(self, cluster: str, count: int, option: Assignment, packed: fit.Packed) -> None:
+        """Charges replicas to the queue and to the nodes they are on."""
         usage = {pair: amount * count for pair, amount in full_usage(self.form, option).items()}
         self.desk.charge(self.workload, usage)
         requests = {one.name: one.shape.requests for one in self.form.pod_sets}
@@ -83,7 +108,9 @@ def decide(desk: Desk, workload: Workload) -> Verdict:
         _grow(service, candidates, verdict)
     if service.counts != before:
         placed = _placements(service, candidates.group_of())
-        verdict.steps.append(Admit(workload=workload.key, placed=placed))
+        verdict.steps.append(
+            Admit(workload=workload.key, placed=placed, waits_for=tuple(service.waits_for))
+        )
     if service.waiting > 0:
         verdict.reasons.append(Reason(code=Code.PARTLY_PLACED, count=service.waiting))
     else:
@@ -106,8 +133,13 @@ def _grow(service: _Service, candidates: where.Candidates, verdict: Verdict) -> 
         names = candidates.in_group(group)
         if service.waiting <= 0 or not names:
             continue
-        if rung == "Idle":
-            _fill(service, group, names, candidates)
+        match rung:
+            case "Idle":
+                _fill(service, group, names, candidates)
+            case "Preempt":
+                _preempt(service, names, verdict)
+            case "Provision":
+                _provision(service, names, verdict)
     if service.waiting > 0 and not service.desk.assignments(service.workload, service.form):
         verdict.reasons.append(Reason(code=Code.NO_FLAVOR, queue=service.workload.queue))
 
@@ -133,6 +165,41 @@ def _fill(
             more = shares.counts.get(name, 0) - service.counts.get(name, 0)
             if more > 0:
                 service.add(name, min(more, usable.get(name, 0)), option)
+
+
+def _preempt(service: _Service, names: tuple[str, ...], verdict: Verdict) -> None:
+    """Makes room replica by replica, each time where it does the least harm."""
+    while service.waiting > 0:
+        found = [
+            victims
+            for name in names
+            for option in service.options_of(name)
+            if (victims := service.victims(name, option)) is not None
+        ]
+        if not found:
+            return
+        best = min(found, key=lambda one: one.harm)
+        evict(service.desk, service.workload, best, verdict)
+        service.waits_for.extend(one.key for one in best.victims)
+        service.add(best.cluster, 1, best.assignment)
+
+
+def _provision(service: _Service, names: tuple[str, ...], verdict: Verdict) -> None:
+    """Asks elastic pools for as many replicas as they can still hold."""
+    for name in names:
+        for option in service.options_of(name):
+            count = min(service.waiting, service.quota_for(option))
+            found = service.pool_for(name, option, count)
+            if found is None:
+                continue
+            replicas, nodes = found
+            service.desk.ledger.provision(name, nodes.pool, nodes.count)
+            verdict.steps.append(
+                Provision(
+                    workload=service.workload.key, cluster=name, pool=nodes.pool, count=nodes.count
+                )
+            )
+            service.keep(name, replicas, option, nodes.on_existing)
 
 
 def _places(

@@ -15,6 +15,7 @@ from fairway.core.desk import Desk
 from fairway.core.flavors import Assignment
 from fairway.core.gangs import Verdict, full_usage, placed_of, quota_reason, refusal_reason
 from fairway.core.model import Form, Placed, Workload
+from fairway.core.multiples import times
 from fairway.core.steps import Admit
 
 
@@ -42,7 +43,7 @@ class _Sweep:
     def take(self, cluster: str, group: str, option: Assignment, count: int) -> None:
         """Places the next tasks in a cluster."""
         numbers, self.left = self.left[:count], self.left[count:]
-        form = _times(self.form, len(numbers))
+        form = times(self.form, len(numbers))
         found = fit.pack(self.desk.ledger.rooms[cluster], self.desk.wants(cluster, option, form))
         assert isinstance(found, fit.Packed), "what was counted fits"
         usage = full_usage(form, option)
@@ -105,23 +106,6 @@ def _fill(sweep: _Sweep, group: str, names: tuple[str, ...], verdict: Verdict) -
                 count = max(1, count // workload.task_range * workload.task_range)
             if count:
                 sweep.take(one.cluster, group, option, count)
-
-
-def _times(form: Form, count: int) -> Form:
-    return Form(
-        name=form.name,
-        flavors=form.flavors,
-        pod_sets=tuple(
-            type(one)(
-                name=one.name,
-                shape=one.shape,
-                count=one.count * count,
-                least=one.count * count,
-                topology=one.topology,
-            )
-            for one in form.pod_sets
-        ),
-    )
 
 
 def _by_cluster(placed: Iterable[Placed]) -> tuple[Placed, ...]:

@@ -220,19 +220,51 @@ class Search:
             found = self._try(chosen)
             if found is not None:
                 return found
-            illegal = self._last_illegal(chosen)
-            allowed = tuple(one for one in allowed if one != illegal)
+            illegal = self._illegal_of(chosen)
+            allowed = tuple(one for one in allowed if one not in illegal)
         return None
 
     def _gather(self, allowed: Chosen) -> Chosen | None:
-        chosen: set[int] = set()
-        for bundle in self._by_worth(allowed):
-            if not chosen.issuperset(bundle):
-                chosen.update(bundle)
-                ordered = tuple(sorted(chosen))
-                if self._may_do(ordered) and self._is_enough(ordered):
-                    return ordered
-        return allowed if allowed and self._is_enough(allowed) else None
+        """The first so many, by worth, that are enough: more of them never are less."""
+        order = list(dict.fromkeys(one for some in self._by_worth(allowed) for one in some))
+        if self._nodes is None:
+            return self._gather_quota(order)
+        low, high = 1, len(order)
+        if not order or not self._is_enough(tuple(sorted(order))):
+            return None
+        while low < high:
+            middle = (low + high) // 2
+            first = tuple(sorted(order[:middle]))
+            if self._may_do(first) and self._is_enough(first):
+                high = middle
+            else:
+                low = middle + 1
+        return tuple(sorted(order[:high]))
+
+    def _gather_quota(self, order: Sequence[int]) -> Chosen | None:
+        """The same where quota alone decides: one after the other goes until it fits."""
+        ledger, chosen = self._desk.ledger, []
+        with ledger.trial():
+            for one in order:
+                chosen.append(one)
+                ledger.release(self._candidates[one].queue, self._candidates[one].usage)
+                if self._fits():
+                    return tuple(sorted(chosen))
+        return None
+
+    def _keep_by_quota(self, chosen: Chosen, order: Sequence[int]) -> Chosen:
+        """The set without those whose quota is not needed."""
+        ledger, kept = self._desk.ledger, set(chosen)
+        with ledger.trial():
+            self._release(chosen)
+            for one in order:
+                holder = self._candidates[one]
+                ledger.charge(holder.queue, holder.usage)
+                if self._fits():
+                    kept.discard(one)
+                else:
+                    ledger.release(holder.queue, holder.usage)
+        return tuple(sorted(kept))
 
     def _by_worth(self, allowed: Chosen) -> list[Chosen]:
         """Candidates, alone or by node, in the order in which they are gathered."""
@@ -256,16 +288,24 @@ class Search:
             key=lambda one: (self._candidates[one].workload.priority, self._losses[one], one),
             reverse=True,
         )
-        for one in order:
-            fewer = tuple(other for other in chosen if other != one)
-            if fewer and self._may_do(fewer) and self._is_enough(fewer):
-                chosen = fewer
-        return chosen
+        if self._nodes is None:
+            return self._keep_by_quota(chosen, order)
+        size = max(1, len(order) // 2)
+        while True:  # many at a time first, then one by one
+            for start in range(0, len(order), size):
+                some = set(order[start : start + size])
+                fewer = tuple(one for one in chosen if one not in some)
+                if fewer and self._may_do(fewer) and self._is_enough(fewer):
+                    chosen = fewer
+            if size == 1:
+                return chosen
+            order = [one for one in order if one in chosen]
+            size = max(1, min(size, len(order)) // 2)
 
-    def _last_illegal(self, chosen: Chosen) -> int:
-        """The most harmful of a set who may not be in it."""
+    def _illegal_of(self, chosen: Chosen) -> Chosen:
+        """Those of a set who may not be in it."""
         with self._desk.ledger.trial():
             self._release(chosen)
             self._desk.ledger.charge(self._case.workload.queue, self._case.usage)
             illegal = [one for one in chosen if not self._case.judge([self._candidates[one]])]
-        return illegal[-1] if illegal else chosen[-1]
+        return tuple(illegal) or chosen[-1:]

@@ -1,7 +1,7 @@
 """Native objects with a queue label, as the workloads that they stand for.
 
-A Job, Deployment, StatefulSet or Pod that names its queue needs no Workload: it is one. Services are
-Divided by their replicas; everything else is a Gang.
+A Job, Deployment, StatefulSet or Pod that names its queue needs no Workload: it is one. Services
+are Divided by their replicas; everything else is a Gang.
 """
 
 from __future__ import annotations
