@@ -43,6 +43,8 @@ CPUS_PER_GPU = (3.152, 4.0, 8.0, 9.81, 11.3, 11.4, 11.908, 12.0)
 GIB_PER_GPU = (5.5, 16, 24, 30, 41, 46, 47, 48)
 RUN_SECONDS_MEDIAN, RUN_SECONDS_SPREAD = 600.0, 2.3  # of the natural logarithm
 
+CLASSES = ("single", "gang", "large")  # namespaces of those who wait
+
 Random = np.random.Generator
 
 
@@ -286,7 +288,7 @@ def workloads(
         form = choice[(rank[number] - 1) % len(choice)]
         found.append(
             Workload(
-                key=f"team/{number:07}",
+                key=f"{CLASSES[class_of(form)]}/{number:07}",
                 queue=leaves[queue_of[number]],
                 priority=priorities[form],
                 queued_at=NOW - ages[number],
@@ -295,6 +297,11 @@ def workloads(
             )
         )
     return found
+
+
+def class_of(number: int) -> int:
+    """Of a form: 0 fits and has one pod set, 1 fits and has several, 2 does not fit."""
+    return 2 if number % 2 else int(number // 2 % 5 == 0)
 
 
 def run_seconds(count: int, random: Random) -> list[float]:

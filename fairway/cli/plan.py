@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairway.api.errors import ApiError
-from fairway.cli import options, terminal
+from fairway.cli import explain_plan, options, terminal
 from fairway.cli.commands import Command
 from fairway.cli.manifests import read_files
 from fairway.cli.render_table import Grid, show
@@ -26,6 +26,7 @@ EXAMPLES = """
     fairway plan -f examples/plans/overflow     a folder of manifests
     fairway plan -f fleet.yaml -f job.yaml -o json
     fairway export | fairway plan -f -          what a running hub would do now
+    fairway plan -f fleet.yaml --explain vision/train
 """
 _REASONS_SHOWN = 4
 
@@ -40,13 +41,26 @@ _REASONS_SHOWN = 4
     help="The moment of the plan, in seconds since 1970; by default, now.",
 )
 @click.option(
+    "--explain",
+    "explained",
+    metavar="NAMESPACE/NAME",
+    help="Say why one workload waits, when it is expected to start, and what would help.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "json"]),
     default="table",
     help="A table for people, or JSON for programs.",
 )
-def plan(*, filenames: tuple[str, ...], recursive: bool, now: float | None, output: str) -> int:
+def plan(
+    *,
+    filenames: tuple[str, ...],
+    recursive: bool,
+    now: float | None,
+    explained: str | None,
+    output: str,
+) -> int:
     """Say what would be done with the workloads in some files, and why.
 
     Files hold any of our kinds. A Workload whose status has a claim is running there already;
@@ -66,7 +80,10 @@ def plan(*, filenames: tuple[str, ...], recursive: bool, now: float | None, outp
         raise Failure(error.message) from error
     if not objects.workloads:
         raise Failure("no Workload in the files given, so there is nothing to plan")
-    made, _ = make_plan(Snapshot(objects.facts(time.time() if now is None else now)))
+    facts = objects.facts(time.time() if now is None else now)
+    if explained is not None:
+        return explain_plan.show(facts, explained, output)
+    made, _ = make_plan(Snapshot(facts))
     if output == "json":
         terminal.write([json.dumps(made.render(), indent=2)])
     else:

@@ -10,7 +10,7 @@ aside together with the first of them, until something is freed.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairway.api.reasons import Code, Reason
@@ -19,7 +19,7 @@ from fairway.core.desk import Desk
 from fairway.core.fairness import Candidate, Rules, Tournament
 from fairway.core.gangs import Verdict
 from fairway.core.model import Workload
-from fairway.core.snapshot import Snapshot
+from fairway.core.snapshot import Snapshot, precedence
 from fairway.core.steps import Plan, Preempt, Step, Waits
 
 _DECIDE = {"Gang": gangs.decide, "Divided": services.decide, "Independent": sweeps.decide}
@@ -27,11 +27,21 @@ _DECIDE = {"Gang": gangs.decide, "Divided": services.decide, "Independent": swee
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a cycle goes on: who was looked at already, and which likenesses cannot start."""
+    """Where a cycle goes on: who was looked at already, and which likenesses cannot start.
+
+    Whoever comes while nothing is freed is looked at alone: `woken` says by whom to go on. What
+    was set aside stays so until something is freed; then a cycle begins anew with `START`.
+    """
 
     seen: frozenset[str] = frozenset()
-    set_aside: frozenset[Hashable] = frozenset()
+    set_aside: Mapping[Hashable, tuple[Reason, ...]] = field(default_factory=dict)
+    blocked: Mapping[str, str] = field(default_factory=dict)  # strict queue -> its head
+    only: frozenset[str] | None = None  # who is looked at; None: everyone who waits
     is_done: bool = False
+
+    def woken(self, keys: Iterable[str]) -> Cursor:
+        """Goes on with those who have come."""
+        return Cursor(set_aside=self.set_aside, blocked=self.blocked, only=frozenset(keys))
 
 
 START = Cursor()
@@ -54,10 +64,13 @@ class _Line:
 
     def __post_init__(self) -> None:
         settings = self.desk.snapshot.facts.settings
-        rules = Rules(is_enabled=settings.fair_sharing)
-        self._tournament = Tournament(self.desk.ledger.tree, rules)
+        rules = Rules(is_enabled=settings.fair_sharing, remembers=settings.half_life_seconds > 0)
+        lines = _lines(self.desk.snapshot, self.cursor.only)
+        self._tournament = Tournament(self.desk.ledger.tree, rules, among=lines)
         self.seen.update(self.cursor.seen)
-        for queue, line in sorted(self.desk.snapshot.lines.items()):
+        self.set_aside = dict(self.cursor.set_aside)
+        self.blocked = dict(self.cursor.blocked)
+        for queue, line in sorted(lines.items()):
             self._heads[queue] = iter(line)
             self._offer_next(queue)
 
@@ -70,7 +83,7 @@ class _Line:
             reasons = self._set_aside_with(workload) if reason is None else None
             if reasons is not None:
                 self._wait(workload, reasons)
-            elif reason is None and queue in self.blocked:
+            elif reason is None and self._is_behind_head(workload):
                 other = self.blocked[queue]
                 self._wait(workload, (Reason(code=Code.BEHIND_HEAD, queue=queue, other=other),))
             elif reason is not None:
@@ -81,9 +94,18 @@ class _Line:
                 return
         self._offered.pop(queue, None)
 
+    def _is_behind_head(self, workload: Workload) -> bool:
+        """Whether a strict queue lets nobody past somebody before it."""
+        head = self.desk.snapshot.facts.workloads.get(self.blocked.get(workload.queue, ""))
+        return head is not None and precedence(head) < precedence(workload)
+
     def next(self) -> Workload | None:
         while (queue := self._tournament.pop_best()) is not None:
             workload = self._offered[queue]
+            if workload.key in self.desk.preempted:  # what it holds is gone; it comes again later
+                self.seen.add(workload.key)
+                self._offer_next(queue)
+                continue
             # What was decided since it was put forward may have taken the last claim.
             reason = _limit_reason(self.desk, workload)
             if reason is None:
@@ -162,7 +184,24 @@ def plan(
             waiting=tuple(sorted(line.waiting, key=lambda one: one.workload)),
             reservations=desk.reservations.listed(),
         )
-    return found, Cursor(seen=frozenset(line.seen), is_done=is_done)
+    cursor = Cursor(
+        seen=frozenset(line.seen),
+        set_aside=line.set_aside,
+        blocked=line.blocked,
+        only=cursor.only,
+        is_done=is_done,
+    )
+    return found, cursor
+
+
+def _lines(snapshot: Snapshot, only: frozenset[str] | None) -> Mapping[str, Sequence[Workload]]:
+    """Who waits, by queue and in order; of all, or of some."""
+    if only is None:
+        return snapshot.lines
+    lines: dict[str, list[Workload]] = {}
+    for workload in sorted((snapshot.facts.workloads[key] for key in only), key=precedence):
+        lines.setdefault(workload.queue, []).append(workload)
+    return lines
 
 
 def likeness_of(workload: Workload) -> Hashable:

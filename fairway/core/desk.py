@@ -10,6 +10,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from fairway.api.reasons import Code, Reason
 from fairway.core import ranking, where
 from fairway.core.fit import Want
 from fairway.core.flavors import Assignment, assignments, groups_of
@@ -37,6 +40,14 @@ class Desk:
         self._candidates: dict[Hashable, where.Candidates] = {}
         self._assignments: dict[tuple[str, Form], list[Assignment]] = {}
         self._free: dict[tuple[str, str], tuple[int, int, int]] = {}
+        self._ranked: dict[Hashable, tuple[int, ranking.Order]] = {}
+        self._reasons: dict[Hashable, Reason] = {}
+        self._no_victims: dict[Hashable, tuple[Reason, ...]] = {}
+        self._holds = 0  # how often `holder_counts` changed
+        self.stock = snapshot.stock
+        self._others = np.array(
+            [self.holder_counts[name] for name in self.stock.position], dtype=np.int64
+        )
         self.reservations = Reservations(self)
 
     def turn_to(self, workload: Workload) -> None:
@@ -119,6 +130,12 @@ class Desk:
         self.ledger.charge(workload.queue, usage)
         self.claims.add(workload.queue, workload.user, usage)
 
+    def user_may_have(self, workload: Workload, usage: Usage) -> bool:
+        """Whether the user's limits allow so much more."""
+        total = total_of(usage)
+        left = self.claims.left_for_user(workload)
+        return all(total.get(resource, 0) <= more for resource, (more, _) in left.items())
+
     def copies(self, workload: Workload, usage: Usage) -> int | None:
         """How many times so much the queue and the user may still have; None: no limit."""
         tree, queue = self.ledger.tree, workload.queue
@@ -137,18 +154,77 @@ class Desk:
                 most.append(left // total[resource])
         return max(0, min(most)) if most else None
 
+    # Reasons that many share.
+
+    def no_room(self, cluster: str, group: str, flavor: str, pod_set: str, count: int) -> Reason:
+        """So many pods of a set find no room in a cluster."""
+        key = (cluster, group, flavor, pod_set, count)
+        found = self._reasons.get(key)
+        if found is None:
+            found = self._reasons[key] = Reason(
+                code=Code.DOES_NOT_FIT,
+                cluster=cluster,
+                group=group,
+                rung="Idle",
+                flavor=flavor,
+                pod_set=pod_set,
+                count=count,
+            )
+        return found
+
+    def no_victims(self, group: str, clusters: tuple[str, ...]) -> tuple[Reason, ...]:
+        """Nobody in these clusters must yield."""
+        found = self._no_victims.get((group, clusters))
+        if found is None:
+            found = self._no_victims[group, clusters] = tuple(
+                Reason(code=Code.NO_VICTIMS, cluster=name, group=group, rung="Preempt")
+                for name in clusters
+            )
+        return found
+
+    def no_pool(self, cluster: str) -> Reason:
+        """A cluster has no elastic pool that would help."""
+        found = self._reasons.get(cluster)
+        if found is None:
+            found = self._reasons[cluster] = Reason(
+                code=Code.NO_POOL, cluster=cluster, rung="Provision"
+            )
+        return found
+
     # Ranking.
 
     def ranked(
         self, names: Sequence[str], workload: Workload, policy: Policy
-    ) -> list[ranking.Ranked]:
+    ) -> Sequence[ranking.Ranked]:
         """Clusters, the best first."""
         if len(names) == 1:
             return [ranking.Ranked(names[0], 0)]
+        if workload.held is None and ranking.is_plain(policy.scores):
+            return self._ranked_plainly(tuple(sorted(names)), workload, policy)
         current = [one.cluster for one in workload.held.placed] if workload.held else []
         facts = [self._facts(name, workload, policy) for name in names]
         unwelcome = self.candidates(workload).unwelcome
         return ranking.rank(facts, policy.scores, self.now, current=current, unwelcome=unwelcome)
+
+    def _ranked_plainly(
+        self, names: tuple[str, ...], workload: Workload, policy: Policy
+    ) -> ranking.Order:
+        """Where neither the workload nor room counts: the same for all, until a claim is made."""
+        unwelcome = self.candidates(workload).unwelcome
+        key = (names, policy.key, unwelcome)
+        known = self._ranked.get(key)
+        if known is None or known[0] != self._holds:
+            avoided = np.array([name in unwelcome for name in names]) if unwelcome else None
+            others = self._others[self.stock.places(names)]
+            found = ranking.Order(names, others, policy.scores, avoided)
+            known = self._ranked[key] = (self._holds, found)
+        return known[1]
+
+    def hold(self, cluster: str) -> None:
+        """One more workload is in a cluster."""
+        self.holder_counts[cluster] = self.holder_counts.get(cluster, 0) + 1
+        self._others[self.stock.position[cluster]] += 1
+        self._holds += 1
 
     def _facts(self, name: str, workload: Workload, policy: Policy) -> ranking.Facts:
         """What the scores of a policy look at; only those that count are worked out."""

@@ -9,6 +9,7 @@ expected of it soon, and a gang that waits for its nodes looks elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from fairway.core.model import Workload
@@ -17,8 +18,21 @@ DEFAULT_SECONDS: Final = 86_400.0  # where a workload says nothing
 NEVER: Final = float("inf")
 _OVERDUE_SECONDS_MIN: Final = 60.0
 
-# How long a workload runs in all.
-Reckoning = Callable[[Workload], float]
+
+@dataclass(frozen=True, slots=True)
+class Reckoning:
+    """How long workloads run in all, and the share of the time that is left which they take."""
+
+    seconds: Callable[[Workload], float]
+    share: float = 1.0
+    share_of_limit: float = 1.0  # where there is a limit, or nothing, but no estimate
+
+    def share_for(self, workload: Workload) -> float:
+        return self.share_of_limit if workload.run_seconds is None else self.share
+
+    def from_now(self, workload: Workload) -> float:
+        """How long one that starts now will run."""
+        return self.seconds(workload) * self.share_for(workload)
 
 
 def by_limit(workload: Workload) -> float:
@@ -31,26 +45,31 @@ def by_estimate(workload: Workload) -> float:
     return _first(workload, workload.run_seconds, workload.limit_seconds)
 
 
-def early(workload: Workload) -> float:
-    """Half of what is likely: where jobs end well before their time."""
-    return by_estimate(workload) / 2
-
-
-def late(workload: Workload) -> float:
+def at_the_latest(workload: Workload) -> float:
     """The limit, else twice what is likely."""
     if workload.limit_seconds is not None:
         return workload.limit_seconds
     return by_estimate(workload) * 2
 
 
-def end_of(workload: Workload, now: float, reckon: Reckoning = by_limit) -> float:
+LIMITS: Final = Reckoning(by_limit)
+LIKELY: Final = Reckoning(by_estimate)
+# Jobs often end well before their time. Limits are far off: in a trace of a grid's 17,898 jobs the
+# median run time is 7 % of the limit, the upper quartile 34 %.
+EARLY: Final = Reckoning(by_estimate, share=0.5, share_of_limit=0.1)
+LATE: Final = Reckoning(at_the_latest)
+
+
+def end_of(workload: Workload, now: float, reckoning: Reckoning = LIMITS) -> float:
     """When a workload that holds something is expected to end; `NEVER` for services."""
-    seconds = reckon(workload)
+    seconds = reckoning.seconds(workload)
     started = workload.held.started_at if workload.held is not None else None
     if started is None:
-        return now + seconds
-    end = started + seconds
-    return end if end > now else now + max(_OVERDUE_SECONDS_MIN, now - end)
+        return now + reckoning.from_now(workload)
+    left = started + seconds - now
+    if left <= 0:
+        left = max(_OVERDUE_SECONDS_MIN, -left)
+    return now + left * reckoning.share_for(workload)
 
 
 def _first(workload: Workload, *known: float | None) -> float:

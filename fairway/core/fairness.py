@@ -7,6 +7,7 @@ little as possible is played again when something changes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -103,17 +104,18 @@ class Tournament:
     priority, borrow level, workload priority, age, key.
 
     Whoever changes usage calls `refresh` for each queue that was charged: only its path to the
-    root is compared again. The answer equals that of a tournament played from scratch.
+    root is compared again. The answer equals that of a tournament played from scratch. Where it is
+    known who has a head, a tournament `among` these leaves costs what they are.
     """
 
-    def __init__(self, tree: Tree, rules: Rules = FAIR) -> None:
+    def __init__(self, tree: Tree, rules: Rules = FAIR, among: Iterable[str] | None = None) -> None:
         self._is_fair = rules.is_enabled
         self._shares = Shares(tree, rules)
         self._root = _Seat(None, None, 0)
         self._seats: dict[str, _Seat] = {}
         self._leaves: list[_Seat] = []
         self._position: dict[str, int] = {}
-        for node in tree.nodes:
+        for node in tree.nodes if among is None else _paths(tree, among):
             if node.is_usable:
                 above = self._root if node.parent is None else self._seats[node.parent.name]
                 seat = self._seats[node.name] = _Seat(node, above, len(above.children))
@@ -124,7 +126,7 @@ class Tournament:
             seat.bracket = [_NOBODY] * (2 * len(seat.children))
             if seat.node is not None:
                 seat.seen = {cell: cell.usage for cell in seat.node.cells.values()}
-            if not seat.children:
+            if seat.node is not None and not seat.node.children:
                 self._position[name] = len(self._leaves)
                 self._leaves.append(seat)
 
@@ -259,3 +261,14 @@ class Tournament:
                 if level != one.level or one is seat:
                     one.level = level
                     self._climb(one, usage_changed=False)
+
+
+def _paths(tree: Tree, queues: Iterable[str]) -> list[Node]:
+    """These queues and all above them, parents first."""
+    found = {
+        node.name: node
+        for queue in queues
+        if (leaf := tree.node(queue)) is not None
+        for node in leaf.path()
+    }
+    return sorted(found.values(), key=lambda one: (one.depth, one.name))

@@ -7,12 +7,12 @@ tried and refused is a reason. A gang that may shrink does so only when nothing 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
-from fairway.core import fit, where
+from fairway.core import fit, ranking, stock, where
 from fairway.core.desk import Desk
 from fairway.core.flavors import Assignment
 from fairway.core.futures import Started
@@ -20,7 +20,10 @@ from fairway.core.limits import total_of
 from fairway.core.model import Form, Placed, PlacedPods, Shape, Usage, Workload, unit_nanos
 from fairway.core.preemption import Victims, find_victims
 from fairway.core.provisioning import find_pool
+from fairway.core.splitting import can_split, split
 from fairway.core.steps import Admit, Preempt, Provision, Step
+from fairway.core.weighing import prefers_provision
+from fairway.core.yielding import clusters_to_search
 
 
 @dataclass(slots=True)
@@ -77,10 +80,25 @@ def _climb(desk: Desk, workload: Workload, form: Form, verdict: Verdict) -> bool
         return False
     policy = desk.snapshot.policy(workload)
     groups = tuple(name for name, _ in candidates.groups)
+    is_any_tried = False
     for group, rung in where.ladder(policy, groups):
         names = candidates.in_group(group)
-        if names and _RUNGS[rung](desk, workload, form, options, (group, names), verdict):
+        if not names:
+            continue
+        is_any_tried = True
+        if (
+            rung == "Preempt"
+            and policy.weighs_price
+            and prefers_provision(desk, workload, form, options, names)
+            and _provision(desk, workload, form, options, (group, names), verdict)
+        ):
             return True
+        if _RUNGS[rung](desk, workload, form, options, (group, names), verdict):
+            return True
+        if rung == "Idle" and _split(desk, workload, form, options, (group, names), verdict):
+            return True
+    if not is_any_tried:
+        verdict.reasons.append(Reason(code=Code.NO_CLUSTER))  # no group of the ladder has any
     return False
 
 
@@ -103,21 +121,86 @@ def _idle(
             verdict.reasons.append(reason)
             continue
         ranked = desk.ranked(group[1], workload, desk.snapshot.policy(workload))
-        for one in ranked:
+        chance = desk.stock.chance(option, form)
+        refused: dict[str, Reason] = {}
+        for one in _worth_trying(desk, ranked, chance):
             room = desk.ledger.rooms[one.cluster]
             found = fit.pack(room, desk.wants(one.cluster, option, form), workload.domain)
             if isinstance(found, fit.Packed):
-                scores = {each.cluster: each.total for each in ranked} if len(ranked) > 1 else None
+                scores = _totals(ranked) if len(ranked) > 1 else None
                 placed = placed_of(one.cluster, group[0], form, option, found)
                 admit = Admit(
                     workload=workload.key, placed=(placed,), form=form.name, scores=scores
                 )
                 _admit(desk, workload, admit, found, verdict)
                 return True
-            verdict.reasons.append(
-                _kept_reason(desk, workload, form, option, (group[0], one.cluster))
-                or shortage_reason(one.cluster, group[0], "Idle", option, found)
-            )
+            desk.stock.look_again(one.cluster, option, form)
+            refused[one.cluster] = _kept_reason(
+                desk, workload, form, option, (group[0], one.cluster)
+            ) or shortage_reason(one.cluster, group[0], "Idle", option, found)
+        verdict.reasons.extend(_idle_reasons(desk, ranked, group[0], option, (chance, refused)))
+    return False
+
+
+def _worth_trying(
+    desk: Desk, ranked: Sequence[ranking.Ranked], chance: stock.Chance
+) -> Iterator[ranking.Ranked]:
+    """Those of which the bounds promise room, best first."""
+    if isinstance(ranked, ranking.Order):
+        return ranked.where(chance.fits[desk.stock.places(ranked.names)])
+    return (one for one in ranked if chance.fits[desk.stock.position[one.cluster]])
+
+
+def _totals(ranked: Sequence[ranking.Ranked]) -> dict[str, int]:
+    if isinstance(ranked, ranking.Order):
+        return ranked.totals()
+    return {one.cluster: one.total for one in ranked}
+
+
+def _idle_reasons(
+    desk: Desk,
+    ranked: Sequence[ranking.Ranked],
+    group: str,
+    option: Assignment,
+    found: tuple[stock.Chance, Mapping[str, Reason]],
+) -> Iterator[Reason]:
+    """Why no cluster has room, from the best on."""
+    chance, refused = found
+    worst, flavor = chance.worst(), ",".join(option.names)
+    for one in ranked:
+        reason = refused.get(one.cluster)
+        if reason is None:
+            count, name = worst[desk.stock.position[one.cluster]]
+            reason = desk.no_room(one.cluster, group, flavor, name, count)
+        yield reason
+
+
+def _split(
+    desk: Desk,
+    workload: Workload,
+    form: Form,
+    options: list[Assignment],
+    group: Group,
+    verdict: Verdict,
+) -> bool:
+    """Puts the members of a gang that may split into several clusters."""
+    if not can_split(workload, form):
+        return False
+    for option in by_preference(desk, workload, form, options):
+        if quota_reason(desk, workload, full_usage(form, option), option) is not None:
+            continue
+        ranked = desk.ranked(group[1], workload, desk.snapshot.policy(workload))
+        parts = split(desk, workload, form, option, tuple(one.cluster for one in ranked))
+        if parts is None:
+            continue
+        placed = []
+        for part in parts:
+            one = placed_of(part.cluster, group[0], part.form, option, part.packed)
+            charge(desk, workload, one, part.packed)
+            placed.append(one)
+        verdict.steps.append(Admit(workload=workload.key, placed=tuple(placed), form=form.name))
+        verdict.reasons.clear()
+        return True
     return False
 
 
@@ -132,16 +215,18 @@ def _preempt(
     """Takes from those who must yield: the least harmful set of victims in one cluster."""
     best: Victims | None = None
     for option in options:
-        reason = _user_reason(desk, workload, full_usage(form, option))
+        usage = full_usage(form, option)
+        reason = _user_reason(desk, workload, usage)
         if reason is not None:
             verdict.reasons.append(reason)
             continue
-        for cluster in group[1]:
-            found = find_victims(desk, workload, form, option, cluster)
+        searched = clusters_to_search(desk, workload, form, (option, usage), group[1])
+        for cluster, none in zip(group[1], desk.no_victims(*group), strict=True):
+            found = None
+            if cluster in searched:
+                found = find_victims(desk, workload, form, option, cluster)
             if found is None:
-                verdict.reasons.append(
-                    Reason(code=Code.NO_VICTIMS, cluster=cluster, group=group[0], rung="Preempt")
-                )
+                verdict.reasons.append(none)
             elif best is None or found.harm < best.harm:
                 best = found
         if best is not None:
@@ -176,7 +261,10 @@ def _provision(
     """Asks for nodes of an elastic pool."""
     for option in by_preference(desk, workload, form, options):
         usage = full_usage(form, option)
-        if quota_reason(desk, workload, usage, option) is not None:
+        reason = quota_reason(desk, workload, usage, option)
+        if reason is not None:
+            if reason not in verdict.reasons:
+                verdict.reasons.append(reason)
             continue
         ranked = desk.ranked(group[1], workload, desk.snapshot.policy(workload))
         for one in ranked:
@@ -368,7 +456,7 @@ def charge(desk: Desk, workload: Workload, placed: Placed, packed: fit.Packed | 
     if packed is not None:
         requests = {pods.name: pods.shape.requests for pods in placed.pods}
         desk.ledger.take(placed.cluster, packed.packing, requests)
-        desk.holder_counts[placed.cluster] = desk.holder_counts.get(placed.cluster, 0) + 1
+        desk.hold(placed.cluster)
         started = Started(workload=workload, packing=packed.packing, requests=requests)
         desk.reservations.started(placed.cluster, started)
 

@@ -10,7 +10,7 @@ counts as much as a hundred CPUs. Everything is in whole numbers, so that sums h
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -58,26 +58,52 @@ class Holders:
         self.shares = Shares(
             desk.ledger.tree, Rules(remembers=snapshot.facts.settings.half_life_seconds > 0)
         )
-        self.by_queue: dict[str, list[Holder]] = {}
-        self._by_key: dict[str, Holder] = {}
+        self._of_queue: dict[str, list[Holder]] = {}
+        self._near: dict[str, list[str]] = {}  # by the root of their tree
+        self._by_key: dict[str, Holder | None] = {}
         self._in_cluster: dict[str, list[Holder]] = {}
         self._feet: dict[tuple[str, str], Foot] = {}
         self.rivals: dict[tuple[str, str], object] = {}  # kept by `legality`
         # What was last found where quota alone decides: it is the same in every cluster.
         # (mark of the ledger, workload, usage, what was found)
         self.last: tuple[object, Workload, object, object] | None = None
-        for key in sorted(snapshot.facts.workloads):
-            holder = _holder(snapshot, snapshot.facts.workloads[key])
-            if holder is not None:
-                self._by_key[key] = holder
-                self.by_queue.setdefault(holder.queue, []).append(holder)
 
-    def in_cluster(self, cluster: str) -> list[Holder]:
-        """Those with pods in a cluster, by key."""
+    def queues_near(self, queue: str) -> list[str]:
+        """The queues of the same tree of which somebody holds something, by name."""
+        if not self._near:
+            for name in sorted(self._snapshot.holding):
+                self._near.setdefault(self._root_of(name), []).append(name)
+        return self._near.get(self._root_of(queue), [])
+
+    def _root_of(self, queue: str) -> str:
+        return (queue, *self._snapshot.tree.ancestors(queue))[-1]
+
+    def of_queue(self, queue: str) -> list[Holder]:
+        """Those of a queue, by key."""
+        found = self._of_queue.get(queue)
+        if found is None:
+            found = self._of_queue[queue] = self._known(self._snapshot.holding.get(queue, ()))
+        return found
+
+    def _known(self, keys: Iterable[str]) -> list[Holder]:
+        """The holders of these keys; who may never be a victim is left out."""
+        found: list[Holder] = []
+        for key in keys:
+            if key not in self._by_key:
+                self._by_key[key] = _holder(self._snapshot, self._snapshot.facts.workloads[key])
+            holder = self._by_key[key]
+            if holder is not None:
+                found.append(holder)
+        return found
+
+    def in_cluster(self, cluster: str, queue: str = "") -> list[Holder]:
+        """Those with pods in a cluster, by key; with a queue, those of that queue."""
+        if queue:
+            held = self._snapshot.packings
+            return [one for one in self.of_queue(queue) if (one.key, cluster) in held]
         found = self._in_cluster.get(cluster)
         if found is None:
-            keys = sorted(self._snapshot.holders.get(cluster, ()))
-            found = [self._by_key[key] for key in keys if key in self._by_key]
+            found = self._known(sorted(self._snapshot.holders.get(cluster, ())))
             self._in_cluster[cluster] = found
         return found
 

@@ -9,16 +9,17 @@ have are compared as well, so that a packing that counts wrongly does not prove 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from fairway.core import where
 from fairway.core.holders import take_away
 from fairway.core.limits import total_of
 from fairway.core.model import Placed, Workload
+from fairway.core.outcome import after
 from fairway.core.proof import Proof
 from fairway.core.snapshot import Facts, Snapshot, usage_of, wants_more
-from fairway.core.steps import Admit, Move, Plan, Preempt, Provision
+from fairway.core.steps import Admit, Move, Plan, Preempt, Provision, Step
 from fairway.core.wholeness import partly_placed
 
 
@@ -26,6 +27,7 @@ def broken(facts: Facts, plan: Plan) -> list[str]:
     """Everything that a plan does and may not do, given the facts it was made from."""
     walk = _Walk(facts)
     for step in plan.steps:
+        walk.done.append(step)
         match step:
             case Admit():
                 walk.admit(step)
@@ -49,10 +51,9 @@ def unanswered(facts: Facts, plan: Plan) -> list[str]:
     ]
 
 
-def overfull(facts: Facts) -> list[str]:
-    """Clusters whose claims need more than their nodes have."""
-    snapshot = Snapshot(facts)
-    return Proof(snapshot).overfull()
+def overfull(facts: Facts, growing: Collection[str] = ()) -> list[str]:
+    """Clusters whose claims need more than their nodes have, save those that get new nodes."""
+    return Proof(Snapshot(facts)).overfull(growing)
 
 
 def same(one: Plan, other: Plan) -> bool:
@@ -73,6 +74,7 @@ class _Walk:
         self.proof = Proof(self.snapshot)
         self.claims = self.snapshot.claims.copy()
         self.found: list[str] = []
+        self.done: list[Step] = []
         self.admitted: dict[str, Admit] = {}
         self.victims_of: dict[str, list[str]] = {}
         self.preempted: dict[str, str] = {}
@@ -134,6 +136,8 @@ class _Walk:
         if step.workload in self.admitted:
             self.say(step.workload, "is started twice")
             return
+        if step.workload in self.preempted:
+            self.say(step.workload, "is started by the plan that preempts it")
         self.admitted[step.workload] = step
         for sentence in (*self._standing(workload), *partly_placed(workload, step, self.facts.now)):
             self.say(step.workload, sentence)
@@ -200,8 +204,19 @@ class _Walk:
             one for one in self.provisions.get(workload.key, ()) if one.cluster == placed.cluster
         ]
         form = next((one for one in workload.forms if one.name == step.form), workload.forms[0])
-        for sentence in self.proof.enter(workload, form, placed, new):
-            self.say(workload.key, sentence)
+        found = self.proof.enter(workload, form, placed, new)
+        if found and not self._has_room_together(placed.cluster):
+            self.found.extend(f"{workload.key}: {sentence}" for sentence in found)
+
+    def _has_room_together(self, cluster: str) -> bool:
+        """Whether everybody finds a node if all claims so far are packed anew, wherever they were.
+
+        Which nodes a plan had in mind is not known; that there are some is what counts.
+        """
+        if any(one.cluster == cluster for some in self.provisions.values() for one in some):
+            return False
+        done = Plan(now=self.facts.now, steps=tuple(self.done))
+        return not any(cluster in one for one in overfull(after(self.facts, done)))
 
     # Move.
 

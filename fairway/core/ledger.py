@@ -47,6 +47,7 @@ class Ledger:
             (name, pool.name): pool.left for name, one in clusters.items() for pool in one.pools
         }
         self._undo: list[Undo] = []
+        self.freed = 0  # rises whenever some room may have got back something
         self._settled = object()
 
     @contextmanager
@@ -61,6 +62,8 @@ class Ledger:
                 self._back_to(mark)
 
     def _back_to(self, mark: int) -> None:
+        if len(self._undo) > mark:
+            self.freed += 1
         while len(self._undo) > mark:
             self._undo.pop()()
 
@@ -100,6 +103,7 @@ class Ledger:
 
     def give_back(self, cluster: str, packing: Packing, requests: Mapping[str, Request]) -> None:
         """Takes pods off nodes."""
+        self.freed += 1
         self._undo.append(devices.give_back(self.rooms[cluster], packing, requests))
 
     # Elastic pools.

@@ -118,7 +118,7 @@ class Cluster:
 class Room:
     """What is free on the nodes of a cluster, at one moment of a plan."""
 
-    __slots__ = ("_own", "bounds", "cluster", "devices", "free", "levels", "version")
+    __slots__ = ("_own", "bounds", "cluster", "devices", "free", "freed", "levels", "version")
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -131,6 +131,7 @@ class Room:
         self.levels: tuple[Level, ...] | None = None
         self._own: set[str] = set()  # columns that are copies of our own
         self.version = 0  # rises whenever something is taken or given back
+        self.freed = 0  # rises whenever something is given back
 
     def change(self, resource: str, position: int, amount: int) -> None:
         """Adds to what is free of a resource on a node; negative takes."""
@@ -143,3 +144,5 @@ class Room:
             self._own.add(resource)
         self.free[resource][position] += amount
         self.version += 1
+        if amount > 0:
+            self.freed += 1

@@ -71,7 +71,8 @@ def find_victims(
         found = _by_quota(desk, holders, workload, usage, missing)
         return None if found is None else _victims(cluster, assignment, found, found.packed)
     local = Case(desk, holders, workload, usage, usage, contests_nodes=True)
-    candidates = local.suspects(holders.in_cluster(cluster))
+    only = workload.queue if rules.reclaim == "Never" else ""
+    candidates = local.suspects(holders.in_cluster(cluster, only))
     if not candidates and (
         not missing or _by_quota(desk, holders, workload, usage, missing) is None
     ):
@@ -124,9 +125,9 @@ def _by_quota(
     case = Case(desk, holders, workload, usage, missing, contests_nodes=False)
     candidates = case.suspects(
         one
-        for queue, members in holders.by_queue.items()
+        for queue in holders.queues_near(workload.queue)
         if case.looks_at(queue)
-        for one in members
+        for one in holders.of_queue(queue)
         if any(pair in one.usage for pair in missing)
     )
     candidates.sort(key=_by_loss)

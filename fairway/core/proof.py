@@ -6,7 +6,7 @@ steps. The totals are counted apart from it: of each resource, over the nodes of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from fairway.core.eligibility import pool_takes
 from fairway.core.growth import grown_room
 from fairway.core.model import Flavor, Form, Placed, PlacedPods, Topology, Workload
 from fairway.core.nodes import Mask, Room
-from fairway.core.snapshot import Snapshot, requests_of
+from fairway.core.snapshot import Snapshot
 from fairway.core.steps import Provision
 from fairway.core.topology import level_index, levels_of
 
@@ -40,29 +40,38 @@ class Proof:
             held = workload.held.placed if workload.held else ()
             for placed in (*held, *workload.releasing):
                 self._add(placed, -1)
+        # Clusters with claims that wait for nodes on their way: totals prove nothing there.
+        self._awaiting = {cluster for _, cluster, _ in self._without_nodes()}
 
-    def overfull(self) -> list[str]:
+    def overfull(self, growing: Collection[str]) -> list[str]:
         """Clusters of which more is claimed than there is, as totals and node by node."""
         found = [
             f"{cluster}: {-left} of {resource} {flavor} claimed beyond what there is"
             for (cluster, flavor, resource), left in sorted(self._left.items())
-            if left < 0
+            if left < 0 and cluster not in growing
         ]
         for name, room in sorted(self._snapshot.ledger.rooms.items()):
             for resource, column in sorted(room.free.items()):
-                for position in np.flatnonzero(column < 0).tolist():
+                short = [] if name in growing else np.flatnonzero(column < 0).tolist()
+                for position in short:
                     node = room.cluster.nodes.names[position]
                     found.append(f"{name}: node {node} lacks {-int(column[position])} {resource}")
+        found.extend(
+            f"{key}: {missing} pods have no node in {cluster}"
+            for key, cluster, missing in self._without_nodes()
+            if cluster not in growing
+        )
+        return found
+
+    def _without_nodes(self) -> Iterator[tuple[str, str, int]]:
+        """Workloads whose claims name more pods than have a node: key, cluster, how many."""
         for key, workload in sorted(self._snapshot.facts.workloads.items()):
-            if workload.held is None or workload.held.rung == "Provision":
-                continue
-            for placed in workload.held.placed:
+            for placed in workload.held.placed if workload.held else ():
                 wanted = sum(pods.count for pods in placed.pods)
                 packing = self._snapshot.packings.get((key, placed.cluster), {})
-                found_room = sum(sum(counts.values()) for counts in packing.values())
-                if placed.cluster in self._snapshot.ledger.rooms and found_room < wanted:
-                    found.append(f"{key}: {wanted - found_room} pods have no node")
-        return found
+                packed = sum(sum(counts.values()) for counts in packing.values())
+                if placed.cluster in self._snapshot.ledger.rooms and packed < wanted:
+                    yield key, placed.cluster, wanted - packed
 
     def leave(self, placed: Placed) -> None:
         """Pods are gone."""
@@ -90,13 +99,13 @@ class Proof:
         if isinstance(packed, fit.Shortage):
             short = ", ".join(f"{one.missing} of {set_of[one.name]}" for one in packed.short)
             return [*found, f"has no room in {placed.cluster}: {short}"]
-        existing: dict[str, dict[int, int]] = {}
-        for name, counts in packed.packing.items():
-            into = existing.setdefault(set_of[name], {})
-            for position, count in counts.items():
-                if position < len(room.cluster.nodes):
-                    into[position] = into.get(position, 0) + count
-        self._snapshot.ledger.take(placed.cluster, existing, requests_of(placed))
+        here = len(room.cluster.nodes)
+        existing = {
+            name: {position: count for position, count in counts.items() if position < here}
+            for name, counts in packed.packing.items()
+        }
+        requests = {want.name: want.shape.requests for want in wants}
+        self._snapshot.ledger.take(placed.cluster, existing, requests)
         return found
 
     # Totals.
@@ -122,7 +131,7 @@ class Proof:
         return [
             f"takes {-left} of {resource} {flavor} more than {name} has"
             for (name, flavor, resource), left in sorted(self._left.items())
-            if left < 0 and left < before.get((name, flavor, resource), 0)
+            if left < min(0, before.get((name, flavor, resource), 0)) and name not in self._awaiting
         ]
 
     # Wants.

@@ -33,6 +33,8 @@ def find_pool(
 ) -> Provisioned | Reason:
     """The cheapest pool whose nodes would make a form fit, or why there is none."""
     place = desk.cluster(cluster)
+    if not place.pools:
+        return desk.no_pool(cluster)
     flavors = {
         one.name: [
             desk.snapshot.facts.flavors[name]
@@ -42,7 +44,7 @@ def find_pool(
     }
     room = desk.ledger.rooms[cluster]
     wants = desk.wants(cluster, option, form)
-    refusal = Reason(code=Code.NO_POOL, cluster=cluster, rung="Provision")
+    refusal = desk.no_pool(cluster)
     for pool in sorted(place.pools, key=_price):
         takes = [pool_takes(place, pool, one.shape, flavors[one.name]) for one in form.pod_sets]
         if not any(takes):

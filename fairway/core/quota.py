@@ -37,6 +37,7 @@ class Tree:
     def __init__(self, nodes: dict[str, Node], problems: tuple[str, ...]) -> None:
         self._nodes = nodes  # parents before their children
         self.problems = problems
+        self._ancestors: dict[str, tuple[str, ...]] = {}  # as they were asked for
 
     @classmethod
     def of(cls, queues: Iterable[Queue]) -> Tree:
@@ -95,8 +96,12 @@ class Tree:
 
     def ancestors(self, queue: str) -> tuple[str, ...]:
         """The queues above, nearest first; the queue itself is not among them."""
-        node = self._nodes.get(queue)
-        return () if node is None else tuple(one.name for one in node.path())[1:]
+        found = self._ancestors.get(queue)
+        if found is None:
+            node = self._nodes.get(queue)
+            found = () if node is None else tuple(one.name for one in node.path())[1:]
+            self._ancestors[queue] = found
+        return found
 
     def children(self, queue: str) -> tuple[str, ...]:
         """The queues directly below, by name."""

@@ -17,11 +17,14 @@ the sign of the weight. It is never silently the best.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from operator import mul
-from typing import NamedTuple
+from typing import NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from fairway.core.model import Score
 from fairway.core.nodes import Cluster, Room
@@ -106,6 +109,68 @@ def rank(
     return ranked
 
 
+_PLAIN = frozenset({"Steady", "Balance"})
+
+
+def is_plain(scores: Sequence[Score]) -> bool:
+    """Whether scores look at nothing but where workloads are: the default, and the fast path."""
+    return all(one.is_built_in and one.name in _PLAIN for one in scores if one.weight)
+
+
+class Order(Sequence[Ranked]):
+    """Clusters ranked by plain scores, in arrays: an entry is made when it is looked at."""
+
+    __slots__ = ("_order", "_totals", "_values", "_weights", "names")
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        others: npt.NDArray[np.int64],
+        scores: Sequence[Score],
+        unwelcome: npt.NDArray[np.bool_] | None = None,
+    ) -> None:
+        """`names` are sorted; `others` and `unwelcome` have an entry for each."""
+        self.names = names
+        self._weights = [(one.name == "Balance", one.weight) for one in scores if one.weight]
+        self._values = _balance_of(others)
+        self._totals = self._values * sum(weight for counts, weight in self._weights if counts)
+        keys = -self._totals
+        # A stable sort leaves equals in the order of names.
+        order = np.argsort(keys, kind="stable")
+        if unwelcome is not None:
+            order = np.lexsort((keys, unwelcome))
+        self._order: npt.NDArray[np.int64] = order
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, at: int) -> Ranked: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Ranked]: ...
+    def __getitem__(self, at: int | slice) -> Ranked | list[Ranked]:
+        if isinstance(at, slice):
+            return [self._ranked(one) for one in self._order[at].tolist()]
+        return self._ranked(int(self._order[at]))
+
+    def __iter__(self) -> Iterator[Ranked]:
+        return map(self._ranked, self._order.tolist())
+
+    def where(self, fits: npt.NDArray[np.bool_]) -> Iterator[Ranked]:
+        """Those that pass, best first; `fits` has an entry for each name."""
+        return map(self._ranked, self._order[fits[self._order]].tolist())
+
+    def totals(self) -> dict[str, int]:
+        """The total of each cluster, best first."""
+        names, totals = self.names, self._totals.tolist()
+        return {names[at]: totals[at] for at in self._order.tolist()}
+
+    def _ranked(self, at: int) -> Ranked:
+        value = int(self._values[at])
+        values = tuple([value if counts else 0 for counts, _ in self._weights])
+        return Ranked(self.names[at], int(self._totals[at]), values)
+
+
 def points(ranked: Ranked, scores: Sequence[Score]) -> tuple[Points, ...]:
     """How the total of a cluster came about, for people and reports."""
     counted = (score for score in scores if score.weight)
@@ -183,10 +248,18 @@ _Values = list[int | None]
 
 
 def _balance(rows: Sequence[Facts], _: Score) -> _Values:
-    most = max((row.others for row in rows), default=0)
+    others = np.array([row.others for row in rows], dtype=np.int64)
+    return list(_balance_of(others).tolist())
+
+
+def _balance_of(others: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    most = int(others.max(initial=0))
     if most == 0:
-        return [_BEST] * len(rows)
-    return [2 * _truncated(50 * most - 100 * row.others, most) for row in rows]
+        return np.full(len(others), _BEST, dtype=np.int64)
+    above = 50 * most - 100 * others
+    # Whole numbers, truncated toward zero.
+    found: npt.NDArray[np.int64] = 2 * np.sign(above) * (np.abs(above) // most)
+    return found
 
 
 def _between(values: _Values) -> _Values:

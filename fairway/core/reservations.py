@@ -78,6 +78,7 @@ class Reservations:
         self._settings = desk.snapshot.facts.settings
         self._looks = LOOKS_MAX
         self._holds: dict[str, Hold] = {}  # by workload, in order of rank
+        self._in_cluster: dict[str, list[Hold]] = {}
         self._started: dict[str, list[Started]] = {}
         self._futures: dict[str, tuple[int, int, Future]] = {}
         self._asked: dict[tuple[str, str, tuple[str, ...]], list[Hold]] = {}
@@ -93,15 +94,14 @@ class Reservations:
 
     def kept_from(self, workload: Workload, cluster: str, option: Assignment) -> list[Hold]:
         """Those in a cluster whose nodes a workload must leave alone."""
-        if not self._holds:
+        here = self._in_cluster.get(cluster)
+        if not here:
             return []
         key = (workload.key, cluster, option.names)
         found = self._asked.get(key)
         if found is None:
             found = self._asked[key] = [
-                hold
-                for hold in list(self._holds.values())
-                if hold.cluster == cluster and self._is_kept_from(hold, workload, option)
+                hold for hold in here if self._is_kept_from(hold, workload, option)
             ]
         return found
 
@@ -168,8 +168,8 @@ class Reservations:
 
     def drop(self, workload: Workload) -> None:
         """A workload holds no place any more."""
-        if self._holds.pop(workload.key, None) is not None:
-            self._asked.clear()
+        if workload.key in self._holds:
+            self._order([one for key, one in self._holds.items() if key != workload.key])
 
     def award(self, workload: Workload, reasons: Sequence[Reason]) -> None:
         """Gives a gang that lacks room a place to hold, if there is one for it."""
@@ -180,6 +180,8 @@ class Reservations:
             if self._spot(hold) is not None or not hold.is_known:
                 return
             self.drop(workload)
+        if self._looks <= 0:
+            return
         best: Hold | None = None
         for one in self._places(workload, reasons):
             spot = self._spot(one) if self._outranked(one) is not None else None
@@ -223,7 +225,7 @@ class Reservations:
 
     def _kept_from_before(self) -> Iterable[Hold]:
         facts = self._desk.snapshot.facts
-        for key in sorted(facts.workloads):
+        for key in self._desk.snapshot.reserving:
             workload = facts.workloads[key]
             if workload.reservation is None or not self._may_hold(workload):
                 continue
@@ -280,8 +282,13 @@ class Reservations:
         return losers
 
     def _put(self, hold: Hold) -> None:
-        every = sorted([*self._holds.values(), hold], key=lambda one: one.rank)
-        self._holds = {one.workload.key: one for one in every}
+        self._order(sorted([*self._holds.values(), hold], key=lambda one: one.rank))
+
+    def _order(self, holds: list[Hold]) -> None:
+        self._holds = {one.workload.key: one for one in holds}
+        self._in_cluster = {}
+        for one in holds:
+            self._in_cluster.setdefault(one.cluster, []).append(one)
         self._asked.clear()
 
     # What is kept.

@@ -58,6 +58,8 @@ class _Service:
 
     def victims(self, cluster: str, option: Assignment) -> Victims | None:
         """Who would have to yield for one more replica."""
+        if not self.desk.user_may_have(self.workload, full_usage(self.form, option)):
+            return None
         return find_victims(self.desk, self.workload, self.form, option, cluster)
 
     def pool_for(
@@ -163,8 +165,10 @@ def _fill(
         shares = divide(target, _places(service, candidates, usable), service.policy)
         for name in names:
             more = shares.counts.get(name, 0) - service.counts.get(name, 0)
+            # Copies in every cluster are more than the number that quota was asked for.
+            more = min(more, usable.get(name, 0), service.quota_for(option))
             if more > 0:
-                service.add(name, min(more, usable.get(name, 0)), option)
+                service.add(name, more, option)
 
 
 def _preempt(service: _Service, names: tuple[str, ...], verdict: Verdict) -> None:
@@ -200,6 +204,7 @@ def _provision(service: _Service, names: tuple[str, ...], verdict: Verdict) -> N
                 )
             )
             service.keep(name, replicas, option, nodes.on_existing)
+            break  # one set of flavors in a cluster
 
 
 def _places(

@@ -12,8 +12,9 @@ planner would, in the order in which they were decided.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fairway.core import fit
 from fairway.core.eligibility import Eligibility
@@ -31,6 +32,7 @@ from fairway.core.model import (
 )
 from fairway.core.nodes import Cluster, Packing, Room
 from fairway.core.quota import Tree
+from fairway.core.stock import Stock
 from fairway.core.topology import level_index, levels_of
 
 _NO_DOMAIN = -2  # of no node, not even of those outside all domains
@@ -78,6 +80,10 @@ class Snapshot:
         self.packings: dict[tuple[str, str], Packing] = {}
         self.holders: dict[str, list[str]] = {name: [] for name in facts.clusters}
         self.claims = Claims(self.tree, facts.queues)
+        self.holding: dict[str, list[str]] = {}  # queue -> who holds something of it, by key
+        self.reserving = sorted(one.key for one in facts.workloads.values() if one.reservation)
+        self.stock = Stock(self)
+        self._own: dict[str, Workload] | None = None  # workloads, once somebody has come
         self._charge_all()
         self.lines = self._line_up()
 
@@ -91,6 +97,7 @@ class Snapshot:
             placed = (*(workload.held.placed if workload.held else ()), *workload.releasing)
             if workload.held:
                 self.claims.count(queue, workload.user, 1)
+                insort(self.holding.setdefault(queue or workload.queue, []), workload.key)
             for one in placed:
                 usage = usage_of(one)
                 self.ledger.charge(queue, usage)
@@ -100,9 +107,44 @@ class Snapshot:
         # Pods that were seen are where they are; only then is it known what is left for the others.
         for key, one in claimed:
             self._occupy(key, one, one.bound)
+        unseen: dict[str, list[tuple[str, Placed]]] = {}
         for key, one in claimed:
-            self._occupy(key, one, self._assumed(one))
+            unseen.setdefault(one.cluster, []).append((key, one))
+        for claims in unseen.values():
+            self._assume(claims)
         self.ledger.settle()
+
+    def _assume(self, claims: list[tuple[str, Placed]]) -> None:
+        """Packs what no report has seen: those tied to domains first, then in order of decision.
+
+        The order within one plan is not known any more. Where somebody finds no room it must have
+        been another, and the largest pods go first.
+        """
+        tied_first = sorted(claims, key=lambda one: not _is_tied(one[1]))
+        found = self._packed_in(tied_first)
+        if found is None:
+            largest_first = sorted(claims, key=lambda one: (not _is_tied(one[1]), _size(one[1])))
+            found = (
+                self._packed_in(largest_first)
+                or self._packed_together(claims)
+                or self._packed_in(tied_first, is_whole=False)
+            )
+        for key, one, packing in found or ():
+            self._occupy(key, one, packing)
+
+    def _packed_in(
+        self, claims: list[tuple[str, Placed]], *, is_whole: bool = True
+    ) -> list[tuple[str, Placed, Packing]] | None:
+        """Packings of claims in this order; none where one is left out, if all must be whole."""
+        found: list[tuple[str, Placed, Packing]] = []
+        with self.ledger.trial():
+            for key, one in claims:
+                packing = self._assumed(one)
+                if is_whole and _pods(packing) + _pods(one.bound) < _wanted(one):
+                    return None
+                self.ledger.take(one.cluster, packing, requests_of(one))
+                found.append((key, one, packing))
+        return found
 
     def _occupy(self, key: str, placed: Placed, packing: Packing) -> None:
         """Takes the nodes that pods of a claim are on, or are taken to be on."""
@@ -111,6 +153,30 @@ class Snapshot:
         self.packings[key, placed.cluster] = _joined(before, packing)
         if key not in self.holders[placed.cluster]:
             self.holders[placed.cluster].append(key)
+
+    def _packed_together(
+        self, claims: list[tuple[str, Placed]]
+    ) -> list[tuple[str, Placed, Packing]] | None:
+        """Packings of all claims at once, found by search where the case is small."""
+        room = self.ledger.rooms[claims[0][1].cluster]
+        wants: list[fit.Want] = []
+        owner: dict[str, tuple[int, str]] = {}
+        for number, (_, one) in enumerate(claims):
+            for pods in one.pods:
+                for want in self._unseen(room, pods, one.bound.get(pods.name, {})):
+                    name = f"{number}/{want.name}"
+                    owner[name] = (number, pods.name)
+                    wants.append(replace(want, name=name))
+        whole = fit.pack(room, wants)
+        if isinstance(whole, fit.Shortage):
+            return None
+        packings: list[dict[str, dict[int, int]]] = [{} for _ in claims]
+        for name, counts in whole.packing.items():
+            number, pod_set = owner[name]
+            into = packings[number].setdefault(pod_set, {})
+            for position, count in counts.items():
+                into[position] = into.get(position, 0) + count
+        return [(key, one, found) for (key, one), found in zip(claims, packings, strict=True)]
 
     def _assumed(self, placed: Placed) -> Packing:
         """Where pods that no report has seen will be; what finds no room is left out."""
@@ -121,13 +187,26 @@ class Snapshot:
             for want in self._unseen(room, pods, placed.bound.get(pods.name, {})):
                 wants.append(want)
                 set_of[want.name] = pods.name
-        found = fit.pack_most(room, wants) if wants else None
         packing: dict[str, dict[int, int]] = {}
-        if isinstance(found, fit.Packed):
-            for name, counts in found.packing.items():
-                into = packing.setdefault(set_of[name], {})
-                for position, count in counts.items():
-                    into[position] = into.get(position, 0) + count
+        for name, counts in self._most_of(room, wants).items():
+            into = packing.setdefault(set_of[name], {})
+            for position, count in counts.items():
+                into[position] = into.get(position, 0) + count
+        return packing
+
+    def _most_of(self, room: Room, wants: list[fit.Want]) -> Packing:
+        """All of them together; else as many of each as fit beside the others."""
+        whole = fit.pack(room, wants)
+        if isinstance(whole, fit.Packed):
+            return whole.packing
+        packing: dict[str, Mapping[int, int]] = {}
+        with self.ledger.trial():
+            for want in wants:
+                found = fit.pack_most(room, [want])
+                if isinstance(found, fit.Packed):
+                    packing[want.name] = found.packing[want.name]
+                    taken = {want.name: packing[want.name]}
+                    self.ledger.take(room.cluster.name, taken, {want.name: want.shape.requests})
         return packing
 
     def _unseen(self, room: Room, pods: PlacedPods, seen: Mapping[int, int]) -> Iterator[fit.Want]:
@@ -168,6 +247,64 @@ class Snapshot:
         for line in lines.values():
             line.sort(key=precedence)
         return lines
+
+    # Changes. The snapshot then equals one made with them from the start.
+
+    def put(self, workload: Workload) -> None:
+        """A workload has come or changed. What is on nodes changes by a new snapshot alone."""
+        self.remove(workload.key)
+        own = self._workloads()
+        own[workload.key] = workload
+        if workload.is_waiting or wants_more(workload):
+            insort(self.lines.setdefault(workload.queue, []), workload, key=precedence)
+        if workload.reservation:
+            insort(self.reserving, workload.key)
+        self._charge(workload, 1)
+
+    def remove(self, key: str) -> None:
+        """A workload is gone, if it was here."""
+        workload = self._workloads().pop(key, None)
+        if workload is None:
+            return
+        line = self.lines.get(workload.queue, [])
+        at = bisect_left(line, precedence(workload), key=precedence)
+        if at < len(line) and line[at].key == key:
+            del line[at]
+            if not line:
+                del self.lines[workload.queue]
+        if workload.reservation:
+            self.reserving.remove(key)
+        self._charge(workload, -1)
+
+    def _charge(self, workload: Workload, sign: int) -> None:
+        """Charges what a workload has without nodes, or takes the charge back."""
+        held = workload.held
+        queue = held.queue if held else workload.queue
+        if held:
+            self.claims.count(queue, workload.user, sign)
+            keys = self.holding.setdefault(queue or workload.queue, [])
+            if sign > 0:
+                insort(keys, workload.key)
+            else:
+                keys.remove(workload.key)
+        for one in (*(held.placed if held else ()), *workload.releasing):
+            assert one.cluster not in self.ledger.rooms, "nodes are packed all at once"
+            usage = usage_of(one)
+            self.ledger.charge(queue, {pair: sign * amount for pair, amount in usage.items()})
+            self.claims.add(queue, workload.user, usage, sign)
+        self.ledger.settle()
+
+    def _workloads(self) -> dict[str, Workload]:
+        """The workloads as a mapping of our own, which may change."""
+        if self._own is None:
+            self._own = dict(self.facts.workloads)
+            self.facts = replace(self.facts, workloads=self._own)
+        return self._own
+
+    def advance(self, now: float) -> None:
+        """Time has passed."""
+        self.now = now
+        self.facts = replace(self.facts, now=now)
 
     # Reading.
 
@@ -212,6 +349,32 @@ def usage_of(placed: Placed) -> dict[tuple[str, str], int]:
 
 def requests_of(placed: Placed) -> dict[str, Request]:
     return {pods.name: pods.shape.requests for pods in placed.pods}
+
+
+def _is_tied(placed: Placed) -> bool:
+    return any(pods.domains for pods in placed.pods)
+
+
+def _size(placed: Placed) -> tuple[int, ...]:
+    """The largest pod first, by accelerators and then by everything else."""
+    return min(
+        (
+            (
+                -sum(amount for name, amount in pods.shape.requests if "/" in name),
+                -max((amount for _, amount in pods.shape.requests), default=0),
+            )
+            for pods in placed.pods
+        ),
+        default=(0, 0),
+    )
+
+
+def _pods(packing: Packing) -> int:
+    return sum(sum(counts.values()) for counts in packing.values())
+
+
+def _wanted(placed: Placed) -> int:
+    return sum(pods.count for pods in placed.pods)
 
 
 def _joined(before: Packing | None, after: Packing) -> dict[str, dict[int, int]]:

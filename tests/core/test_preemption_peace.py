@@ -5,9 +5,9 @@ where there is room, or preempts where it may; victims wait again with their old
 rest within as many cycles as there are workloads, and no two of them ever preempt each other at
 the same state, with equal priorities, no minimum run time, three levels, and usage remembered.
 
-By the final share, and without fair share, rest always comes. By the initial share a large victim
-may go for a small preemptor; what it leaves over is then taken by others, whose queue in turn has
-the larger share. A few fleets in ten thousand go round so for ever; the tests bound how many.
+Fair share is not proof against every chain of three and more: what a large victim leaves over may
+be taken by others, whose side in turn has the larger share. About one random fleet in a thousand
+goes round so. The fleets here are fixed, and their number without rest is bounded.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 
-from hypothesis import event, given, settings
-from hypothesis import strategies as st
+import pytest
 
 from fairway.core import fit
 from fairway.core.desk import Desk
@@ -172,18 +171,11 @@ def comes_to_rest(seed: int, tests: tuple[str, ...]) -> Counter[tuple[str, str]]
     return None
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.integers(0, 2**40))
-def test_by_the_final_share_a_fleet_left_alone_comes_to_rest(seed: int) -> None:
-    preempted = comes_to_rest(seed, FINAL)
-    assert preempted is not None
-    event(f"{min(5, preempted.total())} preemptions")
-
-
-def test_by_both_tests_nearly_every_fleet_left_alone_comes_to_rest() -> None:
-    found = [comes_to_rest(seed, BOTH) for seed in range(400)]
+@pytest.mark.parametrize("tests", [FINAL, BOTH], ids=["by the final share", "by both tests"])
+def test_nearly_every_fleet_left_alone_comes_to_rest(tests: tuple[str, ...]) -> None:
+    found = [comes_to_rest(seed, tests) for seed in range(400)]
     restless = [seed for seed, one in enumerate(found) if one is None]
     total = sum(one.total() > 0 for one in found if one is not None)
     print(f"{total} of 400 fleets preempt, without rest: {restless}")
-    assert len(restless) <= 1
+    assert not restless
     assert total >= 100, "the property is worth something only where there are preemptions"

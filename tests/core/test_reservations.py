@@ -20,6 +20,7 @@ from tests.core.preemptions import FLAVOR, GPU, NOW, cluster, holds, pods, queue
 
 NODE = {GPU: 4}
 NEVER = PreemptionRules()
+DEFAULT = Settings()
 NEWER = PreemptionRules(within_queue="LowerOrNewerEqualPriority")
 QUIET = queue("q", 1000, rules=NEVER)
 
@@ -51,7 +52,7 @@ class Case:
     expect: list[str]
     queues: list[Queue] = field(default_factory=lambda: [QUIET])
     clusters: list[Cluster] = field(default_factory=lambda: [cluster("a", NODE, NODE)])
-    settings: Settings = Settings()
+    settings: Settings = DEFAULT
 
     def facts(self) -> Facts:
         return facts_of(self.workloads, self.queues, self.clusters, self.settings)
@@ -61,7 +62,7 @@ def facts_of(
     workloads: Iterable[Workload],
     queues: Iterable[Queue] = (QUIET,),
     clusters: Iterable[Cluster] = (),
-    some: Settings = Settings(),
+    some: Settings = DEFAULT,
 ) -> Facts:
     return Facts(
         now=NOW,

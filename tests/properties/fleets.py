@@ -8,6 +8,7 @@ stated and none of the code under test, save that the tree says whether quota al
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from random import Random
 
 import numpy as np
 from hypothesis import strategies as st
@@ -50,142 +51,137 @@ RUNGS: tuple[Rung, ...] = ("Idle", "Preempt", "Provision")
 NODE = {CPU: 8000, GPU: 4000}
 
 
-def chance(draw: st.DrawFn, tenths: int) -> bool:
-    """True in about so many of ten cases; simpler cases have False."""
-    return draw(st.integers(0, 9)) >= 10 - tenths
+def chance(dice: Random, tenths: int) -> bool:
+    """True in about so many of ten cases."""
+    return dice.randint(0, 9) >= 10 - tenths
 
 
-@st.composite
-def flavors(draw: st.DrawFn) -> dict[str, Flavor]:
+def subset(dice: Random, names: list[str]) -> frozenset[str]:
+    return frozenset(dice.sample(names, dice.randint(1, len(names))))
+
+
+def flavors(dice: Random) -> dict[str, Flavor]:
     found = {}
-    for number in range(draw(st.sampled_from([1, 2, 2, 3]))):
+    for number in range(dice.choice([1, 1, 2, 3])):
         name = f"f{number}"
         spot = number == 2
         found[name] = Flavor(
             name=name,
             node_labels=((KIND, name),),
             node_taints=(SPOT,) if spot else (),
-            tolerations=(BEARS_SPOT,) if spot and draw(st.booleans()) else (),
+            tolerations=(BEARS_SPOT,) if spot and (dice.random() < 0.5) else (),
             prices={GPU: 10**9 * (number + 1)},
         )
     return found
 
 
-@st.composite
-def clusters(draw: st.DrawFn, kinds: list[str]) -> dict[str, Cluster]:
+def clusters(dice: Random, kinds: list[str]) -> dict[str, Cluster]:
     found = {}
-    for number in range(draw(st.sampled_from([1, 1, 2, 2, 3, 4]))):
+    for number in range(dice.choice([1, 1, 1, 1, 2, 2, 3, 4])):
         name = f"c{number}"
-        nodes = draw(nodes_of(kinds))
+        nodes = nodes_of(dice, kinds)
         found[name] = Cluster(
             name=name,
             nodes=nodes,
-            labels={"region": draw(st.sampled_from(["east", "west"]))},
-            taints=(SPOT,) if chance(draw, 1) else (),
-            is_open=not chance(draw, 1),
+            labels={"region": dice.choice(["east", "west"])},
+            taints=(SPOT,) if chance(dice, 1) else (),
+            is_open=not chance(dice, 1),
             levels=LEVELS,
-            pools=draw(pools(kinds)),
+            pools=pools(dice, kinds),
         )
     return found
 
 
-@st.composite
-def nodes_of(draw: st.DrawFn, kinds: list[str]) -> Nodes:
-    number = draw(st.integers(1, 6))
-    own = [draw(st.sampled_from(kinds)) for _ in range(number)]
-    gpus = [4000 if one != "f1" else draw(st.sampled_from([0, 2000, 4000])) for one in own]
+def nodes_of(dice: Random, kinds: list[str]) -> Nodes:
+    number = dice.choice([1, 2, 2, 3, 3, 4, 6])
+    own = [dice.choice(kinds) for _ in range(number)]
+    gpus = [4000 if one != "f1" else dice.choice([0, 2000, 4000]) for one in own]
     return Nodes(
         names=tuple(f"n{position}" for position in range(number)),
         capacity={
             CPU: np.full(number, NODE[CPU], dtype=np.int64),
             GPU: np.array(gpus, dtype=np.int64),
         },
-        ready=np.array([not chance(draw, 1) for _ in range(number)], dtype=np.bool_),
+        ready=np.array([not chance(dice, 1) for _ in range(number)], dtype=np.bool_),
         labels={
             KIND: label_column(list(own)),
-            BLOCK: label_column([draw(st.sampled_from(["b1", "b2"])) for _ in range(number)]),
-            RACK: label_column([draw(st.sampled_from(["r1", "r2"])) for _ in range(number)]),
+            BLOCK: label_column([dice.choice(["b1", "b2"]) for _ in range(number)]),
+            RACK: label_column([dice.choice(["r1", "r2"]) for _ in range(number)]),
         },
         taint_sets=((), (SPOT,)),
         taint_set=np.array([int(one == "f2") for one in own], dtype=np.int32),
     )
 
 
-@st.composite
-def pools(draw: st.DrawFn, kinds: list[str]) -> tuple[Pool, ...]:
-    if not chance(draw, 4):
+def pools(dice: Random, kinds: list[str]) -> tuple[Pool, ...]:
+    if not chance(dice, 4):
         return ()
-    kind = draw(st.sampled_from(kinds))
+    kind = dice.choice(kinds)
     return (
         Pool(
             name="pool",
             shape=((CPU, 8000), (GPU, 4000)),
             labels=((KIND, kind),),
             taints=(SPOT,) if kind == "f2" else (),
-            left=draw(st.integers(0, 4)),
-            unit=draw(st.sampled_from([1, 1, 2])),
-            price_nanos=draw(st.sampled_from([None, 10**9])),
+            left=dice.randint(0, 4),
+            unit=dice.choice([1, 1, 2]),
+            price_nanos=dice.choice([None, 10**9]),
         ),
     )
 
 
-@st.composite
-def policies(draw: st.DrawFn, names: list[str]) -> dict[str, Policy]:
+def policies(dice: Random, names: list[str]) -> dict[str, Policy]:
     found = {}
-    some = st.frozensets(st.sampled_from(names), min_size=1)
     for key in ("", "p1", "p2"):
         groups: tuple[Group, ...] = ()
         ladder: tuple[tuple[str, Rung], ...] = ()
-        if chance(draw, 4):
-            most = draw(st.sampled_from([None, None, 2]))
+        if chance(dice, 4):
+            most = dice.choice([None, None, 2])
             groups = (
-                Group(name="near", clusters=draw(some), replicas_max=most),
+                Group(name="near", clusters=subset(dice, names), replicas_max=most),
                 Group(name="far"),
             )
-            if chance(draw, 5):
+            if chance(dice, 5):
                 steps = [(one.name, rung) for one in groups for rung in RUNGS]
-                ladder = tuple(draw(st.lists(st.sampled_from(steps), min_size=1, unique=True)))
+                ladder = tuple(dice.sample(steps, dice.randint(1, len(steps))))
         found[key] = Policy(
             key=key,
-            clusters=draw(some) if chance(draw, 1) else None,
+            clusters=subset(dice, names) if chance(dice, 1) else None,
             groups=groups,
             ladder=ladder,
-            tolerations=(BEARS_SPOT,) if draw(st.booleans()) else (),
-            spread=draw(spreads()),
-            division=draw(divisions(names)),
+            tolerations=(BEARS_SPOT,) if (dice.random() < 0.5) else (),
+            spread=spreads(dice),
+            division=divisions(dice, names),
             scores=(Score(name="Steady"), Score(name="AcceleratorsInCluster", resource=GPU)),
         )
     return found
 
 
-@st.composite
-def spreads(draw: st.DrawFn) -> tuple[Spread, ...]:
-    if not chance(draw, 3):
+def spreads(dice: Random) -> tuple[Spread, ...]:
+    if not chance(dice, 3):
         return ()
     rule = Spread(
-        by=draw(st.sampled_from(["Cluster", "Label"])),
+        by=dice.choice(["Cluster", "Label"]),
         label="region",
-        least=draw(st.integers(1, 2)),
-        most=draw(st.sampled_from([None, 2])),
-        skew=draw(st.sampled_from([None, 1])),
-        is_preferred=draw(st.booleans()),
+        least=dice.randint(1, 2),
+        most=dice.choice([None, 2]),
+        skew=dice.choice([None, 1]),
+        is_preferred=(dice.random() < 0.5),
     )
     return (rule if rule.by == "Label" else replace(rule, label=""),)
 
 
-@st.composite
-def divisions(draw: st.DrawFn, names: list[str]) -> Division:
-    kind = draw(st.sampled_from(["Aggregated", "DynamicWeight", "StaticWeight", "Duplicated"]))
+def divisions(dice: Random, names: list[str]) -> Division:
+    kind = dice.choice(["Aggregated", "DynamicWeight", "StaticWeight", "Duplicated"])
     weights = ((frozenset(names[:1]), 3), (None, 1)) if kind == "StaticWeight" else ()
-    return Division(type=kind, weights=weights, cluster_max=draw(st.sampled_from([None, None, 3])))
+    return Division(type=kind, weights=weights, cluster_max=dice.choice([None, None, 3]))
 
 
 # Queues.
 
 
-@st.composite
-def queues(draw: st.DrawFn, kinds: list[str], clusters: list[str]) -> dict[str, Queue]:
-    depth = draw(st.sampled_from([1, 2, 2, 3, 3]))
+def queues(dice: Random, kinds: list[str], clusters: list[str]) -> dict[str, Queue]:
+    depth = dice.choice([1, 2, 2, 3, 3])
     names: list[tuple[str, str]] = []
     if depth == 1:
         names = [("a", ""), ("b", "")]
@@ -193,69 +189,64 @@ def queues(draw: st.DrawFn, kinds: list[str], clusters: list[str]) -> dict[str, 
         names = [("root", ""), ("a", "root"), ("b", "root")]
     else:
         names = [("root", ""), ("left", "root"), ("right", "root"), ("a", "left"), ("b", "right")]
-    if draw(st.booleans()):
+    if dice.random() < 0.5:
         names.append(("c", names[-1][1]))
     inner = {parent for _, parent in names}
-    group = ResourceGroup(resources=RESOURCES, flavors=tuple(draw(st.permutations(kinds))))
+    group = ResourceGroup(resources=RESOURCES, flavors=tuple(dice.sample(kinds, len(kinds))))
     found = {}
     for name, parent in names:
         leaf = name not in inner
         found[name] = Queue(
             name=name,
             parent=parent,
-            groups=(group,) if not parent or draw(st.booleans()) else (),
+            groups=(group,) if not parent or (dice.random() < 0.5) else (),
             quotas={
-                (kind, resource): draw(quotas(resource, 4 if leaf else 2))
+                (kind, resource): quotas(dice, resource, 8 if leaf else 3)
                 for kind in kinds
                 for resource in RESOURCES
             },
-            weight_nanos=draw(st.sampled_from([10**9, 10**9, 2 * 10**9])),
-            priority=draw(st.sampled_from([0, 0, 0, 1])),
-            is_strict=chance(draw, 2),
-            preemption=draw(rules()),
-            minimum_run_reclaim=draw(st.sampled_from([0.0, 0.0, 500.0])),
-            is_held=chance(draw, 1) and leaf and name == "c",
-            fence=draw(st.frozensets(st.sampled_from(clusters))) if chance(draw, 1) else None,
-            claimed_max=draw(st.sampled_from([None, None, None, 1, 2])),
-            user_limits=draw(user_limits()),
-            remembered={GPU: draw(st.sampled_from([0, 0, 4000, 16000]))},
+            weight_nanos=dice.choice([10**9, 10**9, 2 * 10**9]),
+            priority=dice.choice([0, 0, 0, 1]),
+            is_strict=chance(dice, 2),
+            preemption=rules(dice),
+            minimum_run_reclaim=dice.choice([0.0, 0.0, 0.0, 500.0]),
+            is_held=chance(dice, 1) and leaf and name == "c",
+            fence=subset(dice, clusters) if chance(dice, 1) else None,
+            claimed_max=dice.choice([None] * 12 + [2, 3]),
+            user_limits=user_limits(dice),
+            remembered={GPU: dice.choice([0, 0, 4000, 16000])},
         )
     return found
 
 
-@st.composite
-def quotas(draw: st.DrawFn, resource: str, most: int) -> Quota:
+def quotas(dice: Random, resource: str, most: int) -> Quota:
     unit = 1000 if resource == GPU else 4000
     return Quota(
-        nominal=unit * draw(st.integers(0, most)),
-        borrowing_limit=draw(st.sampled_from([None, None, None, 0, 2 * unit])),
-        lending_limit=draw(st.sampled_from([None, None, None, 0, unit])),
+        nominal=unit * dice.randint(0, most),
+        borrowing_limit=dice.choice([None, None, None, None, 0, 4 * unit]),
+        lending_limit=dice.choice([None, None, None, None, 0, 2 * unit]),
     )
 
 
-@st.composite
-def rules(draw: st.DrawFn) -> PreemptionRules:
+def rules(dice: Random) -> PreemptionRules:
     return PreemptionRules(
-        within_queue=draw(
-            st.sampled_from(
-                ["LowerPriority", "LowerPriority", "LowerOrNewerEqualPriority", "Never"]
-            )
+        within_queue=dice.choice(
+            ["LowerPriority"] * 3 + ["LowerOrNewerEqualPriority"] * 3 + ["Never"]
         ),
-        reclaim=draw(st.sampled_from(["Any", "Any", "LowerPriority", "Never"])),
-        while_borrowing=draw(st.sampled_from(["Never", "LowerPriority"])),
-        protect_within_nominal=chance(draw, 2),
+        reclaim=dice.choice(["Any", "Any", "Any", "LowerPriority", "Never"]),
+        while_borrowing=dice.choice(["Never", "LowerPriority"]),
+        protect_within_nominal=chance(dice, 1),
     )
 
 
-@st.composite
-def user_limits(draw: st.DrawFn) -> tuple[UserLimit, ...]:
-    if not chance(draw, 2):
+def user_limits(dice: Random) -> tuple[UserLimit, ...]:
+    if not chance(dice, 1):
         return ()
     return (
         UserLimit(
-            users=draw(st.sampled_from([(), ("ann",)])),
-            claimed_max=draw(st.sampled_from([None, 1, 2])),
-            amounts=draw(st.sampled_from([(), ((GPU, 4000),), ((CPU, 12000),)])),
+            users=dice.choice([(), ("ann",)]),
+            claimed_max=dice.choice([None, 1, 2]),
+            amounts=dice.choice([(), ((GPU, 4000),), ((CPU, 12000),)]),
         ),
     )
 
@@ -263,114 +254,132 @@ def user_limits(draw: st.DrawFn) -> tuple[UserLimit, ...]:
 # Workloads.
 
 
-@st.composite
-def shapes(draw: st.DrawFn, kinds: list[str]) -> Shape:
-    requests = [(CPU, draw(st.sampled_from([1000, 2000, 4000])))]
-    gpus = draw(st.sampled_from([0, 1000, 1000, 2000, 4000]))
+def shapes(dice: Random, kinds: list[str]) -> Shape:
+    requests = [(CPU, dice.choice([1000, 2000, 4000]))]
+    gpus = dice.choice([0, 1000, 1000, 2000, 2000, 4000])
     if gpus:
         requests.append((GPU, gpus))
     affinity: tuple[NodeTerm, ...] = ()
-    if chance(draw, 1):
-        kind = draw(st.sampled_from(kinds))
+    if chance(dice, 1):
+        kind = dice.choice(kinds)
         affinity = (
             NodeTerm(match_expressions=(NodeRequirement(key=KIND, operator="In", values=(kind,)),)),
         )
     return Shape(
         requests=tuple(requests),
         node_affinity=affinity,
-        tolerations=(BEARS_SPOT,) if draw(st.booleans()) else (),
+        tolerations=(BEARS_SPOT,) if (dice.random() < 0.5) else (),
     )
 
 
-@st.composite
-def topologies(draw: st.DrawFn) -> Topology:
-    if not chance(draw, 3):
+def topologies(dice: Random) -> Topology:
+    if not chance(dice, 3):
         return Topology()
-    level = draw(st.sampled_from(["block", "rack"]))
-    kind = draw(st.sampled_from(["required", "preferred", "slices"]))
+    level = dice.choice(["block", "rack"])
+    kind = dice.choice(["required", "preferred", "slices"])
     if kind == "slices":
-        return Topology(slice_level=level, slice_size=draw(st.sampled_from([1, 2])))
+        return Topology(slice_level=level, slice_size=dice.choice([1, 2]))
     return Topology(required=level) if kind == "required" else Topology(preferred=level)
 
 
-@st.composite
-def forms(draw: st.DrawFn, kinds: list[str], *, most_sets: int, elastic: bool) -> Form:
+def forms(dice: Random, kinds: list[str], *, most_sets: int, elastic: bool) -> Form:
     pod_sets = []
-    for number in range(draw(st.integers(1, most_sets))):
-        count = draw(st.integers(1, 4 if most_sets == 1 or number == 0 else 2))
+    for number in range(dice.choice(range(1, most_sets + 1)) if chance(dice, 5) else 1):
+        count = dice.randint(1, 4 if number == 0 else 2)
         pod_sets.append(
             PodSet(
                 name=f"s{number}",
-                shape=draw(shapes(kinds)),
+                shape=shapes(dice, kinds),
                 count=count,
-                least=draw(st.integers(1, count)) if elastic and chance(draw, 3) else count,
-                topology=draw(topologies()),
+                least=dice.randint(1, count) if elastic and chance(dice, 3) else count,
+                topology=topologies(dice),
             )
         )
     return Form(pod_sets=tuple(pod_sets))
 
 
-@st.composite
-def workloads(draw: st.DrawFn, key: str, leaves: list[str], kinds: list[str]) -> Workload:
-    mode = draw(st.sampled_from(["Gang", "Gang", "Gang", "Divided", "Independent"]))
+def workloads(dice: Random, key: str, leaves: list[str], kinds: list[str]) -> Workload:
+    mode = dice.choice(["Gang", "Gang", "Gang", "Divided", "Independent"])
     gang = mode == "Gang"
-    first = draw(forms(kinds, most_sets=3 if gang else 2, elastic=gang))
+    first = forms(dice, kinds, most_sets=3 if gang else 2, elastic=gang)
     alternatives: tuple[Form, ...] = ()
-    if gang and chance(draw, 2):
-        other = draw(forms(kinds, most_sets=1, elastic=False))
-        after = draw(st.sampled_from([0, 100, 20_000]))
+    if gang and chance(dice, 2):
+        other = forms(dice, kinds, most_sets=1, elastic=False)
+        after = dice.choice([0, 100, 20_000])
         alternatives = (replace(other, name="other", after_seconds=after, flavors=(kinds[-1],)),)
     return Workload(
         key=key,
-        queue=draw(st.sampled_from(leaves)),
-        priority=draw(st.sampled_from([0, 0, 1, 2])),
-        queued_at=NOW - draw(st.integers(0, 5)) * 100,
+        queue=dice.choice(leaves),
+        priority=dice.choice([0, 1, 2]),
+        queued_at=NOW - dice.randint(0, 5) * 100,
         mode=mode,
         forms=(first, *alternatives),
-        policy=draw(st.sampled_from(["", "p1", "p2"])),
-        domain=draw(st.sampled_from(["block", "rack"])) if gang and chance(draw, 1) else "",
-        replicas=draw(st.integers(1, 4)) if mode == "Divided" else 1,
-        tasks=draw(st.integers(1, 6)) if mode == "Independent" else 0,
-        task_range=draw(st.sampled_from([1, 2])),
-        concurrency=draw(st.sampled_from([0, 0, 3])),
-        user=draw(st.sampled_from(["ann", "bob"])),
-        preemptible=not chance(draw, 1),
-        is_held=chance(draw, 1) and draw(st.booleans()),
-        not_before=NOW + 50 if chance(draw, 1) and draw(st.booleans()) else 0.0,
-        avoids=("c0",) if chance(draw, 1) else (),
-        checkpoint_seconds=draw(st.sampled_from([None, 100.0])),
+        policy=dice.choice(["", "p1", "p2"]),
+        domain=dice.choice(["block", "rack"]) if gang and chance(dice, 1) else "",
+        replicas=dice.randint(1, 4) if mode == "Divided" else 1,
+        tasks=dice.randint(1, 6) if mode == "Independent" else 0,
+        task_range=dice.choice([1, 2]),
+        concurrency=dice.choice([0, 0, 3]),
+        user=dice.choice(["ann", "bob"]),
+        preemptible=not chance(dice, 1),
+        is_held=chance(dice, 1) and (dice.random() < 0.5),
+        not_before=NOW + 50 if chance(dice, 1) and (dice.random() < 0.5) else 0.0,
+        avoids=("c0",) if chance(dice, 1) else (),
+        checkpoint_seconds=dice.choice([None, 100.0]),
     )
 
 
-@st.composite
-def fleets(draw: st.DrawFn, *, most: int = 8) -> Facts:
+def filler(dice: Random, key: str, leaves: list[str]) -> Workload:
+    """A small gang that runs almost anywhere: many of them leave little room for others."""
+    requests = ((CPU, 2000), (GPU, dice.choice([1000, 2000])))
+    shape = Shape(requests=requests, tolerations=(BEARS_SPOT,))
+    count = dice.randint(1, 2)
+    return Workload(
+        key=key,
+        queue=dice.choice(leaves),
+        queued_at=NOW - dice.randint(0, 5) * 100,
+        forms=(Form(pod_sets=(PodSet(name="s0", shape=shape, count=count, least=count),)),),
+        user=dice.choice(["ann", "bob"]),
+    )
+
+
+def fleets() -> st.SearchStrategy[Facts]:
+    """Whole fleets, each made from the number of a die: rich from the first case on."""
+    return st.integers(0, 2**48).map(fleet)
+
+
+def fleet(seed: int, most: int = 10) -> Facts:
     """A whole fleet; some of its workloads run already."""
-    kind_of = draw(flavors())
+    dice = Random(seed)
+    kind_of = flavors(dice)
     kinds = sorted(kind_of)
-    places = draw(clusters(kinds))
-    tree = draw(queues(kinds, sorted(places)))
+    places = clusters(dice, kinds)
+    tree = queues(dice, kinds, sorted(places))
     inner = {one.parent for one in tree.values()}
     leaves = sorted(name for name in tree if name not in inner)
     everyone = [
-        draw(workloads(f"w/{number}", leaves, kinds))
-        for number in range(draw(st.integers(1, most)))
+        workloads(dice, f"w/{number}", leaves, kinds) for number in range(dice.randint(2, most))
     ]
     site = Site(Facts(now=NOW, queues=tree, flavors=kind_of, clusters=places))
-    running = draw(st.integers(0, len(everyone)))
+    running = dice.randint(0, len(everyone) - 1)
+    if chance(dice, 7):
+        fillers = [filler(dice, f"w/f{number}", leaves) for number in range(2 * len(places) + 4)]
+        everyone = [*fillers, *everyone[running:]]
+        running = len(fillers)
     for position in range(running):
-        bound = draw(st.booleans())
-        lower = replace(everyone[position], priority=min(1, everyone[position].priority))
+        bound = dice.random() < 0.5
+        lower = replace(everyone[position], priority=dice.choice([0, 0, 0, 1]))
         everyone[position] = site.start(lower, is_bound=bound, at=NOW - 1000 + position)
     return Facts(
         now=NOW,
         queues=tree,
         flavors=kind_of,
         clusters=places,
-        policies=draw(policies(sorted(places))),
+        policies=policies(dice, sorted(places)),
         workloads={one.key: one for one in everyone},
         settings=Settings(
-            fair_sharing=draw(st.booleans()),
-            half_life_seconds=draw(st.sampled_from([0.0, 3600.0])),
+            fair_sharing=(dice.random() < 0.5),
+            half_life_seconds=dice.choice([0.0, 3600.0]),
             reserves=False,
         ),
     )
@@ -404,8 +413,6 @@ class Site:
         Services and sweeps start with one replica or task.
         """
         form = workload.forms[0]
-        if any(one.topology != Topology() for one in form.pod_sets) or workload.domain:
-            return workload
         for cluster in sorted(self.facts.clusters):
             for flavor in self.facts.flavors.values():
                 placed = self._place(cluster, flavor, form)

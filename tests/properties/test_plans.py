@@ -20,7 +20,7 @@ RICH = ("borrowing", "preemption", "two or more pod sets", "topology")
 def test_plans_keep_all_invariants_and_come_to_rest(capsys: pytest.CaptureFixture[str]) -> None:
     tally = Tally()
 
-    @cases(300)
+    @cases(500)
     @given(fleets())
     def check(facts: Facts) -> None:
         peace = Peace(facts)
@@ -34,13 +34,13 @@ def test_plans_keep_all_invariants_and_come_to_rest(capsys: pytest.CaptureFixtur
         assert tally.share(name) >= 0.25, f"too few cases with {name}: {tally}"
 
 
-@cases(150)
+@cases(300)
 @given(fleets())
 def test_the_order_of_the_input_does_not_matter(facts: Facts) -> None:
     check_same(facts, planned(facts))
 
 
-@cases(100)
+@cases(300)
 @given(fleets(), st.sampled_from([1, 3]))
 def test_plans_in_parts_keep_all_invariants_and_come_to_rest(facts: Facts, budget: int) -> None:
     Peace(facts).come_to_rest(budget)

@@ -1,0 +1,228 @@
+"""Why one workload waits, all of it, and its one place of English.
+
+`core.explain` works these out when somebody asks; nothing of it is stored. Programs read `render`,
+people read `sentence`: what it needs, where the least is missing, what its queue says, when it is
+expected to start, and what would let it start now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from fairway.api.amounts import Quantity
+from fairway.api.reasons import Code, Reason
+from fairway.api.reasons import sentence as reason_sentence
+
+_TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What a workload needs: accelerators of a flavor, or pods where it asks for none."""
+
+    nanos: int
+    what: str  # flavor, else resource, else pods
+    clusters_max: int = 1  # in how many clusters it may be; 0: any number
+
+    def __str__(self) -> str:
+        amount = Quantity(self.nanos)
+        between = " " if self.what in ("pod", "pods") else f" {_TIMES} "
+        return f"{amount}{between}{self.what}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest:
+    """The cluster in which the least is missing."""
+
+    cluster: str
+    free_nanos: int  # of what it needs, as far as its pods could use it
+    short_nanos: int  # 0: there is enough, but not where its pods could be together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """A small change that would let it start now."""
+
+    kind: Literal["Alternative", "Flavor", "FewerPods", "Quota"]
+    name: str = ""  # of the alternative, flavor or queue
+    needs: Needs | None = None  # what it would take then
+    short: tuple[tuple[str, int], ...] = ()  # (resource, nanos) of quota that it lacks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Everything there is to say on one workload."""
+
+    now: float
+    workload: str
+    state: Literal["Runs", "Starts", "Waits", "Impossible"]
+    queue: str
+    clusters: tuple[str, ...] = ()  # where it runs or starts
+    needs: Needs | None = None
+    position: int = 0  # in its queue, from 1; 0: it does not wait
+    waiting: int = 0  # how many wait in its queue
+    nearest: Nearest | None = None
+    quota: Reason | None = None  # why its queue does not allow it
+    reasons: tuple[Reason, ...] = ()  # for each step of the ladder and cluster
+    start: float | None = None
+    earliest: float | None = None
+    latest: float | None = None
+    because: str = ""  # whose end lets it start
+    remedies: tuple[Remedy, ...] = ()
+
+    def render(self) -> dict[str, Any]:
+        """The explanation for programs, with its sentence."""
+        found: dict[str, Any] = {
+            "now": self.now,
+            "workload": self.workload,
+            "state": self.state,
+            "queue": self.queue,
+        }
+        found |= _without_empty(
+            clusters=list(self.clusters),
+            needs=_needs(self.needs) if self.needs else None,
+            position=self.position,
+            waiting=self.waiting,
+            nearest=_nearest(self.nearest) if self.nearest else None,
+            quota=self.quota.render() if self.quota else None,
+            expected=_without_empty(
+                start=self.start,
+                earliest=self.earliest,
+                latest=self.latest,
+                because=self.because,
+            ),
+            reasons=[one.render() for one in self.reasons],
+            remedies=[_remedy(one) for one in self.remedies],
+        )
+        found["message"] = sentence(self)
+        return found
+
+
+def _without_empty(**fields: Any) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value}
+
+
+def _needs(needs: Needs) -> dict[str, Any]:
+    return {"amount": str(Quantity(needs.nanos)), "of": needs.what}
+
+
+def _nearest(nearest: Nearest) -> dict[str, Any]:
+    return {
+        "cluster": nearest.cluster,
+        "free": str(Quantity(nearest.free_nanos)),
+        "short": str(Quantity(nearest.short_nanos)),
+    }
+
+
+def _remedy(remedy: Remedy) -> dict[str, Any]:
+    found = {"kind": remedy.kind, "message": _remedy_sentence(remedy)}
+    return found | _without_empty(
+        name=remedy.name,
+        needs=_needs(remedy.needs) if remedy.needs else None,
+        short={resource: str(Quantity(nanos)) for resource, nanos in remedy.short},
+    )
+
+
+# English.
+
+# What keeps a workload from being looked at; each says everything by itself.
+_STANDING = (
+    Code.HELD,
+    Code.BACK_OFF,
+    Code.NO_QUEUE,
+    Code.QUEUE_HELD,
+    Code.QUEUE_BROKEN,
+    Code.BEHIND_HEAD,
+    Code.CLAIMS_EXCEEDED,
+    Code.USER_LIMIT_EXCEEDED,
+    Code.NO_FLAVOR,
+    Code.NO_CLUSTER,
+    Code.RESERVED,
+    Code.HOLDING_OUT,
+)
+
+
+def sentence(explanation: Explanation) -> str:
+    """An explanation in English."""
+    match explanation.state:
+        case "Runs":
+            return f"runs{_where(explanation)}"
+        case "Starts":
+            return f"starts now{_where(explanation)}"
+        case "Impossible":
+            return f"can never start: {reason_sentence(explanation.reasons[0])}"
+        case _:
+            return "; ".join(_parts(explanation))
+
+
+def _where(explanation: Explanation) -> str:
+    names = [one for one in explanation.clusters if one]
+    return f" in {' and '.join(names)}" if names else ""
+
+
+def _parts(explanation: Explanation) -> Iterator[str]:
+    needs, nearest = explanation.needs, explanation.nearest
+    if needs is not None:
+        yield f"needs {needs}" + (" in one cluster" if needs.clusters_max == 1 else "")
+    if nearest is not None:
+        short = f"{Quantity(nearest.short_nanos)} short" if nearest.short_nanos else "not together"
+        yield f"nearest is {nearest.cluster} with {Quantity(nearest.free_nanos)} free ({short})"
+    said: list[str] = []
+    for reason in explanation.reasons:
+        text = reason_sentence(reason)
+        if reason.code in _STANDING and text not in said:
+            said.append(text)
+            yield text
+    if explanation.quota is not None:
+        yield reason_sentence(explanation.quota)
+    elif nearest is not None:
+        yield f"queue {explanation.queue} would allow it"
+    if explanation.position > 1:
+        before = explanation.position - 1
+        verb = "is" if before == 1 else "are"
+        yield f"{before} {verb} before it in queue {explanation.queue}"
+    if explanation.start is not None:
+        yield _expected(explanation, explanation.start)
+    for remedy in explanation.remedies:
+        yield _remedy_sentence(remedy)
+
+
+def _expected(explanation: Explanation, start: float) -> str:
+    when = f"expected start {_clock(start, explanation.now)}"
+    if explanation.latest is None:
+        when += " or later"
+    else:
+        earliest = start if explanation.earliest is None else explanation.earliest
+        error = max(explanation.latest - start, start - earliest)
+        when += f" ± {_span(error)}" if error >= 1 else ""
+    return f"{when} when {explanation.because} ends" if explanation.because else when
+
+
+def _remedy_sentence(remedy: Remedy) -> str:
+    match remedy.kind:
+        case "Alternative":
+            return f"starts now if it need not hold out before {remedy.name}"
+        case "Flavor":
+            return f"starts now if you accept {remedy.needs}"
+        case "FewerPods":
+            return f"starts now with {remedy.needs}"
+        case _:
+            parts = [f"{Quantity(nanos)} {resource}" for resource, nanos in remedy.short]
+            return f"starts now if queue {remedy.name} has {' and '.join(parts)} more"
+
+
+def _clock(moment: float, now: float) -> str:
+    """`14:05`, with the date where it is another day; all in UTC."""
+    at, today = datetime.fromtimestamp(moment, UTC), datetime.fromtimestamp(now, UTC)
+    return at.strftime("%H:%M" if at.date() == today.date() else "%Y-%m-%d %H:%M")
+
+
+def _span(seconds: float) -> str:
+    """`10 min`."""
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size or (unit == "min" and seconds >= size):
+            return f"{round(seconds / size)} {unit}"
+    return f"{round(seconds)} s"

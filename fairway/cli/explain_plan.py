@@ -1,0 +1,37 @@
+"""`fairway plan --explain`: why one workload waits, and what would let it start."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from fairway.cli import terminal
+from fairway.cli.session import Failure
+
+if TYPE_CHECKING:
+    from fairway.core.snapshot import Facts
+
+
+def show(facts: Facts, key: str, output: str) -> int:
+    """Prints the explanation of one workload: a sentence and its reasons, or JSON."""
+    # The core is much larger than the client; only this command pays for it.
+    from fairway.api.reasons import sentence as reason_sentence  # noqa: PLC0415 - as above
+    from fairway.core.explain import explain, sentence  # noqa: PLC0415 - as above
+
+    if "/" not in key:
+        key = f"default/{key}"
+    if key not in facts.workloads:
+        known = ", ".join(sorted(facts.workloads)[:5])
+        raise Failure(f"no workload {key} in the files given (there are: {known})")
+    found = explain(facts, key)
+    if output == "json":
+        terminal.write([json.dumps(found.render(), indent=2)])
+        return 0
+    terminal.write([f"{key} {sentence(found)}."])
+    if found.state == "Waits":
+        texts = dict.fromkeys(reason_sentence(one) for one in found.reasons)
+        terminal.write(
+            ["", f"Position {found.position} of {found.waiting} in queue {found.queue}."]
+        )
+        terminal.write(["What was tried:", *(f"  - {text}" for text in texts)])
+    return 0

@@ -1,0 +1,279 @@
+"""Why one workload waits: worked out when somebody asks, by the planner itself.
+
+Reasons come from a plan in which it waits alone, next to what runs and to those for whom room is
+kept; only if it would start then, others are before it, and the plan for everybody says why it does
+not. What would let it start is found by trying: small changes to the workload or its queue, each
+followed by a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from fairway.api.explanations import Explanation, Nearest, Needs, Remedy, sentence
+from fairway.api.reasons import Code, Reason
+from fairway.core import fit
+from fairway.core.cycle import plan
+from fairway.core.desk import Desk
+from fairway.core.flavors import Assignment, groups_of
+from fairway.core.forecast import Expected, forecast
+from fairway.core.gangs import full_usage, quota_reason
+from fairway.core.model import Flavor, Form, PodSet, Quota, Shape, Workload, unit_nanos
+from fairway.core.possible import impossible
+from fairway.core.snapshot import Facts, Snapshot, precedence
+from fairway.core.steps import Admit
+
+__all__ = ["Explanation", "explain", "sentence"]
+
+_DEPTH_MAX = 100  # so far back in its queue a start is forecast
+_WHOLE_NANOS = 1_000_000_000
+
+
+def explain(facts: Facts, key: str) -> Explanation:
+    """Everything there is to say on one workload."""
+    workload = facts.workloads[key]
+    base = Explanation(now=facts.now, workload=key, state="Waits", queue=workload.queue)
+    if workload.held is not None:
+        clusters = tuple(one.cluster for one in workload.held.placed)
+        return replace(base, state="Runs", clusters=clusters)
+    never = impossible(facts, workload)
+    if never is not None:
+        return replace(base, state="Impossible", reasons=(never,))
+    alone = _alone(facts, workload)
+    step, reasons = _decision(alone, key)
+    is_held_up = step is not None  # by others that wait
+    if step is not None:
+        step, reasons = _decision(facts, key)
+    if step is not None:
+        clusters = tuple(one.cluster for one in step.placed)
+        return replace(base, state="Starts", clusters=clusters)
+    line = sorted(
+        (one for one in facts.workloads.values() if one.is_waiting and one.queue == workload.queue),
+        key=precedence,
+    )
+    position = 1 + [one.key for one in line].index(key)
+    expected = _expected(facts, workload, position)
+    base = _with_room(base, alone, workload)
+    return replace(
+        base,
+        position=position,
+        waiting=len(line),
+        reasons=reasons,
+        start=expected.start,
+        earliest=expected.earliest,
+        latest=expected.latest,
+        because=expected.because,
+        remedies=() if is_held_up else tuple(_remedies(alone, workload, base.nearest)),
+    )
+
+
+def _alone(facts: Facts, workload: Workload) -> Facts:
+    """The fleet as if nobody else waited, but those for whom room is kept."""
+    kept = {
+        key: one
+        for key, one in facts.workloads.items()
+        if not one.is_waiting or one.releasing or one.reservation or key == workload.key
+    }
+    return replace(facts, workloads={**kept, workload.key: workload})
+
+
+def _decision(facts: Facts, key: str) -> tuple[Admit | None, tuple[Reason, ...]]:
+    made, _ = plan(Snapshot(facts))
+    for step in made.steps:
+        if isinstance(step, Admit) and step.workload == key:
+            return step, ()
+    for one in made.waiting:
+        if one.workload == key:
+            return None, one.reasons
+    return None, ()
+
+
+def _expected(facts: Facts, workload: Workload, position: int) -> Expected:
+    """Its start, next to as many of each queue as are before it in its own."""
+    if position > _DEPTH_MAX or workload.queue not in facts.queues:
+        return Expected()
+    return forecast(facts, depth=position).get(workload.key, Expected())
+
+
+# What it needs, and what there is.
+
+
+def _with_room(base: Explanation, facts: Facts, workload: Workload) -> Explanation:
+    if workload.queue not in facts.queues:
+        return base
+    desk = Desk(Snapshot(facts))
+    desk.turn_to(workload)
+    form = workload.forms[0]
+    options = desk.assignments(workload, form)
+    if not options:
+        return base
+    option = options[0]
+    quota = [quota_reason(desk, workload, full_usage(form, one), one) for one in options]
+    is_short = all(one is not None and one.code == Code.QUOTA_EXCEEDED for one in quota)
+    return replace(
+        base,
+        needs=_needs(workload, form, option),
+        nearest=_nearest(desk, workload, form, options),
+        quota=quota[0] if is_short else None,
+    )
+
+
+def _leading(form: Form) -> str:
+    """The accelerator that it asks most of; empty: none."""
+    total: dict[str, int] = {}
+    for one in form.pod_sets:
+        for resource, amount in one.shape.requests:
+            if "/" in resource:
+                total[resource] = total.get(resource, 0) + amount * one.count
+    return max(sorted(total), key=lambda resource: total[resource], default="")
+
+
+def _amount(form: Form, resource: str, counts: dict[str, int]) -> int:
+    """So many pods of each set in nanos of a resource, or in pods where it names none."""
+    if not resource:
+        return sum(counts.values()) * _WHOLE_NANOS
+    return sum(
+        amount * counts[one.name] * unit_nanos(name)
+        for one in form.pod_sets
+        for name, amount in one.shape.requests
+        if name == resource
+    )
+
+
+def _needs(
+    workload: Workload, form: Form, option: Assignment, counts: dict[str, int] | None = None
+) -> Needs:
+    counts = counts or {one.name: one.count for one in form.pod_sets}
+    resource = _leading(form)
+    what = "pod" if sum(counts.values()) == 1 else "pods"
+    for one in form.pod_sets:
+        if resource in dict(one.shape.requests):
+            what = option.flavors[one.name].get(resource) or resource
+    clusters_max = workload.clusters_max if workload.mode == "Gang" else 0
+    nanos = _amount(form, resource, counts)
+    return Needs(nanos=nanos, what=what, clusters_max=clusters_max)
+
+
+def _nearest(
+    desk: Desk, workload: Workload, form: Form, options: list[Assignment]
+) -> Nearest | None:
+    """The cluster in which the fewest pods are missing, and what is free there for them."""
+    resource = _leading(form)
+    full = _amount(form, resource, {one.name: one.count for one in form.pod_sets})
+    best: Nearest | None = None
+    for option in options:
+        for cluster in desk.candidates(workload).allowed:
+            room, wants = desk.ledger.rooms[cluster], desk.wants(cluster, option, form)
+            if isinstance(fit.pack(room, wants, workload.domain), fit.Packed):
+                return None  # it is not room that it lacks
+            counts = {
+                one.name: min(one.count, fit.count(room, one.shape, one.mask)) for one in wants
+            }
+            free = _amount(form, resource, counts)
+            if best is None or full - free < best.short_nanos:
+                best = Nearest(cluster=cluster, free_nanos=free, short_nanos=full - free)
+    return best
+
+
+# What would let it start.
+
+
+def _remedies(facts: Facts, workload: Workload, nearest: Nearest | None) -> Iterator[Remedy]:
+    if workload.queue not in facts.queues or workload.is_held or workload.mode != "Gang":
+        return
+    yield from _without_holding_out(facts, workload)
+    yield from _other_flavors(facts, workload)
+    if nearest is not None:
+        yield from _fewer_pods(facts, workload, nearest)
+    yield from _more_quota(facts, workload)
+
+
+def _starts(facts: Facts, workload: Workload) -> Admit | None:
+    return _decision(_alone(facts, workload), workload.key)[0]
+
+
+def _without_holding_out(facts: Facts, workload: Workload) -> Iterator[Remedy]:
+    waited = facts.now - workload.queued_at
+    for form in workload.forms:
+        if form.after_seconds > waited:
+            changed = replace(workload, forms=(replace(form, after_seconds=0),))
+            if _starts(facts, changed) is not None:
+                yield Remedy(kind="Alternative", name=form.name)
+
+
+def _other_flavors(facts: Facts, workload: Workload) -> Iterator[Remedy]:
+    """Flavors of its queue that it does not accept as it is."""
+    snapshot = Snapshot(facts)
+    desk, form = Desk(snapshot), workload.forms[0]
+    known = {name for one in desk.assignments(workload, form) for name in one.names}
+    resource = _leading(form)
+    for group in groups_of(desk.queue(workload), snapshot.above(workload.queue)):
+        if resource and resource not in group.resources:
+            continue
+        for name in group.flavors:
+            if name in known or name not in facts.flavors:
+                continue
+            kept = tuple(one for one in known if one not in group.flavors)
+            changed = _on_flavor(form, facts.flavors[name], (*sorted(kept), name))
+            step = _starts(facts, replace(workload, forms=(changed,)))
+            if step is not None:
+                needs = _needs(workload, form, _assignment(step))
+                yield Remedy(kind="Flavor", name=name, needs=needs)
+
+
+def _on_flavor(form: Form, flavor: Flavor, allowed: tuple[str, ...]) -> Form:
+    """A form that accepts a flavor: what its pods say against the flavor's labels is left out."""
+    labels = {key for key, _ in flavor.node_labels}
+
+    def accepting(one: PodSet) -> PodSet:
+        shape: Shape = replace(
+            one.shape,
+            node_selector=tuple(pair for pair in one.shape.node_selector if pair[0] not in labels),
+            node_affinity=(),
+            tolerations=(*one.shape.tolerations, *flavor.tolerations),
+        )
+        return replace(one, shape=shape)
+
+    return replace(form, flavors=allowed, pod_sets=tuple(accepting(one) for one in form.pod_sets))
+
+
+def _fewer_pods(facts: Facts, workload: Workload, nearest: Nearest) -> Iterator[Remedy]:
+    """As many pods as fit in the cluster that lacks least."""
+    form = workload.forms[0]
+    elastic = tuple(replace(one, least=min(1, one.count)) for one in form.pod_sets)
+    fewer = replace(form, pod_sets=elastic)
+    changed = replace(workload, forms=(fewer,), pinned_to=nearest.cluster)
+    step = _starts(facts, changed)
+    if step is not None and len(step.placed) == 1:
+        counts = {pods.name: pods.count for pods in step.placed[0].pods}
+        needs = _needs(workload, form, _assignment(step), counts)
+        yield Remedy(kind="FewerPods", needs=needs)
+
+
+def _more_quota(facts: Facts, workload: Workload) -> Iterator[Remedy]:
+    """As much more quota of its own as is missing."""
+    desk, form = Desk(Snapshot(facts)), workload.forms[0]
+    for option in desk.assignments(workload, form):
+        usage = full_usage(form, option)
+        missing = desk.ledger.tree.shortfall(workload.queue, usage)
+        if not missing:
+            continue
+        queue = facts.queues[workload.queue]
+        quotas = dict(queue.quotas)
+        for pair, amount in missing.items():
+            before = quotas.get(pair, Quota())
+            quotas[pair] = replace(before, nominal=before.nominal + amount)
+        queues = {**facts.queues, queue.name: replace(queue, quotas=quotas)}
+        if _starts(replace(facts, queues=queues), workload) is not None:
+            short: dict[str, int] = {}
+            for (_, resource), amount in missing.items():
+                short[resource] = short.get(resource, 0) + amount * unit_nanos(resource)
+            yield Remedy(kind="Quota", name=queue.name, short=tuple(sorted(short.items())))
+            return
+
+
+def _assignment(step: Admit) -> Assignment:
+    flavors = {pods.name: dict(pods.flavors) for pods in step.placed[0].pods}
+    names = sorted({flavor for one in flavors.values() for flavor in one.values() if flavor})
+    return Assignment(flavors=flavors, names=tuple(names))

@@ -1,0 +1,225 @@
+"""Small fleets in a line each: defaults are complete, only what matters is named.
+
+Everything is a plain manifest, as a user would write it, so a table of small fleets tests the way
+from manifests to a plan. `told` says a plan in lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairway.clock import timestamp
+from fairway.core.cycle import plan
+from fairway.core.snapshot import Snapshot
+from fairway.core.steps import Admit, Move, Plan, Preempt, Provision
+from fairway.view.objects import Objects
+
+NOW = 1_794_729_600.0  # 2026-11-15 08:00 UTC
+GPU = "nvidia.com/gpu"
+Plain = dict[str, Any]
+
+
+def _object(kind: str, name: str, spec: Mapping[str, Any], **metadata: Any) -> Plain:
+    return {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name, **metadata},
+        "spec": dict(spec),
+    }
+
+
+def flavor(name: str, **spec: Any) -> Plain:
+    return _object("Flavor", name, {"nodeLabels": {"accelerator": name}, **spec})
+
+
+def cluster(
+    name: str,
+    *gpus: int,
+    model: str = "h100",
+    labels: Mapping[str, str] | None = None,
+    racks: int = 0,
+    pools: Sequence[Plain] = (),
+    **spec: Any,
+) -> Plain:
+    """A simulated cluster with one node for each number of GPUs."""
+    node_pools = [
+        {
+            "name": f"n{number}",
+            "count": 1,
+            "shape": {"cpu": "64", "memory": "512Gi", GPU: count, "pods": 110},
+            "labels": {
+                "accelerator": model,
+                **({"rack": f"r{number // racks}"} if racks else {}),
+            },
+        }
+        for number, count in enumerate(gpus)
+    ]
+    topology = [{"name": "rack", "nodeLabel": "rack"}] if racks else []
+    return _object(
+        "Cluster",
+        name,
+        {
+            "simulated": {"nodePools": node_pools},
+            "elasticPools": list(pools),
+            "topology": topology,
+            **spec,
+        },
+        labels=dict(labels or {}),
+    )
+
+
+def pool(name: str, gpus: int, *, stock: int, model: str = "h100", **more: Any) -> Plain:
+    shape = {"cpu": "64", "memory": "512Gi", GPU: gpus, "pods": 110}
+    return {
+        "name": name,
+        "shape": shape,
+        "labels": {"accelerator": model},
+        "countMax": 100,
+        "stock": stock,
+        **more,
+    }
+
+
+def queue(name: str, nominal: int | None = None, *, parent: str = "", **spec: Any) -> Plain:
+    """A queue that owns so many H100, or nothing of its own."""
+    quota = spec.pop("quotas", {"h100": nominal} if nominal is not None else {})
+    limits = {key: spec.pop(key) for key in ("borrowingLimit", "lendingLimit") if key in spec}
+    groups = [
+        {
+            "resources": [GPU],
+            "flavors": [
+                {"name": one, "quotas": [{"resource": GPU, "nominal": count, **limits}]}
+                for one, count in quota.items()
+            ],
+        }
+    ]
+    return _object(
+        "Queue",
+        name,
+        {
+            **({"parent": parent} if parent else {}),
+            "resourceGroups": groups if quota else [],
+            **spec,
+        },
+    )
+
+
+def workload(
+    name: str,
+    in_queue: str,
+    *,
+    count: int = 1,
+    gpus: int = 1,
+    running: str = "",
+    on: str = "h100",
+    since: int = 7200,
+    waited: int = 60,
+    pod_sets: Sequence[Plain] | None = None,
+    **spec: Any,
+) -> Plain:
+    """A gang of equal pods; `running` names the cluster where it holds a claim."""
+    requests = {"cpu": "1", GPU: gpus}
+    sets = pod_sets or [{"name": "worker", "count": count, "requests": requests}]
+    for key in ("leastCount", "topology", "memberSize"):
+        if key in spec and pod_sets is None:
+            sets[0] = {**sets[0], key: spec.pop(key)}
+    made = _object(
+        "Workload",
+        name,
+        {"queue": in_queue, "podSets": list(sets), **spec},
+        namespace="team",
+        creationTimestamp=_moment(NOW - (since if running else waited)),
+    )
+    if running:
+        made["status"] = _claimed(sets, running, on, in_queue, since, spec)
+    return made
+
+
+def _claimed(
+    sets: Sequence[Plain], where: str, on: str, in_queue: str, since: int, spec: Mapping[str, Any]
+) -> Plain:
+    replicas = spec.get("replicas")
+    pods = [
+        {
+            "name": one["name"],
+            "count": one.get("count", 1) * (replicas or 1),
+            "requests": one["requests"],
+            "flavors": {GPU: on},
+        }
+        for one in sets
+    ]
+    placement: Plain = {"cluster": where, "podSets": pods}
+    if replicas is not None:
+        placement["replicas"] = replicas
+    moment = _moment(NOW - since)
+    return {
+        "phase": "Running",
+        "startedAt": moment,
+        "claim": {
+            "attempt": 1,
+            "term": 1,
+            "decidedAt": moment,
+            "readyAt": moment,
+            "queue": in_queue,
+            "placements": [placement],
+        },
+    }
+
+
+def policy(name: str, *groups: Sequence[str], **spec: Any) -> Plain:
+    """A policy of the system with groups of named clusters, in order."""
+    listed = [
+        {"name": f"g{number}", "selector": {"names": list(names)}}
+        for number, names in enumerate(groups)
+    ]
+    return _object("PlacementPolicy", name, {"groups": listed, **spec}, namespace="fairway-system")
+
+
+def fleet(**spec: Any) -> Plain:
+    return _object("Fleet", "fleet", spec)
+
+
+def _moment(seconds: float) -> str:
+    return timestamp(seconds)
+
+
+H100 = flavor("h100")
+
+
+def plan_of(*objects: Plain, now: float = NOW) -> Plan:
+    made, _ = plan(Snapshot(Objects.of([H100, *objects]).facts(now)))
+    return made
+
+
+def told(made: Plan) -> list[str]:
+    """A plan in lines: every step, then who waits and the codes of why."""
+    return [_step(one) for one in made.steps] + [
+        f"{one.workload.removeprefix('team/')} waits: "
+        + ", ".join(dict.fromkeys(reason.code.value for reason in one.reasons))
+        for one in made.waiting
+    ]
+
+
+def _step(step: Admit | Preempt | Provision | Move) -> str:
+    name = step.workload.removeprefix("team/")
+    match step:
+        case Admit():
+            places = " + ".join(_place(one) for one in step.placed)
+            form = f" as {step.form}" if step.form else ""
+            after = ", ".join(one.removeprefix("team/") for one in step.waits_for)
+            return f"{name} starts{form} in {places}" + (f" after {after}" if after else "")
+        case Preempt():
+            return f"{name} yields to {step.for_.removeprefix('team/')}"
+        case Provision():
+            return f"{name} gets {step.count} of {step.cluster}/{step.pool}"
+        case Move():
+            return f"{name} moves {step.count} from {step.source} to {step.placed.cluster}"
+
+
+def _place(placed: Any) -> str:
+    pods = "+".join(
+        f"{one.count}@{','.join(sorted({f for _, f in one.flavors if f})) or '-'}"
+        for one in placed.pods
+    )
+    return f"{placed.cluster or 'nowhere'}:{pods}"

@@ -1,0 +1,240 @@
+"""Expected starts on small fleets, and what can never start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from fairway.api.reasons import Code, Reason
+from fairway.core.cycle import plan
+from fairway.core.forecast import Expected, forecast, impossible
+from fairway.core.model import Form, Pool, Queue, Workload
+from fairway.core.nodes import Cluster
+from fairway.core.snapshot import Facts, Snapshot
+from tests.core.preemptions import FLAVOR, GPU, NOW, cluster, pods, queue, wants
+from tests.core.test_reservations import NEVER, NODE, QUIET, asks, facts_of, runs
+
+
+def at(start: float, earliest: float, latest: float | None, because: str = "") -> Expected:
+    """Seconds from now."""
+    return Expected(
+        start=NOW + start,
+        earliest=NOW + earliest,
+        latest=None if latest is None else NOW + latest,
+        because=because,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    id: str
+    workloads: list[Workload]
+    expect: dict[str, Expected]
+    queues: list[Queue] = field(default_factory=lambda: [QUIET])
+    clusters: list[Cluster] = field(default_factory=lambda: [cluster("a", NODE, NODE)])
+    depth: int = 10
+    horizon: float = 10_000.0
+
+    def facts(self) -> Facts:
+        return facts_of(self.workloads, self.queues, self.clusters)
+
+
+def likely(workload: Workload, seconds: float) -> Workload:
+    return replace(workload, run_seconds=seconds)
+
+
+CASES = [
+    Case(
+        id="what fits now starts now",
+        workloads=[asks("w")],
+        expect={"w": at(0, 0, 0)},
+    ),
+    Case(
+        id="who waits for a limit starts by it, or as early as in a tenth of the time left",
+        workloads=[runs("r", 4, 0), runs("s", 4, 1, left=900.0), asks("w")],
+        expect={"w": at(100, 10, 100, "r")},
+    ),
+    Case(
+        id="an estimate is the likely end, and the limit the latest",
+        workloads=[
+            likely(runs("r", 4, 0, left=950.0), 100.0),
+            runs("s", 4, 1, left=950.0),
+            asks("w"),
+        ],
+        expect={"w": at(50, 25, 950, "r")},
+    ),
+    Case(
+        id="a gang starts when the last of its nodes is free",
+        workloads=[runs("r", 4, 0), runs("s", 4, 1, left=300.0), asks("w", nodes=2)],
+        expect={"w": at(300, 30, 300, "s")},
+    ),
+    Case(
+        id="who comes later waits for those before, and their run times count",
+        clusters=[cluster("a", NODE)],
+        workloads=[
+            runs("r", 4, 0),
+            asks("first", at=1.0, limit=200.0),
+            asks("second", at=2.0, limit=200.0),
+        ],
+        expect={"first": at(100, 10, 100, "r"), "second": at(300, 30, 300, "first")},
+    ),
+    Case(
+        id="who runs ahead of a gang by backfill does not delay it",
+        workloads=[
+            runs("r", 4, 0),
+            asks("big", nodes=2, at=1.0),
+            asks("short", at=2.0, limit=100.0),
+            asks("long", at=3.0, limit=5000.0),
+        ],
+        expect={
+            "big": at(100, 10, 100, "short"),
+            "short": at(0, 0, 0),
+            "long": at(86_500, 8_650, None, "big"),
+        },
+        horizon=100_000.0,
+    ),
+    Case(
+        id="only the first of each queue are forecast",
+        clusters=[cluster("a", NODE)],
+        depth=1,
+        workloads=[runs("r", 4, 0), asks("w1", at=1.0), asks("w2", at=2.0)],
+        expect={"w1": at(100, 10, 100, "r")},
+    ),
+    Case(
+        id="nothing is said of what lies beyond the horizon",
+        clusters=[cluster("a", NODE)],
+        horizon=60.0,
+        workloads=[runs("r", 4, 0), asks("w")],
+        expect={"w": Expected(start=None, earliest=NOW + 10, latest=None)},
+    ),
+    Case(
+        id="what can never start is said at once",
+        workloads=[asks("wide", nodes=3), asks("w", at=1.0)],
+        expect={
+            "wide": Expected(never=Reason(code=Code.IMPOSSIBLE)),
+            "w": at(0, 0, 0),
+        },
+    ),
+    Case(
+        id="one that holds out for its first form starts when its time for another comes",
+        clusters=[cluster("a", NODE)],
+        workloads=[
+            runs("r", 2, 0, left=5000.0),
+            replace(
+                asks("w", at=NOW),
+                forms=(
+                    Form(pod_sets=(pods(1, 4),)),
+                    Form(name="small", after_seconds=30, pod_sets=(pods(1, 2),)),
+                ),
+            ),
+        ],
+        expect={"w": at(30, 30, 30)},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_starts_are_expected(case: Case) -> None:
+    found = forecast(case.facts(), depth=case.depth, horizon_seconds=case.horizon)
+    assert found == dict(sorted(case.expect.items()))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_order_of_input_does_not_matter(case: Case) -> None:
+    turned = replace(case, workloads=case.workloads[::-1], clusters=case.clusters[::-1])
+    assert forecast(turned.facts(), depth=5) == forecast(case.facts(), depth=5)
+
+
+def test_who_is_expected_now_is_who_the_plan_admits() -> None:
+    for case in CASES:
+        facts = case.facts()
+        found = forecast(facts, depth=case.depth)
+        made, _ = plan(Snapshot(facts))
+        now = {key for key, one in found.items() if one.start == NOW}
+        assert now == {step.workload for step in made.steps}, case.id
+
+
+def test_with_few_plans_ends_are_taken_together_and_a_start_is_said_late_not_early() -> None:
+    running = [runs(f"r{node}", 4, node, left=100.0 * (node + 1)) for node in range(8)]
+    facts = facts_of(
+        [*running, *(asks(f"w{number}", at=float(number)) for number in range(3))],
+        clusters=[cluster("a", *[NODE] * 8)],
+    )
+    fine = forecast(facts, plans_max=20)
+    rough = forecast(facts, plans_max=4)
+    for key, one in fine.items():
+        assert one.start is not None
+        assert rough[key].start is None or rough[key].start >= one.start
+    assert rough["w0"].start == NOW + 300
+
+
+POOL = Pool(name="p", shape=((GPU, 8000),), left=0)
+NEVER_CASES: list[tuple[str, Workload, Facts, Reason | None]] = [
+    (
+        "what would fit on an empty fleet is possible, however full it is",
+        asks("w", nodes=2),
+        facts_of([runs("r", 4, 0), runs("s", 4, 1)], clusters=[cluster("a", NODE, NODE)]),
+        None,
+    ),
+    (
+        "no node is large enough",
+        asks("w", gpus=5),
+        facts_of([], clusters=[cluster("a", NODE, NODE)]),
+        Reason(code=Code.IMPOSSIBLE),
+    ),
+    (
+        "an elastic pool has nodes that are large enough, though none is in stock now",
+        asks("w", gpus=8),
+        facts_of([], clusters=[replace(cluster("a", NODE), pools=(POOL,))]),
+        None,
+    ),
+    (
+        "a cluster that is closed may open again",
+        asks("w"),
+        facts_of([], clusters=[replace(cluster("a", NODE), is_open=False)]),
+        None,
+    ),
+    (
+        "the queue owns too little, with all that it may borrow",
+        asks("w", nodes=2),
+        facts_of([], [queue("q", 5, rules=NEVER)], [cluster("a", NODE, NODE)]),
+        Reason(code=Code.QUOTA_TOO_SMALL, queue="q", flavor=FLAVOR, short=((GPU, 3_000_000_000),)),
+    ),
+    (
+        "without clusters quota alone decides",
+        asks("w", nodes=99),
+        facts_of([]),
+        None,
+    ),
+    (
+        "the least of an elastic gang is enough",
+        replace(wants("w", "q"), forms=(Form(pod_sets=(replace(pods(9, 4), least=2),)),)),
+        facts_of([], clusters=[cluster("a", NODE, NODE)]),
+        None,
+    ),
+    (
+        "an alternative is enough",
+        replace(
+            wants("w", "q"),
+            forms=(Form(pod_sets=(pods(1, 9),)), Form(name="x", pod_sets=(pods(1, 4),))),
+        ),
+        facts_of([], clusters=[cluster("a", NODE)]),
+        None,
+    ),
+    (
+        "a cluster that the workload is pinned away from does not count",
+        replace(asks("w", nodes=2), pinned_to="b"),
+        facts_of([], clusters=[cluster("a", NODE, NODE), cluster("b", NODE)]),
+        Reason(code=Code.IMPOSSIBLE),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("workload", "facts", "expect"),
+    [case[1:] for case in NEVER_CASES],
+    ids=[case[0] for case in NEVER_CASES],
+)
+def test_what_is_impossible(workload: Workload, facts: Facts, expect: Reason | None) -> None:
+    assert impossible(facts, workload) == expect

@@ -1,0 +1,268 @@
+"""Tables of small fleets: a rule as a sentence, and the whole plan."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import (
+    cluster,
+    flavor,
+    fleet,
+    plan_of,
+    policy,
+    pool,
+    queue,
+    told,
+    workload,
+)
+
+EAST, WEST = cluster("east", 8), cluster("west", 8)
+A100 = flavor("a100")
+HOME_FIRST = policy("home", ["east"], ["west"])
+
+QUOTA = {
+    "quota alone decides where there is no cluster": (
+        [queue("q", 4), workload("a", "q", count=3), workload("b", "q", count=2)],
+        ["a starts in nowhere:3@h100", "b waits: QuotaExceeded"],
+    ),
+    "a queue borrows what its sibling does not use": (
+        [queue("root"), queue("a", 2, parent="root"), queue("b", 6, parent="root"),
+         cluster("east", 8), workload("big", "a", count=8)],
+        ["big starts in east:8@h100"],
+    ),
+    "a borrowing limit holds": (
+        [queue("root"), queue("a", 2, parent="root", borrowingLimit=2),
+         queue("b", 6, parent="root"), EAST, workload("big", "a", count=5)],
+        ["big waits: QuotaTooSmall, NoVictims"],
+    ),
+    "a lending limit keeps some at home": (
+        [queue("root"), queue("a", 2, parent="root"),
+         queue("b", 6, parent="root", lendingLimit=3), EAST, workload("big", "a", count=6)],
+        ["big waits: QuotaTooSmall, NoVictims"],
+    ),
+    "a resource that no group names is not limited": (
+        [queue("q"), EAST, workload("a", "q", count=8)],
+        ["a starts in east:8@-"],
+    ),
+    "as many workloads may hold a claim as the queue says": (
+        [queue("q", 8, claimedWorkloadsMax=1), EAST, workload("a", "q"), workload("b", "q")],
+        ["a starts in east:1@h100", "b waits: ClaimsExceeded"],
+    ),
+    "what cannot be preempted does not borrow": (
+        [queue("root"), queue("a", 2, parent="root"), queue("b", 6, parent="root"), EAST,
+         workload("rock", "a", count=4, preemptible=False)],
+        ["rock waits: QuotaExceeded, NoVictims"],
+    ),
+}  # fmt: skip
+
+ORDER = {
+    "the more urgent goes first, then the older": (
+        [queue("q", 2), EAST, workload("young", "q", waited=10), workload("old", "q", waited=90),
+         workload("urgent", "q", priority=5, waited=1)],
+        ["urgent starts in east:1@h100", "old starts in east:1@h100",
+         "young waits: QuotaExceeded, NoVictims"],
+    ),
+    "a queue that is more important goes first": (
+        [queue("root", 1), queue("a", parent="root"), queue("b", parent="root", priority=1),
+         EAST, workload("x", "a", priority=9), workload("y", "b")],
+        ["y starts in east:1@h100", "x waits: QuotaExceeded, NoVictims"],
+    ),
+    "a small one passes a large one in a best-effort queue": (
+        [queue("q", 16), EAST, workload("large", "q", count=9, waited=90),
+         workload("small", "q", count=8, waited=10)],
+        ["small starts in east:8@h100", "large waits: DoesNotFit, NoVictims, NoPool"],
+    ),
+    "a strict queue waits for its head": (
+        [queue("q", 16, strategy="Strict"), EAST, workload("large", "q", count=9, waited=90),
+         workload("small", "q", count=8, waited=10)],
+        ["large waits: DoesNotFit, NoVictims, NoPool", "small waits: BehindHead"],
+    ),
+    "a held queue and a held workload start nothing": (
+        [queue("q", 8), queue("h", 8, hold="Hold"), EAST, workload("a", "h"),
+         workload("b", "q", hold="Hold")],
+        ["a waits: QueueHeld", "b waits: Held"],
+    ),
+    "a paused fleet starts nothing": (
+        [fleet(paused=True), queue("q", 8), EAST, workload("a", "q")],
+        [],
+    ),
+}  # fmt: skip
+
+WHERE = {
+    "an earlier group is filled before a later one": (
+        [queue("q", 16), cluster("east", 4), cluster("west", 8), HOME_FIRST,
+         workload("a", "q", count=4, policy="home"), workload("b", "q", count=4, policy="home")],
+        ["a starts in east:4@h100", "b starts in west:4@h100"],
+    ),
+    "a queue's fence is stronger than a policy": (
+        [queue("q", 16, clusters={"names": ["west"]}), EAST, WEST,
+         policy("east-only", ["east"]), workload("a", "q", policy="east-only")],
+        ["a waits: Fenced, NotSelected, NoCluster"],
+    ),
+    "a taint keeps away who does not tolerate it": (
+        [queue("q", 8), cluster("east", 8, taints=[{"key": "old", "effect": "NoSchedule"}]),
+         policy("brave", ["east"], tolerations=[{"key": "old", "operator": "Exists"}]),
+         workload("a", "q"), workload("b", "q", policy="brave")],
+        ["b starts in east:1@h100", "a waits: Tainted, NoCluster"],
+    ),
+    "an expression over labels and claims selects clusters": (
+        [queue("q", 8), cluster("east", 8, claims={"level": "high"}), cluster("west", 8),
+         policy("safe", selector={"expressions": ["cluster.claims['level'] == 'high'"]}),
+         workload("a", "q", policy="safe")],
+        ["a starts in east:1@h100"],
+    ),
+    "a cluster that does not serve the kind is left out": (
+        [queue("q", 8),
+         {**EAST, "spec": {**EAST["spec"], "simulated": {
+             **EAST["spec"]["simulated"], "kinds": ["batch/v1/Job"]}}},
+         workload("a", "q", template={"manifests": [
+             {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "r"}}]})],
+        ["a waits: KindNotServed, NoCluster"],
+    ),
+    "all pods of a set are in one rack where that is required": (
+        [queue("q", 16), cluster("east", 2, 2, 4, 4, racks=2),
+         workload("a", "q", count=6, topology={"required": "rack"})],
+        ["a starts in east:6@h100"],
+    ),
+    "no rack is large enough": (
+        [queue("q", 16), cluster("east", 2, 2, 4, 4, racks=2),
+         workload("a", "q", count=9, topology={"required": "rack"})],
+        ["a waits: DoesNotFit, NoVictims, NoPool"],
+    ),
+    "whole nodes stay whole": (
+        [queue("q", 16), cluster("east", 8, 8), workload("x", "q", count=4, running="east"),
+         workload("a", "q", count=4), workload("b", "q", count=1, gpus=8)],
+        ["a starts in east:4@h100", "b starts in east:1@h100"],
+    ),
+}  # fmt: skip
+
+MODES = {
+    "a gang is all or nothing": (
+        [queue("q", 16), cluster("east", 4), cluster("west", 4), workload("a", "q", count=6)],
+        ["a waits: DoesNotFit, NoVictims, NoPool"],
+    ),
+    "a gang that may shrink takes as many as there are": (
+        [queue("q", 16), cluster("east", 6), workload("a", "q", count=8, leastCount=4)],
+        ["a starts in east:6@h100"],
+    ),
+    "a gang made of members may split": (
+        [queue("q", 16), cluster("east", 4), cluster("west", 4),
+         workload("a", "q", count=6, memberSize=2, gang={"clustersMax": 2})],
+        ["a starts in east:4@h100 + west:2@h100"],
+    ),
+    "an alternative is taken when its time has come": (
+        [A100, queue("q", quotas={"h100": 8, "a100": 16}), cluster("east", 8, model="a100"),
+         workload("a", "q", count=4, flavors=["h100"], waited=601, alternatives=[
+             {"name": "slow", "afterSeconds": 600, "flavors": ["a100"],
+              "podSets": [{"name": "worker", "count": 8}]}])],
+        ["a starts as slow in east:8@a100"],
+    ),
+    "an alternative waits for its time": (
+        [A100, queue("q", quotas={"h100": 8, "a100": 16}), cluster("east", 8, model="a100"),
+         workload("a", "q", count=4, flavors=["h100"], waited=599, alternatives=[
+             {"name": "slow", "afterSeconds": 600, "flavors": ["a100"]}])],
+        ["a waits: DoesNotFit, NoVictims, NoPool, HoldingOut"],
+    ),
+    "a service is placed as far as it fits": (
+        [queue("q", 16), cluster("east", 2), cluster("west", 3), HOME_FIRST,
+         workload("s", "q", mode="Divided", replicas=7, policy="home")],
+        ["s starts in east:2@h100 + west:3@h100", "s waits: PartlyPlaced"],
+    ),
+    "a service that shrinks leaves the last group first": (
+        [queue("q", 16), EAST, WEST, HOME_FIRST,
+         {**workload("s", "q", mode="Divided", replicas=5, policy="home"), "status": {
+             "phase": "Running", "claim": {
+                 "attempt": 1, "term": 1, "decidedAt": "2026-11-15T06:00:00Z", "queue": "q",
+                 "placements": [
+                     {"cluster": name, "group": group, "replicas": count, "podSets": [
+                         {"name": "worker", "count": count,
+                          "requests": {"cpu": "1", "nvidia.com/gpu": 1},
+                          "flavors": {"nvidia.com/gpu": "h100"}}]}
+                     for name, group, count in (("east", "g0", 4), ("west", "g1", 3))]}}}],
+        ["s starts in east:4@h100 + west:1@h100"],
+    ),
+    "a sweep fills what is there, up to its cap": (
+        [queue("q", 16), cluster("east", 3), cluster("west", 8), HOME_FIRST,
+         workload("t", "q", mode="Independent", policy="home",
+                  tasks={"count": 20, "concurrency": 6})],
+        ["t starts in east:3@h100 + west:3@h100"],
+    ),
+}  # fmt: skip
+
+RUNGS = {
+    "the lower priority of the same queue yields": (
+        [queue("q", 8, preemption={"withinQueue": "LowerPriority"}), EAST,
+         workload("low", "q", count=8, running="east"), workload("high", "q", priority=1, count=8)],
+        ["low yields to high", "high starts in east:8@h100 after low"],
+    ),
+    "equals do not yield to each other": (
+        [queue("q", 8, preemption={"withinQueue": "LowerPriority"}), EAST,
+         workload("one", "q", count=8, running="east"), workload("two", "q", count=8)],
+        ["two waits: QuotaExceeded, NoVictims"],
+    ),
+    "who has not run for the least time is safe": (
+        [queue("q", 8, preemption={"withinQueue": "LowerPriority"},
+               minimumRun={"withinQueueSeconds": 600}), EAST,
+         workload("low", "q", count=8, running="east", since=300),
+         workload("high", "q", priority=1, count=8)],
+        ["high waits: QuotaExceeded, NoVictims"],
+    ),
+    "as few yield as will do, in one cluster": (
+        [queue("root"), queue("a", 16, parent="root", preemption={"reclaim": "Any"}),
+         queue("b", 0, parent="root"), EAST, WEST,
+         workload("x", "b", count=4, running="east"), workload("y", "b", count=4, running="east"),
+         workload("z", "b", count=8, running="west"), workload("mine", "a", count=4)],
+        ["x yields to mine", "mine starts in east:4@h100 after x"],
+    ),
+    "new nodes come from the cheapest pool that has enough": (
+        [queue("q", 64), cluster("east", pools=[
+            pool("dear", 8, stock=9, pricePerHour="9"), pool("cheap", 8, stock=1, pricePerHour="5"),
+            pool("fair", 8, stock=9, pricePerHour="7")]), workload("a", "q", count=16)],
+        ["a gets 2 of east/fair", "a starts in east:16@h100"],
+    ),
+    "nothing is in stock": (
+        [queue("q", 64), cluster("east", pools=[pool("p", 8, stock=0)]),
+         workload("a", "q", count=8)],
+        ["a waits: DoesNotFit, NoVictims, OutOfStock"],
+    ),
+    "a service bursts into new nodes": (
+        [queue("q", 64), cluster("east", 2, pools=[pool("p", 2, stock=2)]),
+         workload("s", "q", mode="Divided", replicas=5)],
+        ["s gets 2 of east/p", "s starts in east:5@h100"],
+    ),
+}  # fmt: skip
+
+
+def _rows(*tables: dict) -> list:
+    return [
+        pytest.param(objects, want, id=sentence)
+        for table in tables
+        for sentence, (objects, want) in table.items()
+    ]
+
+
+@pytest.mark.parametrize(("objects", "want"), _rows(QUOTA, ORDER, WHERE, MODES, RUNGS))
+def test_the_plan_is(objects: list[dict], want: list[str]) -> None:
+    assert told(plan_of(*objects)) == want
+
+
+@pytest.mark.parametrize(("objects", "want"), _rows(QUOTA, ORDER, WHERE, MODES, RUNGS))
+def test_the_order_of_the_input_does_not_matter(objects: list[dict], want: list[str]) -> None:
+    assert plan_of(*objects).render() == plan_of(*reversed(objects)).render()
+
+
+def test_weights_divide_what_nobody_owns() -> None:
+    runs = [
+        workload(f"{team}-{number}", team, count=2, waited=60 - number)
+        for team in ("heavy", "light")
+        for number in range(4)
+    ]
+    made = plan_of(
+        queue("root", 12),
+        queue("heavy", parent="root", weight=2),
+        queue("light", parent="root", weight=1),
+        cluster("east", 8, 8),
+        *runs,
+    )
+    started = [step.workload.split("/")[1].split("-")[0] for step in made.steps]
+    assert (started.count("heavy"), started.count("light")) == (4, 2)
