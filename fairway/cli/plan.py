@@ -106,6 +106,11 @@ def _show(made: Plan) -> None:
             terminal.write([f"    - {text}" for text in shown[:_REASONS_SHOWN]])
             if len(shown) > _REASONS_SHOWN:
                 terminal.write([f"    - and {len(shown) - _REASONS_SHOWN} more (-o json)"])
+    if made.reservations:
+        terminal.write(["", "Kept free:"])
+        for kept in made.reservations:
+            what = f" ({', '.join(kept.flavors)})" if kept.flavors else ""
+            terminal.write([f"  in {kept.cluster}{what} for {kept.workload}"])
 
 
 def _row(step: Step) -> list[str]:

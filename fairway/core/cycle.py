@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 
 from fairway.api.reasons import Code, Reason
 from fairway.core import gangs, services, sweeps
+from fairway.core.choosing import choices
 from fairway.core.desk import Desk
 from fairway.core.fairness import Candidate, Rules, Tournament
 from fairway.core.gangs import Verdict
 from fairway.core.model import Workload
+from fairway.core.returning import returns
 from fairway.core.snapshot import Snapshot, precedence
 from fairway.core.steps import Plan, Preempt, Step, Waits
 
@@ -178,11 +180,14 @@ def plan(
             line.tell(workload, _DECIDE[workload.mode](desk, workload))
             decisions += 1
         is_done = workload is None or is_paused
+        if is_done and not is_paused and cursor.only is None:
+            line.steps.extend(returns(desk, {step.workload for step in line.steps}))
         found = Plan(
             now=snapshot.now,
             steps=tuple(line.steps),
             waiting=tuple(sorted(line.waiting, key=lambda one: one.workload)),
             reservations=desk.reservations.listed(),
+            choices=tuple(one.render() for one in choices(desk)) if is_done else (),
         )
     cursor = Cursor(
         seen=frozenset(line.seen),

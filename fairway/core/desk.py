@@ -202,7 +202,7 @@ class Desk:
         if workload.held is None and ranking.is_plain(policy.scores):
             return self._ranked_plainly(tuple(sorted(names)), workload, policy)
         current = [one.cluster for one in workload.held.placed] if workload.held else []
-        facts = [self._facts(name, workload, policy) for name in names]
+        facts = [self.facts_of(name, workload, policy) for name in names]
         unwelcome = self.candidates(workload).unwelcome
         return ranking.rank(facts, policy.scores, self.now, current=current, unwelcome=unwelcome)
 
@@ -226,7 +226,7 @@ class Desk:
         self._others[self.stock.position[cluster]] += 1
         self._holds += 1
 
-    def _facts(self, name: str, workload: Workload, policy: Policy) -> ranking.Facts:
+    def facts_of(self, name: str, workload: Workload | None, policy: Policy) -> ranking.Facts:
         """What the scores of a policy look at; only those that count are worked out."""
         cluster = self.cluster(name)
         best: dict[str, int] = {}
@@ -241,14 +241,15 @@ class Desk:
                 column = cluster.nodes.capacity.get(score.resource)
                 allocatable[score.resource] = 0 if column is None else int(column.sum())
         is_priced = ranking.uses(policy.scores, "Price")
+        data = workload.data if workload else ()
         return ranking.Facts(
             cluster=name,
             others=self.holder_counts.get(name, 0),
             allocatable=allocatable,
             free_on_best_node=best,
             free_in_cluster=free,
-            price_nanos=self._price(cluster, workload) if is_priced else None,
-            data_seconds=ranking.data_seconds(cluster, workload.data) if workload.data else None,
+            price_nanos=self._price(cluster, workload) if is_priced and workload else None,
+            data_seconds=ranking.data_seconds(cluster, data) if data else None,
             scores=cluster.scores,
         )
 

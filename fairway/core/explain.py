@@ -3,13 +3,13 @@
 Reasons come from a plan in which it waits alone, next to what runs and to those for whom room is
 kept; only if it would start then, others are before it, and the plan for everybody says why it does
 not. What would let it start is found by trying: small changes to the workload or its queue, each
-followed by a plan.
+followed by a plan for it alone and, should it start there, by one with those who are before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fairway.api.explanations import Explanation, Nearest, Needs, Remedy, sentence
 from fairway.api.reasons import Code, Reason
@@ -17,9 +17,9 @@ from fairway.core import fit
 from fairway.core.cycle import plan
 from fairway.core.desk import Desk
 from fairway.core.flavors import Assignment, groups_of
-from fairway.core.forecast import Expected, forecast
+from fairway.core.forecast import Expected, forecast, heads
 from fairway.core.gangs import full_usage, quota_reason
-from fairway.core.model import Flavor, Form, PodSet, Quota, Shape, Workload, unit_nanos
+from fairway.core.model import Flavor, Form, PodSet, Queue, Quota, Shape, Workload, unit_nanos
 from fairway.core.possible import impossible
 from fairway.core.snapshot import Facts, Snapshot, precedence
 from fairway.core.steps import Admit
@@ -55,6 +55,7 @@ def explain(facts: Facts, key: str) -> Explanation:
     position = 1 + [one.key for one in line].index(key)
     expected = _expected(facts, workload, position)
     base = _with_room(base, alone, workload)
+    trial = _Trial(alone, heads(facts, min(position, _DEPTH_MAX)))
     return replace(
         base,
         position=position,
@@ -64,7 +65,7 @@ def explain(facts: Facts, key: str) -> Explanation:
         earliest=expected.earliest,
         latest=expected.latest,
         because=expected.because,
-        remedies=() if is_held_up else tuple(_remedies(alone, workload, base.nearest)),
+        remedies=() if is_held_up else tuple(_remedies(trial, workload, base.nearest)),
     )
 
 
@@ -179,31 +180,49 @@ def _nearest(
 # What would let it start.
 
 
-def _remedies(facts: Facts, workload: Workload, nearest: Nearest | None) -> Iterator[Remedy]:
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """The fleet on which changes are tried: with the workload alone, and among others."""
+
+    facts: Facts
+    crowd: Facts
+
+    def starts(self, workload: Workload, queue: Queue | None = None) -> Admit | None:
+        """How a changed workload would start, with its queue changed as well if one is given."""
+        found: Admit | None = None
+        for facts in (self.facts, self.crowd):
+            queues = {**facts.queues, queue.name: queue} if queue is not None else facts.queues
+            workloads = {**facts.workloads, workload.key: workload}
+            changed = replace(facts, queues=queues, workloads=workloads)
+            found, _ = _decision(changed, workload.key)
+            if found is None:
+                break
+        return found
+
+
+def _remedies(trial: _Trial, workload: Workload, nearest: Nearest | None) -> Iterator[Remedy]:
+    facts = trial.facts
     if workload.queue not in facts.queues or workload.is_held or workload.mode != "Gang":
         return
-    yield from _without_holding_out(facts, workload)
-    yield from _other_flavors(facts, workload)
+    yield from _without_holding_out(trial, workload)
+    yield from _other_flavors(trial, workload)
     if nearest is not None:
-        yield from _fewer_pods(facts, workload, nearest)
-    yield from _more_quota(facts, workload)
+        yield from _fewer_pods(trial, workload, nearest)
+    yield from _more_quota(trial, workload)
 
 
-def _starts(facts: Facts, workload: Workload) -> Admit | None:
-    return _decision(_alone(facts, workload), workload.key)[0]
-
-
-def _without_holding_out(facts: Facts, workload: Workload) -> Iterator[Remedy]:
-    waited = facts.now - workload.queued_at
+def _without_holding_out(trial: _Trial, workload: Workload) -> Iterator[Remedy]:
+    waited = trial.facts.now - workload.queued_at
     for form in workload.forms:
         if form.after_seconds > waited:
             changed = replace(workload, forms=(replace(form, after_seconds=0),))
-            if _starts(facts, changed) is not None:
+            if trial.starts(changed) is not None:
                 yield Remedy(kind="Alternative", name=form.name)
 
 
-def _other_flavors(facts: Facts, workload: Workload) -> Iterator[Remedy]:
+def _other_flavors(trial: _Trial, workload: Workload) -> Iterator[Remedy]:
     """Flavors of its queue that it does not accept as it is."""
+    facts = trial.facts
     snapshot = Snapshot(facts)
     desk, form = Desk(snapshot), workload.forms[0]
     known = {name for one in desk.assignments(workload, form) for name in one.names}
@@ -216,7 +235,7 @@ def _other_flavors(facts: Facts, workload: Workload) -> Iterator[Remedy]:
                 continue
             kept = tuple(one for one in known if one not in group.flavors)
             changed = _on_flavor(form, facts.flavors[name], (*sorted(kept), name))
-            step = _starts(facts, replace(workload, forms=(changed,)))
+            step = trial.starts(replace(workload, forms=(changed,)))
             if step is not None:
                 needs = _needs(workload, form, _assignment(step))
                 yield Remedy(kind="Flavor", name=name, needs=needs)
@@ -238,21 +257,22 @@ def _on_flavor(form: Form, flavor: Flavor, allowed: tuple[str, ...]) -> Form:
     return replace(form, flavors=allowed, pod_sets=tuple(accepting(one) for one in form.pod_sets))
 
 
-def _fewer_pods(facts: Facts, workload: Workload, nearest: Nearest) -> Iterator[Remedy]:
+def _fewer_pods(trial: _Trial, workload: Workload, nearest: Nearest) -> Iterator[Remedy]:
     """As many pods as fit in the cluster that lacks least."""
     form = workload.forms[0]
     elastic = tuple(replace(one, least=min(1, one.count)) for one in form.pod_sets)
     fewer = replace(form, pod_sets=elastic)
     changed = replace(workload, forms=(fewer,), pinned_to=nearest.cluster)
-    step = _starts(facts, changed)
+    step = trial.starts(changed)
     if step is not None and len(step.placed) == 1:
         counts = {pods.name: pods.count for pods in step.placed[0].pods}
         needs = _needs(workload, form, _assignment(step), counts)
         yield Remedy(kind="FewerPods", needs=needs)
 
 
-def _more_quota(facts: Facts, workload: Workload) -> Iterator[Remedy]:
+def _more_quota(trial: _Trial, workload: Workload) -> Iterator[Remedy]:
     """As much more quota of its own as is missing."""
+    facts = trial.facts
     desk, form = Desk(Snapshot(facts)), workload.forms[0]
     for option in desk.assignments(workload, form):
         usage = full_usage(form, option)
@@ -264,8 +284,7 @@ def _more_quota(facts: Facts, workload: Workload) -> Iterator[Remedy]:
         for pair, amount in missing.items():
             before = quotas.get(pair, Quota())
             quotas[pair] = replace(before, nominal=before.nominal + amount)
-        queues = {**facts.queues, queue.name: replace(queue, quotas=quotas)}
-        if _starts(replace(facts, queues=queues), workload) is not None:
+        if trial.starts(workload, replace(queue, quotas=quotas)) is not None:
             short: dict[str, int] = {}
             for (_, resource), amount in missing.items():
                 short[resource] = short.get(resource, 0) + amount * unit_nanos(resource)

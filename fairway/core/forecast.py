@@ -54,7 +54,7 @@ def forecast(
     plans_max: int = PLANS_MAX,
 ) -> dict[str, Expected]:
     """Expected starts of the first `depth` workloads that wait in each queue."""
-    facts = _heads(facts, facts.settings.forecast_depth if depth is None else depth)
+    facts = heads(facts, facts.settings.forecast_depth if depth is None else depth)
     waiting = sorted(key for key, one in facts.workloads.items() if one.is_waiting)
     found: dict[str, Expected] = {}
     empty = empty_desk(facts)
@@ -83,7 +83,7 @@ def _expected(likely: tuple[float, str] | None, others: list[tuple[float, str] |
     )
 
 
-def _heads(facts: Facts, depth: int) -> Facts:
+def heads(facts: Facts, depth: int) -> Facts:
     """Only the first of each queue wait; what runs, and who holds a place, stays."""
     lines: dict[str, list[Workload]] = {}
     for workload in facts.workloads.values():

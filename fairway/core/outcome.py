@@ -23,7 +23,7 @@ def after(facts: Facts, plan: Plan) -> Facts:
             case Admit():
                 workloads[step.workload] = _admitted(workloads[step.workload], step, facts.now)
             case Move():
-                workloads[step.workload] = _moved(workloads[step.workload], step)
+                workloads[step.workload] = _moved(workloads[step.workload], step, facts.now)
             case _:
                 continue  # nodes on their way change nothing that is claimed
     places = {one.workload: (one.cluster, one.flavors) for one in plan.reservations}
@@ -53,15 +53,17 @@ def _admitted(workload: Workload, step: Admit, now: float) -> Workload:
     return replace(workload, held=held, tasks=tasks)
 
 
-def _moved(workload: Workload, step: Move) -> Workload:
+def _moved(workload: Workload, step: Move, now: float) -> Workload:
     assert workload.held is not None, "only what runs can move"
     placed = {one.cluster: one for one in workload.held.placed}
     source = placed[step.source]
     left = source.replicas - step.count
     if left:
-        placed[step.source] = replace(source, replicas=left)
+        pods = tuple(replace(one, count=one.count * left // source.replicas) for one in source.pods)
+        placed[step.source] = replace(source, replicas=left, pods=pods)
     else:
         del placed[step.source]
     placed[step.placed.cluster] = step.placed
     ordered = tuple(placed[name] for name in sorted(placed))
-    return replace(workload, held=replace(workload.held, placed=ordered))
+    # A move is a decision: the next one waits its time.
+    return replace(workload, held=replace(workload.held, placed=ordered, decided_at=now))

@@ -10,8 +10,8 @@ before the gang in the order of the cycle, cannot keep it waiting for ever.
 Kept are the nodes on which it would be packed at its start. Whoever comes after the holder in that
 order may use them only if it ends by its limit before that start, or if the holder could preempt
 it then; all other nodes are free to all. Later workloads of the holder's own queue must leave it
-its quota, too. What the holder needs is worked out when somebody first asks, and only so many times
-in a plan; what was not asked is kept as it was.
+its quota, too. What a holder needs is worked out when somebody would be in its way; new places are
+looked for only so many times in a plan, and places nobody asked about are kept as they were.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fairway.core.desk import Desk
 
 Rank = tuple[tuple[int, ...], int, float, str]
-LOOKS_MAX: Final = 32  # how often in a plan the future of a cluster is searched
+LOOKS_MAX: Final = 32  # futures of clusters that a plan searches where nobody is in the way
 CLUSTERS_MAX: Final = 8  # that a gang looks at, those with the fewest pods missing first
 _LACKS_ROOM: Final = (Code.DOES_NOT_FIT, Code.NO_DOMAIN, Code.RESERVED)
 
@@ -177,14 +177,14 @@ class Reservations:
             return
         hold = self._holds.get(workload.key)
         if hold is not None:
-            if self._spot(hold) is not None or not hold.is_known:
+            if self._glance(hold) is not None or not hold.is_known:
                 return
             self.drop(workload)
         if self._looks <= 0:
             return
         best: Hold | None = None
         for one in self._places(workload, reasons):
-            spot = self._spot(one) if self._outranked(one) is not None else None
+            spot = self._glance(one) if self._outranked(one) is not None else None
             if spot is not None and (
                 best is None or best.spot is None or spot.starts_at < best.spot.starts_at
             ):
@@ -198,7 +198,7 @@ class Reservations:
         """All places held, as the plan says them."""
         found = []
         for hold in self._holds.values():
-            spot = self._spot(hold)
+            spot = self._glance(hold)
             if spot is not None or not hold.is_known:
                 found.append(
                     Reservation(
@@ -293,11 +293,18 @@ class Reservations:
 
     # What is kept.
 
+    def _glance(self, hold: Hold) -> Spot | None:
+        """The start and the nodes of a holder, if they are known or there is time for a look."""
+        if not hold.is_known:
+            if self._looks <= 0:
+                return None
+            self._looks -= 1
+        return self._spot(hold)
+
     def _spot(self, hold: Hold) -> Spot | None:
         """The start and the nodes of a holder, next to those who come before it."""
-        if hold.is_known or self._looks <= 0:
+        if hold.is_known:
             return hold.spot
-        self._looks -= 1
         desk, workload, cluster = self._desk, hold.workload, hold.cluster
         kept = self.kept_nodes(workload, cluster, hold.option)
         wants = desk.wants(cluster, hold.option, hold.form, is_bare=True)

@@ -25,7 +25,7 @@ from fairway.core.steps import Admit, Provision
 
 
 @dataclass(slots=True)
-class _Service:
+class Service:
     """A service while it is being placed: replicas and flavors of each cluster."""
 
     desk: Desk
@@ -99,8 +99,8 @@ def decide(desk: Desk, workload: Workload) -> Verdict:
     """Divides what a service lacks; what it takes stays charged in the ledger."""
     verdict = Verdict()
     form = workload.forms[0]
-    service = _Service(desk, workload, form, desk.snapshot.policy(workload))
-    _read_held(service)
+    service = Service(desk, workload, form, desk.snapshot.policy(workload))
+    read_held(service)
     before = dict(service.counts)
     candidates = desk.candidates(workload)
     verdict.reasons.extend(refusal_reason(*one) for one in candidates.refused)
@@ -109,7 +109,7 @@ def decide(desk: Desk, workload: Workload) -> Verdict:
     elif service.waiting > 0:
         _grow(service, candidates, verdict)
     if service.counts != before:
-        placed = _placements(service, candidates.group_of())
+        placed = placements(service, candidates.group_of())
         verdict.steps.append(
             Admit(workload=workload.key, placed=placed, waits_for=tuple(service.waits_for))
         )
@@ -120,7 +120,7 @@ def decide(desk: Desk, workload: Workload) -> Verdict:
     return verdict
 
 
-def _read_held(service: _Service) -> None:
+def read_held(service: Service) -> None:
     held = service.workload.held
     for placed in held.placed if held else ():
         service.counts[placed.cluster] = placed.replicas
@@ -129,7 +129,7 @@ def _read_held(service: _Service) -> None:
         service.options[placed.cluster] = Assignment(flavors=flavors, names=tuple(names))
 
 
-def _grow(service: _Service, candidates: where.Candidates, verdict: Verdict) -> None:
+def _grow(service: Service, candidates: where.Candidates, verdict: Verdict) -> None:
     groups = tuple(name for name, _ in candidates.groups)
     for group, rung in where.ladder(service.policy, groups):
         names = candidates.in_group(group)
@@ -147,7 +147,7 @@ def _grow(service: _Service, candidates: where.Candidates, verdict: Verdict) -> 
 
 
 def _fill(
-    service: _Service, group: str, names: tuple[str, ...], candidates: where.Candidates
+    service: Service, group: str, names: tuple[str, ...], candidates: where.Candidates
 ) -> None:
     """Divides as many replicas as fit over the idle room of a group, flavor by flavor."""
     tried: list[Assignment] = []
@@ -162,7 +162,7 @@ def _fill(
         }
         if target <= sum(service.counts.values()) or not any(usable.values()):
             continue
-        shares = divide(target, _places(service, candidates, usable), service.policy)
+        shares = divide(target, places(service, candidates, usable), service.policy)
         for name in names:
             more = shares.counts.get(name, 0) - service.counts.get(name, 0)
             # Copies in every cluster are more than the number that quota was asked for.
@@ -171,7 +171,7 @@ def _fill(
                 service.add(name, more, option)
 
 
-def _preempt(service: _Service, names: tuple[str, ...], verdict: Verdict) -> None:
+def _preempt(service: Service, names: tuple[str, ...], verdict: Verdict) -> None:
     """Makes room replica by replica, each time where it does the least harm."""
     while service.waiting > 0:
         found = [
@@ -188,7 +188,7 @@ def _preempt(service: _Service, names: tuple[str, ...], verdict: Verdict) -> Non
         service.add(best.cluster, 1, best.assignment)
 
 
-def _provision(service: _Service, names: tuple[str, ...], verdict: Verdict) -> None:
+def _provision(service: Service, names: tuple[str, ...], verdict: Verdict) -> None:
     """Asks elastic pools for as many replicas as they can still hold."""
     for name in names:
         for option in service.options_of(name):
@@ -207,8 +207,8 @@ def _provision(service: _Service, names: tuple[str, ...], verdict: Verdict) -> N
             break  # one set of flavors in a cluster
 
 
-def _places(
-    service: _Service, candidates: where.Candidates, usable: Mapping[str, int]
+def places(
+    service: Service, candidates: where.Candidates, usable: Mapping[str, int]
 ) -> list[Place]:
     """Every cluster that has replicas or may get some, as division sees it."""
     group_of = candidates.group_of()
@@ -228,9 +228,9 @@ def _places(
     ]
 
 
-def _scale_in(service: _Service, candidates: where.Candidates) -> None:
-    places = _places(service, candidates, {})
-    shares = divide(service.workload.replicas, places, service.policy)
+def _scale_in(service: Service, candidates: where.Candidates) -> None:
+    present = places(service, candidates, {})
+    shares = divide(service.workload.replicas, present, service.policy)
     for name in list(service.counts):
         count = shares.counts.get(name, 0)
         if count:
@@ -239,7 +239,7 @@ def _scale_in(service: _Service, candidates: where.Candidates) -> None:
             del service.counts[name]
 
 
-def _placements(service: _Service, group_of: Mapping[str, str]) -> tuple[Placed, ...]:
+def placements(service: Service, group_of: Mapping[str, str]) -> tuple[Placed, ...]:
     return tuple(
         Placed(
             cluster=name,

@@ -154,6 +154,7 @@ class Plan:
     steps: tuple[Step, ...] = ()
     waiting: tuple[Waits, ...] = ()
     reservations: tuple[Reservation, ...] = ()  # all that are held after it; others are given up
+    choices: tuple[Mapping[str, Any], ...] = ()  # of policies that choose clusters by themselves
 
     def render(self) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -163,6 +164,8 @@ class Plan:
         }
         if self.reservations:
             found["reservations"] = [one.render() for one in self.reservations]
+        if self.choices:
+            found["choices"] = [dict(one) for one in self.choices]
         return found
 
 

@@ -28,7 +28,7 @@ def _gang(workload: Workload, step: Admit, now: float) -> list[str]:
     if form is None:
         return [f"is started in a form that it does not have: {step.form}"]
     found = []
-    if form.after_seconds > now - workload.queued_at:
+    if form.after_seconds > max(0.0, now - workload.queued_at):
         found.append(f"is started as {form.name} before it gave up earlier forms")
     if len(step.placed) > max(1, workload.clusters_max):
         found.append(f"is one gang in {len(step.placed)} clusters")

@@ -233,6 +233,45 @@ RUNGS = {
 }  # fmt: skip
 
 
+HOMECOMING = {
+    "replicas come home when there has been room for long enough": (
+        [queue("q", 16), EAST, WEST,
+         policy("home", ["east"], ["west"], returnHome={
+             "enabled": True, "afterSeconds": 600, "replicasPerMinute": 2, "surge": 2}),
+         workload("s", "q", mode="Divided", replicas=4, running="west", since=700, policy="home")],
+        ["s moves 2 from west to east"],
+    ),
+    "not before": (
+        [queue("q", 16), EAST, WEST,
+         policy("home", ["east"], ["west"], returnHome={
+             "enabled": True, "afterSeconds": 600, "replicasPerMinute": 2, "surge": 2}),
+         workload("s", "q", mode="Divided", replicas=4, running="west", since=500, policy="home")],
+        [],
+    ),
+}  # fmt: skip
+
+PRICES = {
+    "new nodes are cheaper than what the victim would lose": (
+        [flavor("h100", prices={"nvidia.com/gpu": "4"}),
+         queue("q", 64, preemption={"withinQueue": "LowerPriority"}),
+         cluster("east", 8, pools=[pool("p", 8, stock=1, pricePerHour="10")]),
+         policy("thrifty", weighPrice=True),
+         workload("low", "q", count=8, running="east", since=36000),
+         workload("high", "q", priority=1, count=8, policy="thrifty")],
+        ["high gets 1 of east/p", "high starts in east:8@h100"],
+    ),
+    "a fresh victim is cheaper than new nodes": (
+        [flavor("h100", prices={"nvidia.com/gpu": "4"}),
+         queue("q", 64, preemption={"withinQueue": "LowerPriority"}),
+         cluster("east", 8, pools=[pool("p", 8, stock=1, pricePerHour="100")]),
+         policy("thrifty", weighPrice=True),
+         workload("low", "q", count=8, running="east", since=60),
+         workload("high", "q", priority=1, count=8, policy="thrifty")],
+        ["low yields to high", "high starts in east:8@h100 after low"],
+    ),
+}  # fmt: skip
+
+
 def _rows(*tables: dict) -> list:
     return [
         pytest.param(objects, want, id=sentence)
@@ -241,12 +280,15 @@ def _rows(*tables: dict) -> list:
     ]
 
 
-@pytest.mark.parametrize(("objects", "want"), _rows(QUOTA, ORDER, WHERE, MODES, RUNGS))
+ROWS = _rows(QUOTA, ORDER, WHERE, MODES, RUNGS, HOMECOMING, PRICES)
+
+
+@pytest.mark.parametrize(("objects", "want"), ROWS)
 def test_the_plan_is(objects: list[dict], want: list[str]) -> None:
     assert told(plan_of(*objects)) == want
 
 
-@pytest.mark.parametrize(("objects", "want"), _rows(QUOTA, ORDER, WHERE, MODES, RUNGS))
+@pytest.mark.parametrize(("objects", "want"), ROWS)
 def test_the_order_of_the_input_does_not_matter(objects: list[dict], want: list[str]) -> None:
     assert plan_of(*objects).render() == plan_of(*reversed(objects)).render()
 
@@ -266,3 +308,15 @@ def test_weights_divide_what_nobody_owns() -> None:
     )
     started = [step.workload.split("/")[1].split("-")[0] for step in made.steps]
     assert (started.count("heavy"), started.count("light")) == (4, 2)
+
+
+def test_a_policy_chooses_clusters_without_a_workload() -> None:
+    made = plan_of(
+        cluster("east", 8, labels={"topology.kubernetes.io/region": "e"}),
+        cluster("west", 8, labels={"topology.kubernetes.io/region": "w"}),
+        cluster("west-2", 8, labels={"topology.kubernetes.io/region": "w"}),
+        policy("two", numberOfClusters=2, spread=[{"by": "Region", "least": 2}]),
+    )
+    (choice,) = made.render()["choices"]
+    assert choice["policy"] == "fairway-system/two"
+    assert [one["cluster"] for one in choice["clusters"]] == ["east", "west"]

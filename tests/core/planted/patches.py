@@ -53,10 +53,10 @@ PATCHES = (
         "../properties",
     ),
     Patch(
-        "pods taken off nodes leave half behind",
+        "pods put on nodes take no room there",
         "ledger.py",
-        "        self._move(cluster, packing, requests, 1)\n        self._undo.append(",
-        "        self._undo.append(",
+        "        self._undo.append(devices.take(self.rooms[cluster], packing, requests))\n",
+        "        del cluster, packing, requests\n",
         "../properties",
     ),
     Patch(

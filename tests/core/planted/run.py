@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[3]
 SECONDS_MAX = 300
 # The quick tests, the most telling first.
 TESTS = ("tests/properties", "tests/core")
+AS_IT_IS = Patch("nothing", "__init__.py", "The core decides", "The core decides")
 
 
 def planted(patch: Patch, folder: Path) -> None:
@@ -75,6 +76,9 @@ def main(words: list[str]) -> int:
         for one in PATCHES
         if not words or any(word in f"{one.file} {one.sentence}" for word in words)
     ]
+    if by := noticed(AS_IT_IS):
+        print(f"the tests fail without any bug planted: {by}")
+        return 1
     missed = 0
     with ThreadPoolExecutor(2) as pool:
         for patch, by in zip(chosen, pool.map(noticed, chosen), strict=True):
