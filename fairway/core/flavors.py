@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 
-from fairway.api.meta import NodeTerm, Taint, Toleration
+from fairway.api.meta import NodeTerm
+from fairway.core.eligibility import tolerates
 from fairway.core.model import (
     NO_FLAVOR,
     Flavor,
@@ -122,7 +123,9 @@ def unsuited(shape: Shape, flavor: Flavor) -> str:
     """
     tolerations = (*shape.tolerations, *flavor.tolerations)
     for taint in flavor.node_taints:
-        if taint.effect != "PreferNoSchedule" and not tolerated(taint, tolerations):
+        if taint.effect != "PreferNoSchedule" and not any(
+            tolerates(one, taint) for one in tolerations
+        ):
             return f"the taint {taint.key} is not tolerated"
     labels = dict(flavor.node_labels)
     for key, value in shape.node_selector:
@@ -131,16 +134,6 @@ def unsuited(shape: Shape, flavor: Flavor) -> str:
     if shape.node_affinity and not any(_may_hold(term, labels) for term in shape.node_affinity):
         return "its node affinity excludes it"
     return ""
-
-
-def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
-    """Whether some toleration accepts a taint."""
-    return any(
-        (one.effect is None or one.effect == taint.effect)
-        and (one.key == taint.key or not one.key)
-        and (one.operator == "Exists" or one.value == taint.value)
-        for one in tolerations
-    )
 
 
 def _may_hold(term: NodeTerm, labels: Mapping[str, str]) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from fairway.api.meta import Rung, Taint, Toleration
+from fairway.core.eligibility import tolerates
 from fairway.core.model import Clusters, Policy, Queue, Workload
 from fairway.core.nodes import Cluster
 from fairway.core.spread import domain
@@ -209,18 +210,6 @@ def next_change(policy: Policy, clusters: Mapping[str, Cluster], now: float) -> 
     return None if earliest == EVER else earliest
 
 
-def matches(toleration: Toleration, taint: Taint) -> bool:
-    """Whether a toleration is about a taint, whatever the time."""
-    if toleration.effect is not None and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    # Equal without a key is refused by the API; it matches nothing rather than everything.
-    return toleration.key != "" and toleration.value == taint.value
-
-
 def borne_until(taint: Taint, tolerations: Iterable[Toleration]) -> float:
     """Until when a taint is tolerated: the longest that any toleration bears it.
 
@@ -229,7 +218,7 @@ def borne_until(taint: Taint, tolerations: Iterable[Toleration]) -> float:
     """
     until = -EVER
     for toleration in tolerations:
-        if not matches(toleration, taint):
+        if not tolerates(toleration, taint):
             continue
         seconds = toleration.toleration_seconds
         if seconds is None or taint.effect != "NoExecute" or taint.time_added is None:
@@ -299,7 +288,7 @@ def _passing(cluster: Cluster, workload: Workload | None) -> Refusal | None:
 
 def _is_welcome(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> bool:
     return all(
-        any(matches(toleration, taint) for toleration in tolerations)
+        any(tolerates(toleration, taint) for toleration in tolerations)
         for taint in taints
         if taint.effect == "PreferNoSchedule"
     )
