@@ -5,10 +5,11 @@
 FOLDER holds `metacentrum-2013/jobs.csv.gz` and `clusters.csv.gz` (two clusters behind one queue;
 users gave limits). Without it, a trace is generated from a fixed seed. The replay is the planner
 itself at every arrival and end, with true run times and users' limits. Each time a job has to wait,
-one in `every` gets its start forecast, at most `samples` of them, in three ways:
+one in `every` gets its start forecast, at most `samples` of them, in four ways:
 
 - with true run times as estimates: what is left is the error of not knowing later arrivals;
 - with users' limits alone, as in production without estimates;
+- with the mean share of their limits that jobs which ended before have used;
 - naively: jobs before it in the queue, by the rate at which jobs started in the last day.
 
 The error is of the wait. `within 2x`: the wait is between half and twice the forecast; waits below
@@ -157,6 +158,7 @@ class Said:
     at: float
     true: Expected
     limits: Expected
+    share: Expected
     naive: float
     start: float | None = None
 
@@ -171,6 +173,7 @@ class Replay:
     ends: dict[str, float] = field(default_factory=dict)
     starts: deque[float] = field(default_factory=deque)
     forecasts: list[float] = field(default_factory=list)  # seconds that one took
+    shares: list[float] = field(default_factory=list)  # of limits used by those that ended
     waited: int = 0
 
     def run(self) -> None:
@@ -184,6 +187,8 @@ class Replay:
                 for key, one in self.facts.workloads.items()
                 if self.ends.get(key, now + 1) > now
             }
+            over = [known[key] for key, end in self.ends.items() if end <= now]
+            self.shares.extend(one.seconds / one.limit for one in over)
             self.ends = {key: end for key, end in self.ends.items() if end > now}
             arrived = []
             while coming and coming[0].submitted <= now:
@@ -211,6 +216,10 @@ class Replay:
         if key in self.said:
             self.said[key].start = now
 
+    def _share(self) -> float:
+        """The mean share of their limits that jobs which ended so far have used."""
+        return statistics.fmean(self.shares) if self.shares else 1.0
+
     def _say(self, job: Job, known: dict[str, Job]) -> None:
         if len(self.said) >= self.samples:
             return
@@ -233,7 +242,11 @@ class Replay:
         self.forecasts.append(time.perf_counter() - began)
         true = forecast(informed, depth=before + 1)[job.key]
         self.said[job.key] = Said(
-            at=self.facts.now, true=true, limits=limits, naive=(before + 1) / rate
+            at=self.facts.now,
+            true=true,
+            limits=limits,
+            share=forecast(self.facts, depth=before + 1, limit_share=self._share())[job.key],
+            naive=(before + 1) / rate,
         )
 
 
@@ -274,7 +287,7 @@ def run(
     report.add("their median wait", statistics.median(truth for _, truth in said), "s")
     judge(report, "true run times", ((truth, _wait(one.true, one.at)) for one, truth in said))
     judge(report, "users' limits", ((truth, _wait(one.limits, one.at)) for one, truth in said))
-    judge(report, "middle of limits' range", ((truth, _middle(one)) for one, truth in said))
+    judge(report, "share of limits", ((truth, _wait(one.share, one.at)) for one, truth in said))
     judge(report, "naive queue length", ((truth, one.naive) for one, truth in said))
     for name, pick in (
         ("true run times", lambda one: one.true),
@@ -288,14 +301,6 @@ def run(
 
 def _wait(expected: Expected, at: float) -> float | None:
     return None if expected.start is None else expected.start - at
-
-
-def _middle(said: Said) -> float | None:
-    """The geometric middle of the earliest and the likely wait, where only limits are known."""
-    wait, earliest = _wait(said.limits, said.at), said.limits.earliest
-    if wait is None or earliest is None:
-        return None
-    return float(np.sqrt(max(wait, 1.0) * max(earliest - said.at, 1.0)))
 
 
 def _is_inside(expected: Expected, start: float) -> bool:

@@ -18,7 +18,10 @@ simulation and tests.
     ranking      which of the feasible places is best
     division     replicas over clusters
     preemption   the smallest acceptable set of victims
-    forecast     reservations, backfill, expected starts
+    reservations nodes kept for gangs that wait; who may run ahead of them
+    forecast     expected starts, by running the planner forward
+    possible     what could never start
+    explain      why one workload waits, and what would let it start
     invariants   what no plan may do
 
 It imports `api` (for values and reasons) and nothing else of ours.

@@ -17,7 +17,7 @@ from fairway.core import ranking, where
 from fairway.core.fit import Want
 from fairway.core.flavors import Assignment, assignments, groups_of
 from fairway.core.limits import total_of
-from fairway.core.model import Form, PodSet, Policy, Queue, Usage, Workload
+from fairway.core.model import Form, PodSet, Policy, Queue, ResourceGroup, Usage, Workload
 from fairway.core.nodes import Cluster, Mask
 from fairway.core.reservations import Reservations
 from fairway.core.snapshot import Snapshot
@@ -38,7 +38,8 @@ class Desk:
         self.holders: Holders | None = None  # gathered by `holders` when first asked for
         self.asking: Workload | None = None  # whom the planner looks at
         self._candidates: dict[Hashable, where.Candidates] = {}
-        self._assignments: dict[tuple[str, Form], list[Assignment]] = {}
+        self._groups: dict[str, tuple[ResourceGroup, ...]] = {}
+        self._assignments: dict[Hashable, list[Assignment]] = {}
         self._free: dict[tuple[str, str], tuple[int, int, int]] = {}
         self._ranked: dict[Hashable, tuple[int, ranking.Order]] = {}
         self._reasons: dict[Hashable, Reason] = {}
@@ -81,10 +82,14 @@ class Desk:
         return found
 
     def assignments(self, workload: Workload, form: Form) -> list[Assignment]:
-        key = (workload.queue, form)
+        groups = self._groups.get(workload.queue)
+        if groups is None:
+            groups = groups_of(self.queue(workload), self.snapshot.above(workload.queue))
+            self._groups[workload.queue] = groups
+        # Many queues have equal groups.
+        key = (groups, form)
         found = self._assignments.get(key)
         if found is None:
-            groups = groups_of(self.queue(workload), self.snapshot.above(workload.queue))
             found = assignments(form, groups, self.snapshot.facts.flavors)
             self._assignments[key] = found
         return found

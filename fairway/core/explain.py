@@ -18,9 +18,10 @@ from fairway.core.cycle import plan
 from fairway.core.desk import Desk
 from fairway.core.flavors import Assignment, groups_of
 from fairway.core.forecast import Expected, forecast, heads
-from fairway.core.gangs import full_usage, quota_reason
+from fairway.core.gangs import full_usage
 from fairway.core.model import Flavor, Form, PodSet, Queue, Quota, Shape, Workload, unit_nanos
 from fairway.core.possible import impossible
+from fairway.core.refusals import quota_reason
 from fairway.core.snapshot import Facts, Snapshot, precedence
 from fairway.core.steps import Admit
 

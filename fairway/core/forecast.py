@@ -32,7 +32,6 @@ __all__ = ["Expected", "forecast", "impossible"]
 
 PLANS_MAX: Final = 64  # in one run
 HORIZON_SECONDS: Final = 30 * 86_400.0
-_RUNS: Final = (LIKELY, EARLY, LATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +51,13 @@ def forecast(
     depth: int | None = None,
     horizon_seconds: float = HORIZON_SECONDS,
     plans_max: int = PLANS_MAX,
+    limit_share: float = 1.0,
 ) -> dict[str, Expected]:
-    """Expected starts of the first `depth` workloads that wait in each queue."""
+    """Expected starts of the first `depth` workloads that wait in each queue.
+
+    `limit_share`: how much of their limits workloads have used, by experience; it makes the likely
+    time of those that gave no estimate.
+    """
     facts = heads(facts, facts.settings.forecast_depth if depth is None else depth)
     waiting = sorted(key for key, one in facts.workloads.items() if one.is_waiting)
     found: dict[str, Expected] = {}
@@ -63,9 +67,10 @@ def forecast(
         if never is not None:
             found[key] = Expected(never=never)
     wanted = [key for key in waiting if key not in found]
+    usual = replace(LIKELY, share_of_limit=limit_share)
     likely, *others = [
         _Run(facts, wanted, reckoning, facts.now + horizon_seconds, plans_max).starts()
-        for reckoning in _RUNS
+        for reckoning in (usual, EARLY, LATE)
     ]
     for key in wanted:
         found[key] = _expected(likely.get(key), [one.get(key) for one in others])

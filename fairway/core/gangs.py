@@ -10,16 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core import fit, ranking, stock, where
 from fairway.core.desk import Desk
 from fairway.core.flavors import Assignment
 from fairway.core.futures import Started
-from fairway.core.limits import total_of
-from fairway.core.model import Form, Placed, PlacedPods, Shape, Usage, Workload, unit_nanos
+from fairway.core.model import Form, Placed, PlacedPods, Shape, Workload
 from fairway.core.preemption import Victims, find_victims
 from fairway.core.provisioning import find_pool
+from fairway.core.refusals import (
+    idle_reasons,
+    kept_reason,
+    quota_reason,
+    refusal_reason,
+    shortage_reason,
+    user_reason,
+)
 from fairway.core.splitting import can_split, split
 from fairway.core.steps import Admit, Preempt, Provision, Step
 from fairway.core.weighing import prefers_provision
@@ -135,10 +141,10 @@ def _idle(
                 _admit(desk, workload, admit, found, verdict)
                 return True
             desk.stock.look_again(one.cluster, option, form)
-            refused[one.cluster] = _kept_reason(
+            refused[one.cluster] = kept_reason(
                 desk, workload, form, option, (group[0], one.cluster)
             ) or shortage_reason(one.cluster, group[0], "Idle", option, found)
-        verdict.reasons.extend(_idle_reasons(desk, ranked, group[0], option, (chance, refused)))
+        verdict.reasons.extend(idle_reasons(desk, ranked, group[0], option, (chance, refused)))
     return False
 
 
@@ -155,24 +161,6 @@ def _totals(ranked: Sequence[ranking.Ranked]) -> dict[str, int]:
     if isinstance(ranked, ranking.Order):
         return ranked.totals()
     return {one.cluster: one.total for one in ranked}
-
-
-def _idle_reasons(
-    desk: Desk,
-    ranked: Sequence[ranking.Ranked],
-    group: str,
-    option: Assignment,
-    found: tuple[stock.Chance, Mapping[str, Reason]],
-) -> Iterator[Reason]:
-    """Why no cluster has room, from the best on."""
-    chance, refused = found
-    worst, flavor = chance.worst(), ",".join(option.names)
-    for one in ranked:
-        reason = refused.get(one.cluster)
-        if reason is None:
-            count, name = worst[desk.stock.position[one.cluster]]
-            reason = desk.no_room(one.cluster, group, flavor, name, count)
-        yield reason
 
 
 def _split(
@@ -216,7 +204,7 @@ def _preempt(
     best: Victims | None = None
     for option in options:
         usage = full_usage(form, option)
-        reason = _user_reason(desk, workload, usage)
+        reason = user_reason(desk, workload, usage)
         if reason is not None:
             verdict.reasons.append(reason)
             continue
@@ -304,7 +292,7 @@ def _by_quota_alone(
             return True
         verdict.reasons.append(reason)
     for option in options:
-        if _user_reason(desk, workload, full_usage(form, option)) is not None:
+        if user_reason(desk, workload, full_usage(form, option)) is not None:
             continue
         found = find_victims(desk, workload, form, option, "")
         if found is not None:
@@ -353,55 +341,6 @@ def full_usage(form: Form, option: Assignment) -> dict[tuple[str, str], int]:
     counts = {one.name: one.count for one in form.pod_sets}
     shapes: Mapping[str, Shape] = {one.name: one.shape for one in form.pod_sets}
     return option.usage(counts, shapes)
-
-
-def quota_reason(desk: Desk, workload: Workload, usage: Usage, option: Assignment) -> Reason | None:
-    """Why the queue does not allow so much now; none where it does."""
-    tree, queue = desk.ledger.tree, workload.queue
-    missing = tree.shortfall(queue, usage)
-    if not missing and not workload.preemptible and tree.borrow_level(queue, usage) > 0:
-        missing = {pair: amount for pair, amount in usage.items() if tree.covers(queue, pair[1])}
-    if not missing:
-        return _user_reason(desk, workload, usage) or _kept_quota(desk, workload, usage, option)
-    never = {
-        pair: usage[pair] - tree.potential_available(queue, pair)
-        for pair in missing
-        if usage[pair] > tree.potential_available(queue, pair)
-    }
-    code = Code.QUOTA_TOO_SMALL if never else Code.QUOTA_EXCEEDED
-    return Reason(
-        code=code,
-        queue=queue,
-        flavor=",".join(option.names),
-        short=in_nanos(never or missing),
-    )
-
-
-def _user_reason(desk: Desk, workload: Workload, usage: Usage) -> Reason | None:
-    """Why the user may not have so much more."""
-    total = total_of(usage)
-    for resource, (left, queue) in sorted(desk.claims.left_for_user(workload).items()):
-        if total.get(resource, 0) > left:
-            return Reason(code=Code.USER_LIMIT_EXCEEDED, queue=queue, other=workload.user)
-    return None
-
-
-def _kept_quota(desk: Desk, workload: Workload, usage: Usage, option: Assignment) -> Reason | None:
-    """Why the queue keeps its quota: for one who holds a place and comes before."""
-    if not desk.reservations:
-        return None
-    hold = desk.reservations.quota_keeper(workload, usage, option)
-    if hold is None:
-        return None
-    flavor, other = ",".join(option.names), hold.workload.key
-    return Reason(code=Code.RESERVED, queue=workload.queue, flavor=flavor, other=other)
-
-
-def in_nanos(amounts: Usage) -> tuple[tuple[str, int], ...]:
-    total: dict[str, int] = {}
-    for (_, resource), amount in amounts.items():
-        total[resource] = total.get(resource, 0) + amount * unit_nanos(resource)
-    return tuple(sorted(total.items()))
 
 
 # Keeping what was found.
@@ -484,63 +423,3 @@ def _forget_claim(desk: Desk, victim: Workload) -> None:
     desk.claims.count(queue, victim.user, -1)
     for placed in victim.held.placed:
         desk.claims.add(queue, victim.user, _usage_of(placed), -1)
-
-
-# Reasons.
-
-
-def _kept_reason(
-    desk: Desk, workload: Workload, form: Form, option: Assignment, place: tuple[str, str]
-) -> Reason | None:
-    """For whom the room is kept that a workload would fit in; none: it would not anyway."""
-    group, cluster = place
-    if not desk.reservations:
-        return None
-    hold = desk.reservations.keeper(workload, cluster, option, form)
-    if hold is None:
-        return None
-    return Reason(
-        code=Code.RESERVED,
-        cluster=cluster,
-        group=group,
-        rung="Idle",
-        flavor=",".join(option.names),
-        other=hold.workload.key,
-        until=hold.spot.starts_at if hold.spot is not None else 0.0,
-    )
-
-
-def shortage_reason(
-    cluster: str, group: str, rung: Rung, option: Assignment, shortage: fit.Shortage
-) -> Reason:
-    worst = max(shortage.short, key=lambda one: (one.missing, one.name))
-    return Reason(
-        code=Code.DOES_NOT_FIT,
-        cluster=cluster,
-        group=group,
-        rung=rung,
-        flavor=",".join(option.names),
-        pod_set=worst.name,
-        count=worst.missing,
-    )
-
-
-def refusal_reason(cluster: str, refusal: where.Refusal) -> Reason:
-    """Why a cluster may not be used, as a reason."""
-    match refusal:
-        case where.Fenced(queue=queue):
-            return Reason(code=Code.FENCED, cluster=cluster, queue=queue)
-        case where.Tainted(taint=taint):
-            return Reason(code=Code.TAINTED, cluster=cluster, other=f"{taint.key}:{taint.effect}")
-        case where.Closed(why=why):
-            return Reason(code=Code.CLOSED, cluster=cluster, other=why)
-        case where.KindNotServed(kind=kind):
-            return Reason(code=Code.KIND_NOT_SERVED, cluster=cluster, other=kind)
-        case where.Pinned(elsewhere=elsewhere):
-            return Reason(code=Code.PINNED, cluster=cluster, other=elsewhere)
-        case where.Avoided():
-            return Reason(code=Code.AVOIDED, cluster=cluster)
-        case where.NoDomain():
-            return Reason(code=Code.SPREAD_UNMET, cluster=cluster, other="it lacks the label")
-        case _:
-            return Reason(code=Code.NOT_SELECTED, cluster=cluster)

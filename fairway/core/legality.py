@@ -14,6 +14,10 @@ Whether a set of victims is legal is asked of exactly that set: each victim is j
 go, with all others gone and the preemptor in. So the order of removal does not matter, and a set
 that was reduced is judged anew. Nobody may be able to strike back: if a victim came again at that
 state, or its side has a smaller one waiting, the rules must not let it preempt the preemptor.
+
+Peace in the end: one that was preempted itself preempts only less urgent ones, unless its queue
+takes back its own. So nobody takes from equals twice without having got in by other means, and
+left to itself a fleet comes to rest.
 """
 
 from __future__ import annotations
@@ -75,6 +79,10 @@ class Case:
         self.usage = usage
         self.contests_nodes = contests_nodes
         self.contested = frozenset(pair for pair in contested if node.cell(pair).is_limited)
+        self._is_humbled = workload.was_preempted and not all(
+            (cell := node.cell(pair)).usage + usage.get(pair, 0) <= cell.subtree
+            for pair in self.contested
+        )
 
     # Who might be a victim in some set.
 
@@ -99,6 +107,8 @@ class Case:
     def _may_be(self, holder: Holder) -> bool:
         ours, theirs = self.workload, holder.workload
         if holder.key in self._desk.preempted or holder.key == ours.key:
+            return False
+        if self._is_humbled and theirs.priority >= ours.priority:
             return False
         queue = self._queues.get(holder.queue)
         if queue is None:

@@ -151,6 +151,7 @@ class Workload:
     run_seconds: float | None = None  # estimate
     limit_seconds: float | None = None
     ran_seconds: float = 0.0  # of earlier attempts
+    was_preempted: bool = False  # its last attempt ended so
     checkpoint_seconds: float | None = None  # saves by itself so often; None: not
     saves_when_asked: bool = False
     held: Held | None = None

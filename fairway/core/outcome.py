@@ -35,7 +35,7 @@ def after(facts: Facts, plan: Plan) -> Facts:
 
 def _requeued(workload: Workload) -> Workload:
     """A victim waits again, as old as it was."""
-    return replace(workload, held=None)
+    return replace(workload, held=None, was_preempted=True)
 
 
 def _admitted(workload: Workload, step: Admit, now: float) -> Workload:

@@ -16,10 +16,11 @@ from fairway.api.reasons import Code, Reason
 from fairway.core import fit
 from fairway.core.desk import Desk
 from fairway.core.flavors import Assignment
-from fairway.core.gangs import full_usage, quota_reason
+from fairway.core.gangs import full_usage
 from fairway.core.model import Form, Workload
 from fairway.core.nodes import Cluster
 from fairway.core.provisioning import find_pool
+from fairway.core.refusals import quota_reason
 from fairway.core.snapshot import Facts, Snapshot
 
 _NODES_ENOUGH = 1_000_000  # of a pool

@@ -15,11 +15,12 @@ from fairway.core import fit, where
 from fairway.core.desk import Desk
 from fairway.core.division import Place, divide, static_weights
 from fairway.core.flavors import Assignment
-from fairway.core.gangs import Verdict, evict, full_usage, refusal_reason
+from fairway.core.gangs import Verdict, evict, full_usage
 from fairway.core.model import Form, Placed, PlacedPods, Policy, Workload
 from fairway.core.multiples import times
 from fairway.core.preemption import Victims, find_victims
 from fairway.core.provisioning import Provisioned, find_pool
+from fairway.core.refusals import refusal_reason
 from fairway.core.spread import domains
 from fairway.core.steps import Admit, Provision
 

@@ -13,9 +13,10 @@ from fairway.api.reasons import Code, Reason
 from fairway.core import fit, where
 from fairway.core.desk import Desk
 from fairway.core.flavors import Assignment
-from fairway.core.gangs import Verdict, full_usage, placed_of, quota_reason, refusal_reason
+from fairway.core.gangs import Verdict, full_usage, placed_of
 from fairway.core.model import Form, Placed, Workload
 from fairway.core.multiples import times
+from fairway.core.refusals import quota_reason, refusal_reason
 from fairway.core.steps import Admit
 
 

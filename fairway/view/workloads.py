@@ -67,6 +67,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         run_seconds=run.estimate,
         limit_seconds=run.limit,
         ran_seconds=float(status.ran_seconds),
+        was_preempted=any(one.preempted_by for one in status.history[-1:]),
         checkpoint_seconds=spec.checkpoint.interval_seconds if spec.checkpoint else None,
         saves_when_asked=bool(spec.checkpoint and spec.checkpoint.signal),
         held=_held(status.claim, workload) if status.claim else None,

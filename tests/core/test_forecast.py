@@ -238,3 +238,16 @@ NEVER_CASES: list[tuple[str, Workload, Facts, Reason | None]] = [
 )
 def test_what_is_impossible(workload: Workload, facts: Facts, expect: Reason | None) -> None:
     assert impossible(facts, workload) == expect
+
+
+def test_experience_with_limits_moves_the_likely_start_but_not_the_range() -> None:
+    facts = facts_of([runs("r", 4, 0), asks("w")], clusters=[cluster("a", NODE)])
+    assert forecast(facts, limit_share=0.4) == {"w": at(40, 10, 100, "r")}
+
+
+def test_one_that_overruns_is_expected_to_go_on_as_long_as_it_is_overdue() -> None:
+    late = runs("r", 4, 0, left=50.0)
+    assert late.held is not None
+    late = replace(late, held=replace(late.held, started_at=NOW - 1100.0))
+    facts = facts_of([late, asks("w")], clusters=[cluster("a", NODE)])
+    assert forecast(facts)["w"].start == NOW + 1000.0

@@ -5,9 +5,9 @@ where there is room, or preempts where it may; victims wait again with their old
 rest within as many cycles as there are workloads, and no two of them ever preempt each other at
 the same state, with equal priorities, no minimum run time, three levels, and usage remembered.
 
-Fair share is not proof against every chain of three and more: what a large victim leaves over may
-be taken by others, whose side in turn has the larger share. About one random fleet in a thousand
-goes round so. The fleets here are fixed, and their number without rest is bounded.
+Shares alone would not do: what a large victim leaves over may be taken by others, whose side in
+turn has the larger share. Hence the rule that one who was preempted is humble; the seeds named
+below went round for ever without it.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ RULES = PreemptionRules(
 )
 
 FINAL = ("LessThanOrEqualToFinalShare",)
+ONCE_RESTLESS = (10195, 10267, 10887, 11454, 11616, 12126, 12982)
 BOTH = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 
 
@@ -109,7 +110,9 @@ class Fleet:
         for victim in found.victims:
             desk.preempted.add(victim.key)
             self.preempted[workload.key, victim.key] += 1
-            self.workloads[victim.key] = replace(self.workloads[victim.key], held=None)
+            self.workloads[victim.key] = replace(
+                self.workloads[victim.key], held=None, was_preempted=True
+            )
         found.remove(desk)
         self._start(desk, workload, found.cluster, found.packed)
         return True
@@ -172,10 +175,11 @@ def comes_to_rest(seed: int, tests: tuple[str, ...]) -> Counter[tuple[str, str]]
 
 
 @pytest.mark.parametrize("tests", [FINAL, BOTH], ids=["by the final share", "by both tests"])
-def test_nearly_every_fleet_left_alone_comes_to_rest(tests: tuple[str, ...]) -> None:
-    found = [comes_to_rest(seed, tests) for seed in range(400)]
-    restless = [seed for seed, one in enumerate(found) if one is None]
+def test_a_fleet_left_alone_comes_to_rest(tests: tuple[str, ...]) -> None:
+    seeds = [*range(400), *ONCE_RESTLESS]
+    found = [comes_to_rest(seed, tests) for seed in seeds]
+    restless = [seed for seed, one in zip(seeds, found, strict=True) if one is None]
     total = sum(one.total() > 0 for one in found if one is not None)
-    print(f"{total} of 400 fleets preempt, without rest: {restless}")
+    print(f"{total} of {len(seeds)} fleets preempt, without rest: {restless}")
     assert not restless
     assert total >= 100, "the property is worth something only where there are preemptions"

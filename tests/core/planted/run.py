@@ -27,7 +27,7 @@ AS_IT_IS = Patch("nothing", "__init__.py", "The core decides", "The core decides
 def planted(patch: Patch, folder: Path) -> None:
     """Copies package and tests into a folder, with the bug."""
     for name in ("fairway", "tests"):
-        skipped = shutil.ignore_patterns("__pycache__", "planted")
+        skipped = shutil.ignore_patterns("__pycache__", "planted", "test_planted.py")
         shutil.copytree(ROOT / name, folder / name, ignore=skipped)
     shutil.copy(ROOT / "pyproject.toml", folder)
     path = folder / "fairway" / "core" / patch.file
@@ -76,15 +76,16 @@ def main(words: list[str]) -> int:
         for one in PATCHES
         if not words or any(word in f"{one.file} {one.sentence}" for word in words)
     ]
-    if by := noticed(AS_IT_IS):
-        print(f"the tests fail without any bug planted: {by}")
-        return 1
     missed = 0
     with ThreadPoolExecutor(2) as pool:
+        untouched = pool.submit(noticed, AS_IT_IS)
         for patch, by in zip(chosen, pool.map(noticed, chosen), strict=True):
             missed += not by
             print(f"{'noticed' if by else 'MISSED '}  {patch.file}: {patch.sentence}", flush=True)
             print(f"         {by[:150]}", flush=True)
+        if by := untouched.result():
+            print(f"the tests fail without any bug planted: {by}")
+            return 1
     print(f"{len(chosen) - missed} of {len(chosen)} noticed")
     return 1 if missed else 0
 

@@ -1,0 +1,138 @@
+"""Plans that do what no plan may do are told apart, each by a sentence that says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fairway.core.cycle import plan
+from fairway.core.invariants import broken, overfull, same, unanswered
+from fairway.core.model import (
+    Flavor,
+    Form,
+    Held,
+    Placed,
+    PlacedPods,
+    PodSet,
+    Pool,
+    Queue,
+    Quota,
+    ResourceGroup,
+    Shape,
+    Workload,
+)
+from fairway.core.nodes import Cluster, Nodes
+from fairway.core.snapshot import Facts, Snapshot
+from fairway.core.steps import Admit, Plan, Preempt, Provision, Step
+
+CPU = "cpu"
+SHAPE = Shape(requests=((CPU, 1000),))
+PODS = PlacedPods(name="main", count=2, shape=SHAPE, flavors=((CPU, "any"),))
+HERE = Placed(cluster="c", pods=(PODS,))
+START = Admit(workload="new", placed=(HERE,))
+
+
+def facts() -> Facts:
+    """A cluster of four CPUs; `old` has two of them, `new` waits for two."""
+    queue = Queue(
+        name="q",
+        groups=(ResourceGroup(resources=(CPU,), flavors=("any",)),),
+        quotas={("any", CPU): Quota(nominal=6000)},
+        claimed_max=2,
+    )
+    form = Form(pod_sets=(PodSet(name="main", shape=SHAPE, count=2, least=2),))
+    new = Workload(key="new", queue="q", forms=(form,))
+    held = Held(queue="q", placed=(HERE,), started_at=0.0)
+    nodes = Nodes(
+        names=("n0", "n1"),
+        capacity={CPU: np.array([2000, 2000], dtype=np.int64)},
+        ready=np.ones(2, dtype=np.bool_),
+    )
+    pool = Pool(name="pool", shape=((CPU, 2000),), left=2)
+    return Facts(
+        now=10.0,
+        queues={"q": queue},
+        flavors={"any": Flavor(name="any")},
+        clusters={"c": Cluster(name="c", nodes=nodes, pools=(pool,))},
+        workloads={"new": new, "old": replace(new, key="old", held=held)},
+    )
+
+
+def sized(count: int) -> Admit:
+    return replace(START, placed=(replace(HERE, pods=(replace(PODS, count=count),)),))
+
+
+def with_queue(**changes: object) -> Callable[[Facts], Facts]:
+    return lambda one: replace(one, queues={"q": replace(one.queues["q"], **changes)})
+
+
+def with_new(**changes: object) -> Callable[[Facts], Facts]:
+    return lambda one: replace(
+        one, workloads={**one.workloads, "new": replace(one.workloads["new"], **changes)}
+    )
+
+
+def as_it_is(one: Facts) -> Facts:
+    return one
+
+
+QUOTA = {("any", CPU): Quota(nominal=3000)}
+ASKS = Provision(workload="new", cluster="c", pool="pool", count=3)
+TAKES = Preempt(workload="old", for_="new")
+BAD = [
+    pytest.param(as_it_is, [START, START], "is started twice", id="a second start"),
+    pytest.param(as_it_is, [sized(1)], "has 1 pods of main", id="a gang in part"),
+    pytest.param(as_it_is, [sized(3)], "has no room in c", id="more pods than nodes hold"),
+    pytest.param(as_it_is, [sized(3)], "more than c has", id="more than the nodes have in all"),
+    pytest.param(
+        as_it_is,
+        [replace(START, placed=(HERE, replace(HERE, cluster="d")))],
+        "is one gang in 2 clusters",
+        id="a gang in two clusters",
+    ),
+    pytest.param(with_queue(quotas=QUOTA), [START], "beyond its quota", id="more than quota"),
+    pytest.param(with_queue(claimed_max=1), [START], "one claim too many", id="one claim more"),
+    pytest.param(with_queue(is_held=True), [START], "though it is held", id="a held queue"),
+    pytest.param(with_queue(fence=frozenset()), [START], "may not be", id="behind the fence"),
+    pytest.param(with_new(not_before=20.0), [START], "back-off", id="too soon after a failure"),
+    pytest.param(as_it_is, [TAKES], "which does not start", id="a victim for nobody"),
+    pytest.param(as_it_is, [TAKES, TAKES, START], "and for another", id="a victim twice"),
+    pytest.param(as_it_is, [TAKES, START], "exactly its victims", id="a start too early"),
+    pytest.param(
+        as_it_is, [replace(TAKES, workload="new"), START], "holds nothing", id="a victim that waits"
+    ),
+    pytest.param(as_it_is, [ASKS, START], "1 nodes too many", id="more nodes than the pool has"),
+]
+
+
+@pytest.mark.parametrize(("change", "steps", "sentence"), BAD)
+def test_what_no_plan_may_do_is_told(
+    change: Callable[[Facts], Facts], steps: list[Step], sentence: str
+) -> None:
+    found = broken(change(facts()), Plan(now=10.0, steps=tuple(steps)))
+    assert any(sentence in one for one in found), found
+
+
+def test_a_plan_that_is_in_order_breaks_nothing() -> None:
+    made, _ = plan(Snapshot(facts()))
+    assert [step.workload for step in made.steps] == ["new"]
+    assert broken(facts(), made) == []
+    assert unanswered(facts(), made) == []
+
+
+def test_a_workload_without_an_answer_is_told() -> None:
+    assert unanswered(facts(), Plan(now=10.0)) == ["new waits, and the plan says nothing of it"]
+
+
+def test_claims_beyond_what_nodes_have_are_told() -> None:
+    held = Held(queue="q", placed=sized(3).placed, started_at=0.0)
+    assert overfull(with_new(held=held)(facts()))
+    assert overfull(facts()) == []
+
+
+def test_plans_are_the_same_only_byte_for_byte() -> None:
+    assert same(Plan(now=1.0, steps=(START,)), Plan(now=1.0, steps=(START,)))
+    assert not same(Plan(now=1.0, steps=(START,)), Plan(now=1.0, steps=(sized(1),)))
