@@ -7,7 +7,7 @@ PORT   ?= 7878
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench lock generate clean
+.PHONY: help demo test check format planted bench lock generate clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ check: $(STAMP) ## Format, lint, types, import rules, sizes, generated files
 format: $(STAMP) ## Format the code and mend what can be mended
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+planted: $(STAMP) ## Plant bugs in the core, one by one, and see that the tests notice each
+	@$(BIN)/python -m tests.core.planted.run
 
 bench: $(STAMP) ## Measure; results with their machine go to bench/results
 	@$(BIN)/python -m bench $(ARGS)

@@ -326,11 +326,21 @@ class Reservations:
     def _future(self, cluster: str) -> Future:
         started = self._started.get(cluster, [])
         state = (len(started), len(self._desk.preempted))
+        if state == (0, 0):
+            return self._future_as_it_stands(cluster)
         known = self._futures.get(cluster)
         if known is None or known[:2] != state:
             known = (*state, Future(self._desk, cluster, started))
             self._futures[cluster] = known
         return known[2]
+
+    def _future_as_it_stands(self, cluster: str) -> Future:
+        """Where the plan has changed nothing yet: the same for every plan of a snapshot."""
+        futures = self._desk.snapshot.futures
+        found = futures.get(cluster)
+        if found is None:
+            found = futures[cluster] = Future(self._desk, cluster, [])
+        return found
 
     def _is_kept_from(self, hold: Hold, workload: Workload, option: Assignment) -> bool:
         if hold.workload.key == workload.key or hold.rank > self.rank(workload):

@@ -15,6 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from fairway.core import fit
 from fairway.core.eligibility import Eligibility
@@ -34,6 +35,9 @@ from fairway.core.nodes import Cluster, Packing, Room
 from fairway.core.quota import Tree
 from fairway.core.stock import Stock
 from fairway.core.topology import level_index, levels_of
+
+if TYPE_CHECKING:
+    from fairway.core.futures import Future
 
 _NO_DOMAIN = -2  # of no node, not even of those outside all domains
 
@@ -83,6 +87,7 @@ class Snapshot:
         self.holding: dict[str, list[str]] = {}  # queue -> who holds something of it, by key
         self.reserving = sorted(one.key for one in facts.workloads.values() if one.reservation)
         self.stock = Stock(self)
+        self.futures: dict[str, Future] = {}  # of clusters, kept by `reservations`
         self._own: dict[str, Workload] | None = None  # workloads, once somebody has come
         self._charge_all()
         self.lines = self._line_up()
@@ -303,6 +308,7 @@ class Snapshot:
 
     def advance(self, now: float) -> None:
         """Time has passed."""
+        self.futures.clear()
         self.now = now
         self.facts = replace(self.facts, now=now)
 

@@ -218,6 +218,19 @@ CASES = [
         ),
     ),
     Case(
+        id="what one before it takes now is not offered",
+        workloads=[
+            JOB_17,
+            job("first", form(16, flavors=("a100",)), queued_at=NOON - 90, limit_seconds=1200.0),
+            GANG,
+        ],
+        expect=(
+            "needs 16 × h100 in one cluster; nearest is hangzhou-1 with 12 free (4 short);"
+            " queue research would allow it; 1 is before it in queue research;"
+            " expected start 14:05 ± 112 min when vision/job-17 ends; starts now with 12 × h100"
+        ),
+    ),
+    Case(
         id="it holds out, and need not",
         workloads=[
             JOB_17,

@@ -190,6 +190,12 @@ NEVER_CASES: list[tuple[str, Workload, Facts, Reason | None]] = [
         None,
     ),
     (
+        "a cluster in which it failed may be tried again",
+        replace(asks("w"), avoids=("a",)),
+        facts_of([], clusters=[cluster("a", NODE)]),
+        None,
+    ),
+    (
         "a cluster that is closed may open again",
         asks("w"),
         facts_of([], clusters=[replace(cluster("a", NODE), is_open=False)]),

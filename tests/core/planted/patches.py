@@ -120,7 +120,7 @@ PATCHES = (
         "cycle.py",
         "            if workload.key in self.desk.preempted:",
         "            if workload.key in self.seen:",
-        "../properties",
+        "test_cycle.py",
     ),
     Patch(
         "the newest comes first within a queue",
