@@ -41,8 +41,8 @@ class Journal(Protocol):
         """All rows, oldest first."""
         ...
 
-    async def append(self, rows: Sequence[Row], dropped: Sequence[int]) -> None:
-        """Writes all rows durably, or none; forgets the versions in `dropped`."""
+    def append(self, rows: Sequence[Row], dropped: Sequence[int]) -> asyncio.Future[None]:
+        """Begins to write all rows durably, or none; forgets the versions in `dropped`."""
         ...
 
     async def close(self) -> None: ...
@@ -111,32 +111,24 @@ class SqliteJournal:
         for version, group, plural, namespace, name, is_removed, value in cursor:
             yield Row(version, group, plural, namespace, name, bool(is_removed), value)
 
-    async def append(self, rows: Sequence[Row], dropped: Sequence[int]) -> None:
-        if self._thread is None:
+    def append(self, rows: Sequence[Row], dropped: Sequence[int]) -> asyncio.Future[None]:
+        loop = asyncio.get_running_loop()
+        if self._thread is not None:
+            return loop.run_in_executor(self._thread, self._write, rows, dropped)
+        written: asyncio.Future[None] = loop.create_future()
+        try:
             self._write(rows, dropped)
+        except sqlite3.Error as fault:
+            written.set_exception(fault)
         else:
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._thread, self._write, rows, dropped)
+            written.set_result(None)
+        return written
 
     def _write(self, rows: Sequence[Row], dropped: Sequence[int]) -> None:
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         try:
-            connection.executemany(
-                "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (
-                        row.version,
-                        row.group,
-                        row.plural,
-                        row.namespace,
-                        row.name,
-                        row.is_removed,
-                        row.value,
-                    )
-                    for row in rows
-                ],
-            )
+            _insert(connection, rows)
             if dropped:
                 connection.executemany(
                     "DELETE FROM log WHERE version = ?", [(version,) for version in dropped]
@@ -150,3 +142,39 @@ class SqliteJournal:
         if self._thread is not None:
             self._thread.shutdown(wait=True)
         self._connection.close()
+
+
+def _insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+    """Inserts many rows with few statements.
+
+    Each statement gives up the interpreter's lock once and has to get it back; row by row, this
+    thread would mostly wait for the one that decides.
+    """
+    start = 0
+    size = _CHUNK_MAX
+    while start < len(rows):
+        while size > len(rows) - start:
+            size //= 2
+        values = [
+            value
+            for row in rows[start : start + size]
+            for value in (
+                row.version,
+                row.group,
+                row.plural,
+                row.namespace,
+                row.name,
+                row.is_removed,
+                row.value,
+            )
+        ]
+        connection.execute(_INSERTS[size], values)
+        start += size
+
+
+_CHUNK_MAX = 128
+_ROW = "(?, ?, ?, ?, ?, ?, ?)"
+_INSERTS = {
+    size: f"INSERT INTO log VALUES {', '.join([_ROW] * size)}"  # noqa: S608 - places only
+    for size in (1, 2, 4, 8, 16, 32, 64, _CHUNK_MAX)
+}

@@ -55,7 +55,9 @@ class Writer:
         self._staged: list[_Staged] = []
         self._newest: dict[tuple[KindId, Name], Change] = {}
         self._dropped: list[int] = []
-        self._flushing: asyncio.Task[None] | None = None
+        self._writing: list[_Staged] | None = None  # the batch on its way to the disk
+        self._began = 0.0
+        self._rest: asyncio.Future[None] | None = None  # done once nothing is on its way
         self._broken: ApiError | None = None
         self.version = 0  # of the newest decision
         self.published = 0  # of the newest that readers see
@@ -88,29 +90,36 @@ class Writer:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._staged.append(_Staged(change, done))
         self._newest[change.kind, change.record.name] = change
-        if self._flushing is None:
-            self._flushing = asyncio.get_running_loop().create_task(self._flush())
+        if self._writing is None:
+            # Whoever is ready to write now comes along: one batch costs less than many small ones.
+            self._writing = []
+            asyncio.get_running_loop().call_soon(self._begin)
         return done
 
-    async def _flush(self) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            while self._staged:
-                batch, self._staged = self._staged[:BATCH_MAX], self._staged[BATCH_MAX:]
-                dropped, self._dropped = self._dropped, []
-                started = loop.time()
-                try:
-                    await self._journal.append([_row(one.change) for one in batch], dropped)
-                except Exception as fault:
-                    self._fail(batch, fault)
-                    return
-                self._observe(len(batch), loop.time() - started)
-                for one in batch:
-                    self._publish(one.change)
-                    if not one.done.done():
-                        one.done.set_result(None)
-        finally:
-            self._flushing = None
+    def _begin(self) -> None:
+        """Hands everything staged to the journal."""
+        batch, self._staged = self._staged[:BATCH_MAX], self._staged[BATCH_MAX:]
+        dropped, self._dropped = self._dropped, []
+        self._writing, self._began = batch, asyncio.get_running_loop().time()
+        written = self._journal.append([_row(one.change) for one in batch], dropped)
+        written.add_done_callback(self._written)
+
+    def _written(self, written: asyncio.Future[None]) -> None:
+        """Publishes a batch that is on disk, and goes on with what gathered meanwhile."""
+        batch, self._writing = self._writing or [], None
+        fault = written.exception()
+        if fault is not None:
+            self._fail(batch, fault)
+        else:
+            self._observe(len(batch), asyncio.get_running_loop().time() - self._began)
+            for one in batch:
+                self._publish(one.change)
+                if not one.done.done():
+                    one.done.set_result(None)
+        if self._staged:
+            self._begin()
+        elif self._rest is not None and not self._rest.done():
+            self._rest.set_result(None)
 
     def _publish(self, change: Change) -> None:
         place = (change.kind, change.record.name)
@@ -130,7 +139,7 @@ class Writer:
             # It is on disk; a follower that stumbles must not keep its writers waiting for ever.
             _log.exception("a change could not be followed: %s %s", change.kind, change.record.name)
 
-    def _fail(self, batch: list[_Staged], fault: Exception) -> None:
+    def _fail(self, batch: list[_Staged], fault: BaseException) -> None:
         error = InternalError(f"the write could not be made durable: {fault}")
         failed, self._staged = [*batch, *self._staged], []
         self._newest.clear()
@@ -149,8 +158,9 @@ class Writer:
     async def close(self) -> None:
         """Refuses new writes and waits for those under way."""
         self._broken = Unavailable("the hub is shutting down")
-        while self._flushing is not None:
-            await asyncio.wait([self._flushing])
+        if self._writing is not None:
+            self._rest = asyncio.get_running_loop().create_future()
+            await self._rest
 
 
 def _row(change: Change) -> Row:
