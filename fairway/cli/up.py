@@ -61,6 +61,13 @@ EXAMPLES = """
     metavar="FILE",
     help="The certificate's key.",
 )
+@click.option(
+    "--host-name",
+    "host_names",
+    multiple=True,
+    metavar="NAME",
+    help="A further name in the generated certificate; may be given several times.",
+)
 @click.option("--demo", is_flag=True, help="Start with a small fleet and some workloads.")
 @click.option(
     "--log-format",
@@ -69,13 +76,14 @@ EXAMPLES = """
     help="How to write the log.",
 )
 @click.option("--verbose", is_flag=True, help="Log every request.")
-def up(
+def up(  # noqa: PLR0913 - one argument for each option
     *,
     data: Path | None,
     port: int,
     address: str,
     tls_cert: Path | None,
     tls_key: Path | None,
+    host_names: tuple[str, ...],
     demo: bool,
     log_format: str,
     verbose: bool,
@@ -102,6 +110,7 @@ def up(
         address=address,
         tls_certificate=tls_cert,
         tls_key=tls_key,
+        host_names=host_names,
         has_demo=demo,
     )
     try:
