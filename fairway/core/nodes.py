@@ -102,12 +102,6 @@ class Cluster:
     # (scorer, item) -> (value, valid until)
     data_seconds: Mapping[str, float] = field(default_factory=dict)  # until data would be here
 
-    def level_label(self, level: str) -> str | None:
-        for name, label in self.levels:
-            if name == level:
-                return label
-        return None
-
     def flavor_nodes(self, flavor: Flavor) -> Mask:
         """Which nodes are of a flavor."""
         if any(self.labels.get(key) != value for key, value in flavor.cluster_labels):

@@ -72,10 +72,6 @@ class Catalogue:
             self._served.pop(served, None)
         self.revision += 1
 
-    def is_defined(self, name: str) -> bool:
-        """Whether a custom definition of that name is served."""
-        return name in self._custom
-
 
 def standard_catalogue() -> Catalogue:
     """The built-in kinds; definitions are refused when their schemas cannot be served."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -68,7 +68,3 @@ def json_response(value: Any, status: int = 200, **extra: Any) -> Response:
 
 def text_response(text: str, status: int = 200) -> Response:
     return Response(status=status, body=text.encode(), content_type="text/plain; charset=utf-8")
-
-
-def header_map(request: Request) -> Mapping[str, str]:
-    return {key.lower(): value for key, value in request.headers}

@@ -8,6 +8,7 @@ from fairway.api.errors import BadRequest, Invalid, invalid
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
 from fairway.schema.patches import json_patch, merge_patch
+from fairway.schema.paths import dotted_get
 from fairway.store.interface import Patch
 
 
@@ -16,12 +17,12 @@ def read_scale(resource: Resource, body: JsonObject) -> JsonObject:
     assert resource.scale is not None
     metadata = body["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    status: JsonObject = {"replicas": _at(body, resource.scale.status_replicas) or 0}
-    selector = _at(body, resource.scale.selector) if resource.scale.selector else None
+    status: JsonObject = {"replicas": dotted_get(body, resource.scale.status_replicas) or 0}
+    selector = dotted_get(body, resource.scale.selector) if resource.scale.selector else None
     if selector is not None:
         status["selector"] = _selector_text(selector)
     spec: JsonObject = {}
-    replicas = _at(body, resource.scale.replicas)
+    replicas = dotted_get(body, resource.scale.replicas)
     if replicas:
         spec["replicas"] = replicas
     return {
@@ -71,15 +72,6 @@ def patched_scale(scale: JsonObject, patch: Patch) -> Any:
     if patch.type == "json":
         return json_patch(scale, patch.body)
     return merge_patch(scale, patch.body)
-
-
-def _at(body: JsonObject, path: str) -> Any:
-    value: Any = body
-    for part in path.removeprefix(".").split("."):
-        if not isinstance(value, dict):
-            return None
-        value = value.get(part)
-    return value
 
 
 def _selector_text(selector: Any) -> str:

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from fairway.app import Hub, HubOptions, open_hub
+from fairway.app import Hub
 from fairway.client import Access, AsyncClient, load_access
-from fairway.client.synchronous import LoopThread
+from tests.hubs import running_hub
 
 _numbers = itertools.count()
 
 
-async def _running(data: Path) -> AsyncGenerator[Hub, None]:
-    async with open_hub(HubOptions(data=data, port=0)) as hub:
-        yield hub
-
-
 @pytest.fixture(scope="session")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    loop = LoopThread()
-    yield from loop.iterate(_running(tmp_path_factory.mktemp("hub")))
-    loop.stop()
+    yield from running_hub(tmp_path_factory.mktemp("hub"))
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from typing import Any
 from fairway.api.errors import BadRequest
 from fairway.api.selectors import Requirement, Requirements, matches, parse_fields, parse_labels
 from fairway.resources.resource import Resource
+from fairway.schema.paths import dotted_get
 from fairway.store.embedded.shelves import Record
 from fairway.store.interface import Selection
 
@@ -61,9 +62,7 @@ def _name_holds(requirement: Requirement, record: Record) -> bool:
 def _fields_hold(requirements: Requirements, record: Record) -> bool:
     body = record.body()
     for requirement in requirements:
-        value: Any = body
-        for part in _ALIASES.get(requirement.key, requirement.key).split("."):
-            value = value.get(part) if isinstance(value, dict) else None
+        value = dotted_get(body, _ALIASES.get(requirement.key, requirement.key))
         if (_text(value) in requirement.values) != (requirement.operator == "in"):
             return False
     return True
