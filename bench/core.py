@@ -17,8 +17,8 @@ import numpy as np
 
 from bench import fleets
 from bench.figures import Report, percentile, resident_mib
-from fairway.core import fit
 from fairway.core.cycle import START, Cursor, plan
+from fairway.core.fitting import fit
 from fairway.core.model import Form, PodSet, Workload
 from fairway.core.snapshot import Facts, Snapshot
 from fairway.core.steps import Admit, Plan, Preempt

@@ -14,15 +14,15 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairway.api.reasons import Code, Reason
-from fairway.core import gangs, services, sweeps
-from fairway.core.choosing import choices
 from fairway.core.desk import Desk
-from fairway.core.fairness import Candidate, Rules, Tournament
-from fairway.core.gangs import Verdict
 from fairway.core.model import Workload
-from fairway.core.returning import returns
+from fairway.core.modes import gangs, services, sweeps
+from fairway.core.modes.choosing import choices
+from fairway.core.modes.gangs import Verdict
+from fairway.core.modes.returning import returns
 from fairway.core.snapshot import Snapshot, precedence
 from fairway.core.steps import Plan, Preempt, Step, Waits
+from fairway.core.turns.fairness import Candidate, Rules, Tournament
 
 _DECIDE = {"Gang": gangs.decide, "Divided": services.decide, "Independent": sweeps.decide}
 

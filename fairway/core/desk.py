@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairway.api.reasons import Code, Reason
-from fairway.core import ranking, where
-from fairway.core.fit import Want
-from fairway.core.flavors import Assignment, assignments, groups_of
-from fairway.core.limits import total_of
+from fairway.core.ahead.reservations import Reservations
+from fairway.core.fitting.fit import Want
 from fairway.core.model import Form, PodSet, Policy, Queue, ResourceGroup, Usage, Workload
 from fairway.core.nodes import Cluster, Mask
-from fairway.core.reservations import Reservations
+from fairway.core.places import ranking, where
 from fairway.core.snapshot import Snapshot
+from fairway.core.turns.flavors import Assignment, assignments, groups_of
+from fairway.core.turns.limits import total_of
 
 if TYPE_CHECKING:
-    from fairway.core.holders import Holders
+    from fairway.core.making_room.holders import Holders
 
 
 class Desk:

@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 
 from fairway.api.explanations import Explanation, Nearest, Needs, Remedy, sentence
 from fairway.api.reasons import Code, Reason
-from fairway.core import fit
+from fairway.core.ahead.forecast import Expected, forecast, heads
+from fairway.core.ahead.possible import impossible
 from fairway.core.cycle import plan
 from fairway.core.desk import Desk
-from fairway.core.flavors import Assignment, groups_of
-from fairway.core.forecast import Expected, forecast, heads
-from fairway.core.gangs import full_usage
+from fairway.core.fitting import fit
 from fairway.core.model import Flavor, Form, PodSet, Queue, Quota, Shape, Workload, unit_nanos
-from fairway.core.possible import impossible
+from fairway.core.modes.gangs import full_usage
 from fairway.core.refusals import quota_reason
 from fairway.core.snapshot import Facts, Snapshot, precedence
 from fairway.core.steps import Admit
+from fairway.core.turns.flavors import Assignment, groups_of
 
 __all__ = ["Explanation", "explain", "sentence"]
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from fairway.core import devices
+from fairway.core.fitting import devices
 from fairway.core.model import FlavorResource, Request, Usage
 from fairway.core.nodes import Cluster, Packing, Room
-from fairway.core.quota import Tree
+from fairway.core.turns.quota import Tree
 
 Undo = Callable[[], None]
 

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
-from fairway.core import fit, ranking, stock, where
 from fairway.core.desk import Desk
-from fairway.core.flavors import Assignment
-from fairway.core.limits import total_of
+from fairway.core.fitting import fit
 from fairway.core.model import Form, Usage, Workload, unit_nanos
+from fairway.core.places import ranking, stock, where
+from fairway.core.turns.flavors import Assignment
+from fairway.core.turns.limits import total_of
 
 
 def quota_reason(desk: Desk, workload: Workload, usage: Usage, option: Assignment) -> Reason | None:

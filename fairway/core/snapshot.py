@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from fairway.core import fit
-from fairway.core.eligibility import Eligibility
+from fairway.core.fitting import fit
+from fairway.core.fitting.eligibility import Eligibility
+from fairway.core.fitting.topology import level_index, levels_of
 from fairway.core.ledger import Ledger
-from fairway.core.limits import Claims
 from fairway.core.model import (
     EVERYWHERE,
     Flavor,
@@ -32,12 +32,12 @@ from fairway.core.model import (
     Workload,
 )
 from fairway.core.nodes import Cluster, Packing, Room
-from fairway.core.quota import Tree
-from fairway.core.stock import Stock
-from fairway.core.topology import level_index, levels_of
+from fairway.core.places.stock import Stock
+from fairway.core.turns.limits import Claims
+from fairway.core.turns.quota import Tree
 
 if TYPE_CHECKING:
-    from fairway.core.futures import Future
+    from fairway.core.ahead.futures import Future
 
 _NO_DOMAIN = -2  # of no node, not even of those outside all domains
 

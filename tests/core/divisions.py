@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from hypothesis import strategies as st
 
-from fairway.core.division import Place
+from fairway.core.dividing.division import Place
 from fairway.core.model import Division, Group, Policy, Spread
 
 Type = Literal["Duplicated", "StaticWeight", "DynamicWeight", "Aggregated"]

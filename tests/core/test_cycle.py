@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from fairway.core.checks.invariants import broken
 from fairway.core.cycle import plan
-from fairway.core.invariants import broken
 from fairway.core.model import (
     Flavor,
     Form,

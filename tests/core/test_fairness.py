@@ -10,8 +10,9 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from fairway.core.fading import half_to_the
-from fairway.core.fairness import (
+from fairway.core.model import FlavorResource, Queue, Quota
+from fairway.core.turns.fading import half_to_the
+from fairway.core.turns.fairness import (
     FAIR,
     NO_SHARE,
     SHARE_TESTS,
@@ -23,8 +24,7 @@ from fairway.core.fairness import (
     decayed,
     share,
 )
-from fairway.core.model import FlavorResource, Queue, Quota
-from fairway.core.quota import Tree
+from fairway.core.turns.quota import Tree
 from tests.core.test_quota import CPU, GPU, PAIRS, SPOT, Charges, Naive, charged, charges, trees
 
 ONE = 10**9

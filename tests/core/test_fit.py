@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from fairway.core.fit import (
+from fairway.core.fitting.fit import (
     UNLIMITED,
     Packed,
     Short,
@@ -18,7 +18,7 @@ from fairway.core.fit import (
     pack_most,
     slots,
 )
-from fairway.core.miss import Miss, nearest_miss
+from fairway.core.fitting.miss import Miss, nearest_miss
 from fairway.core.model import Shape, Topology
 from fairway.core.nodes import Cluster, Mask, Nodes, Room, label_column
 

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from fairway.api.meta import NodeRequirement, NodeTerm, Taint, Toleration
-from fairway.core.eligibility import Eligibility, eligible, flavor_overlaps, pool_takes, tolerates
+from fairway.core.fitting.eligibility import (
+    Eligibility,
+    eligible,
+    flavor_overlaps,
+    pool_takes,
+    tolerates,
+)
 from fairway.core.model import Flavor, Pool, ResourceGroup, Shape
 from fairway.core.nodes import Cluster, Nodes, label_column
 

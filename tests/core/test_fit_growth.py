@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairway.core.fit import Packed, Shortage, Want
-from fairway.core.growth import Grown, pack_with_new_nodes
+from fairway.core.fitting.fit import Packed, Shortage, Want
+from fairway.core.making_room.growth import Grown, pack_with_new_nodes
 from fairway.core.model import Pool, Shape, Topology
 from fairway.core.nodes import Cluster, Nodes, Room, label_column
 

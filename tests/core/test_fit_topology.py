@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairway.core.fit import Packed, Short, Shortage, Want, pack
+from fairway.core.fitting.fit import Packed, Short, Shortage, Want, pack
 from fairway.core.model import Shape, Topology
 from fairway.core.nodes import Cluster, Nodes, Room, label_column
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.core.division import Place, divide
-from fairway.core.homecoming import Move, Pace, return_home
+from fairway.core.dividing.division import Place, divide
+from fairway.core.dividing.homecoming import Move, Pace, return_home
 from fairway.core.model import Division, Group, Policy, ReturnHome
 from tests.core.divisions import HOME_AND_CLOUD, after, cases, policy, two_groups
 

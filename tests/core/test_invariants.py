@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fairway.core.checks.invariants import broken, overfull, same, unanswered
 from fairway.core.cycle import plan
-from fairway.core.invariants import broken, overfull, same, unanswered
 from fairway.core.model import (
     Flavor,
     Form,

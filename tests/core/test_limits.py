@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fairway.core.checks.invariants import broken
 from fairway.core.cycle import plan
-from fairway.core.invariants import broken
 from fairway.core.model import (
     Flavor,
     Form,

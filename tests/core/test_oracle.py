@@ -10,8 +10,8 @@ from random import Random
 
 import numpy as np
 
+from fairway.core.checks.invariants import broken
 from fairway.core.cycle import plan
-from fairway.core.invariants import broken
 from fairway.core.model import (
     Flavor,
     Form,

@@ -18,11 +18,11 @@ from dataclasses import replace
 
 import pytest
 
-from fairway.core import fit
 from fairway.core.desk import Desk
+from fairway.core.fitting import fit
+from fairway.core.making_room.preemption import find_victims
 from fairway.core.model import Held, Placed, PlacedPods, PreemptionRules, Queue, Workload
 from fairway.core.nodes import Cluster
-from fairway.core.preemption import find_victims
 from fairway.core.snapshot import precedence
 from tests.core.preemptions import FLAVOR, GPU, NOW, cluster, fleet, pods, queue, wants
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairway.core.model import Score
 from fairway.core.nodes import Cluster, Nodes, Room
-from fairway.core.ranking import (
+from fairway.core.places.ranking import (
     Facts,
     Points,
     data_seconds,

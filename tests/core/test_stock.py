@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core import fit, model, nodes, ranking
-from fairway.core.flavors import Assignment
+from fairway.core import model, nodes
+from fairway.core.fitting import fit
+from fairway.core.places import ranking
 from fairway.core.snapshot import Facts, Snapshot
+from fairway.core.turns.flavors import Assignment
 
 GPU, CPU = "nvidia.com/gpu", "cpu"
 ON_ANY = Assignment(flavors={"main": {}}, names=())

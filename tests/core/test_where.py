@@ -11,7 +11,7 @@ import pytest
 from fairway.api.meta import Taint, Toleration
 from fairway.core.model import Group, Policy, Queue, Score, Spread, Workload
 from fairway.core.nodes import Cluster, Nodes
-from fairway.core.where import (
+from fairway.core.places.where import (
     Avoided,
     Closed,
     Fenced,

@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import HealthCheck, settings
 
+from fairway.core.checks.invariants import broken, overfull, same, unanswered
 from fairway.core.cycle import START, plan
-from fairway.core.invariants import broken, overfull, same, unanswered
 from fairway.core.model import Topology, Workload
 from fairway.core.outcome import after
 from fairway.core.snapshot import Facts, Snapshot

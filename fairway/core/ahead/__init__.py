@@ -1,0 +1,1 @@
+"""Looking ahead: reservations, backfill, expected starts, what could never start."""

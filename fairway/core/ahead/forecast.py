@@ -1,0 +1,215 @@
+"""Expected starts: the planner run forward until those at the head of each queue have started.
+
+What runs ends when it is reckoned to (see `ends`), the plan for that moment is made by the same
+code as in production, and so on. Three runs give a start and its range: likely, by estimates (else
+limits, else a default); early, with half of the time that is left by the estimate, or a tenth by
+the limit; late, by limits (else twice the estimate). The start is the likely one; earliest and
+latest are the extremes of the three. Later arrivals are not foreseen.
+
+Bounded: only so many workloads at the head of each queue take part (those behind them do not delay
+them, apart from what they may take of other queues' shares), and there are only so many plans in a
+run. Where more workloads end than there are plans left, several ends are taken together, and a
+start may be said as late as the last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from fairway.api.reasons import Reason
+from fairway.core.ahead.ends import EARLY, LATE, LIKELY, Reckoning, end_of
+from fairway.core.ahead.possible import empty_desk, impossible, never_starts
+from fairway.core.cycle import plan
+from fairway.core.model import Workload
+from fairway.core.modes.sweeps import numbers_of
+from fairway.core.outcome import after
+from fairway.core.snapshot import Facts, Snapshot, precedence
+from fairway.core.steps import Admit, Plan, Preempt
+
+__all__ = ["Expected", "forecast", "impossible"]
+
+PLANS_MAX: Final = 64  # in one run
+HORIZON_SECONDS: Final = 30 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """When a workload is expected to start; None: not within the horizon, or not known."""
+
+    start: float | None = None
+    earliest: float | None = None
+    latest: float | None = None
+    because: str = ""  # the workload whose end lets it start
+    never: Reason | None = None  # why it cannot start as things are
+
+
+def forecast(
+    facts: Facts,
+    *,
+    depth: int | None = None,
+    horizon_seconds: float = HORIZON_SECONDS,
+    plans_max: int = PLANS_MAX,
+    limit_share: float = 1.0,
+) -> dict[str, Expected]:
+    """Expected starts of the first `depth` workloads that wait in each queue.
+
+    `limit_share`: how much of their limits workloads have used, by experience; it makes the likely
+    time of those that gave no estimate.
+    """
+    facts = heads(facts, facts.settings.forecast_depth if depth is None else depth)
+    waiting = sorted(key for key, one in facts.workloads.items() if one.is_waiting)
+    found: dict[str, Expected] = {}
+    empty = empty_desk(facts)
+    for key in waiting:
+        never = never_starts(empty, facts.workloads[key])
+        if never is not None:
+            found[key] = Expected(never=never)
+    wanted = [key for key in waiting if key not in found]
+    usual = replace(LIKELY, share_of_limit=limit_share)
+    likely, *others = [
+        _Run(facts, wanted, reckoning, facts.now + horizon_seconds, plans_max).starts()
+        for reckoning in (usual, EARLY, LATE)
+    ]
+    for key in wanted:
+        found[key] = _expected(likely.get(key), [one.get(key) for one in others])
+    return {key: found[key] for key in sorted(found)}
+
+
+def _expected(likely: tuple[float, str] | None, others: list[tuple[float, str] | None]) -> Expected:
+    starts = [one[0] for one in (likely, *others) if one is not None]
+    is_sure = likely is not None and None not in others
+    return Expected(
+        start=likely[0] if likely else None,
+        earliest=min(starts, default=None),
+        latest=max(starts) if is_sure else None,
+        because=likely[1] if likely else "",
+    )
+
+
+def heads(facts: Facts, depth: int) -> Facts:
+    """Only the first of each queue wait; what runs, and who holds a place, stays."""
+    lines: dict[str, list[Workload]] = {}
+    for workload in facts.workloads.values():
+        if workload.is_waiting and not workload.is_held:
+            lines.setdefault(workload.queue, []).append(workload)
+    first = {one.key for line in lines.values() for one in sorted(line, key=precedence)[:depth]}
+    kept = {
+        key: one
+        for key, one in sorted(facts.workloads.items())
+        if not one.is_waiting or key in first or one.reservation is not None or one.releasing
+    }
+    return replace(facts, workloads=kept)
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run forward."""
+
+    facts: Facts
+    wanted: list[str]
+    reckoning: Reckoning
+    until: float
+    plans_left: int
+    ends: dict[str, float] = field(default_factory=dict)
+    found: dict[str, tuple[float, str]] = field(default_factory=dict)
+
+    def starts(self) -> Mapping[str, tuple[float, str]]:
+        """When each workload starts, and whose end it waited for."""
+        self.ends = {
+            key: end_of(one, self.facts.now, self.reckoning)
+            for key, one in self.facts.workloads.items()
+            if one.held is not None
+        }
+        gone: list[Workload] = []
+        while self.plans_left > 0:
+            self.plans_left -= 1
+            made, _ = plan(Snapshot(self.facts))
+            self._note(made, gone)
+            self.facts = after(self.facts, made)
+            if len(self.found) == len(self.wanted):
+                break
+            moment = self._next()
+            if moment is None or moment > self.until:
+                break
+            gone = self._advance(moment)
+        return self.found
+
+    def _note(self, made: Plan, gone: list[Workload]) -> None:
+        """Writes down who starts now, and when it will end."""
+        now = self.facts.now
+        for step in made.steps:
+            if isinstance(step, Preempt):
+                self.ends.pop(step.workload, None)
+            if not isinstance(step, Admit):
+                continue
+            workload = self.facts.workloads[step.workload]
+            start = now + self._provision_seconds(step)
+            self.ends.setdefault(step.workload, start + self.reckoning.from_now(workload))
+            if workload.held is None and step.workload not in self.found:
+                self.found[step.workload] = (start, _cause(step, gone))
+
+    def _provision_seconds(self, step: Admit) -> float:
+        """How long nodes take to come, for a workload that asks for new ones."""
+        if step.rung != "Provision":
+            return 0.0
+        pools = [pool for one in step.placed for pool in self.facts.clusters[one.cluster].pools]
+        return max((pool.provision_seconds for pool in pools), default=0.0)
+
+    def _next(self) -> float | None:
+        """The next moment worth a plan: an end, or several of them; or somebody's time comes."""
+        ends = sorted(end for end in self.ends.values() if end <= self.until)
+        moments = []
+        if ends:
+            together = -(-len(ends) // max(1, self.plans_left))
+            moments.append(ends[together - 1])
+        for key in self.wanted:
+            workload = self.facts.workloads.get(key)
+            if workload is None or workload.held is not None:
+                continue
+            times = [workload.not_before]
+            times += [workload.queued_at + form.after_seconds for form in workload.forms]
+            moments += [time for time in times if time > self.facts.now]
+        return min(moments, default=None)
+
+    def _advance(self, moment: float) -> list[Workload]:
+        """Lets time pass; those who end by then are gone."""
+        over = sorted(key for key, end in self.ends.items() if end <= moment)
+        over.sort(key=lambda key: self.ends[key])
+        workloads = dict(self.facts.workloads)
+        gone = [workloads[key] for key in over]
+        for key in over:
+            del self.ends[key]
+            left = _rest(workloads[key])
+            if left is None:
+                del workloads[key]
+            else:
+                workloads[key] = left
+        for key, one in workloads.items():
+            if one.releasing:  # long gone by then
+                workloads[key] = replace(one, releasing=())
+        self.facts = replace(self.facts, now=moment, workloads=workloads)
+        return gone
+
+
+def _rest(workload: Workload) -> Workload | None:
+    """What is left to run of one whose pods ended: the other tasks of a sweep."""
+    if workload.mode != "Independent" or workload.held is None:
+        return None
+    done = sum(1 for one in workload.held.placed for _ in numbers_of(one.tasks))
+    left = workload.tasks - done
+    if left <= 0 or done == 0:
+        return None
+    return replace(workload, held=None, tasks=left, first_task=workload.first_task + done)
+
+
+def _cause(step: Admit, gone: list[Workload]) -> str:
+    """The last of those who ended, in a cluster that the workload goes to if there is one."""
+    places = {one.cluster for one in step.placed}
+    near = [
+        one.key
+        for one in gone
+        if one.held is not None and any(each.cluster in places for each in one.held.placed)
+    ]
+    return near[-1] if near else gone[-1].key if gone else ""

@@ -1,0 +1,98 @@
+"""Whether a workload could ever start: on an empty fleet, with every cluster open.
+
+A workload that fails here waits in vain, whatever ends, until somebody changes the fleet, a queue
+or the workload. Only what lasts counts: closed clusters, taints, nodes that are not ready and the
+stock of elastic pools pass, so pools are taken to have as many nodes as it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from fairway.api.reasons import Code, Reason
+from fairway.core.desk import Desk
+from fairway.core.fitting import fit
+from fairway.core.making_room.provisioning import find_pool
+from fairway.core.model import Form, Workload
+from fairway.core.modes.gangs import full_usage
+from fairway.core.nodes import Cluster
+from fairway.core.refusals import quota_reason
+from fairway.core.snapshot import Facts, Snapshot
+from fairway.core.turns.flavors import Assignment
+
+_NODES_ENOUGH = 1_000_000  # of a pool
+
+
+def impossible(facts: Facts, workload: Workload) -> Reason | None:
+    """Why a workload can never start as things are; none where it can, or nobody knows."""
+    return never_starts(empty_desk(facts), workload)
+
+
+def empty_desk(facts: Facts) -> Desk:
+    """A fleet on which nothing runs; for many questions of `never_starts`."""
+    clusters = {name: _open(one) for name, one in facts.clusters.items()}
+    return Desk(Snapshot(replace(facts, clusters=clusters, workloads={})))
+
+
+def never_starts(desk: Desk, workload: Workload) -> Reason | None:
+    """As `impossible`, on a desk made before."""
+    if workload.queue not in desk.snapshot.facts.queues:
+        return None  # which is a reason of its own
+    if not desk.ledger.tree.is_usable(workload.queue):
+        return None
+    lasting = replace(workload, avoids=(), held=None, releasing=())
+    reasons: list[Reason] = []
+    for form in _least(workload):
+        for option in desk.assignments(lasting, form):
+            reason = quota_reason(desk, lasting, full_usage(form, option), option)
+            if reason is not None:
+                reasons.append(_for_ever(reason))
+            elif not desk.has_clusters or _has_room(desk, lasting, form, option):
+                return None
+            else:
+                reasons.append(Reason(code=Code.IMPOSSIBLE, flavor=",".join(option.names)))
+    for reason in reasons:
+        if reason.code == Code.IMPOSSIBLE:
+            return Reason(code=Code.IMPOSSIBLE)
+    return reasons[0] if reasons else Reason(code=Code.IMPOSSIBLE)
+
+
+def _open(cluster: Cluster) -> Cluster:
+    ready = np.ones(len(cluster.nodes), dtype=np.bool_)
+    return replace(
+        cluster,
+        nodes=replace(cluster.nodes, ready=ready),
+        taints=(),
+        is_open=True,
+        pools=tuple(replace(one, left=_NODES_ENOUGH) for one in cluster.pools),
+    )
+
+
+def _least(workload: Workload) -> Iterator[Form]:
+    """Its forms with as few pods as will do."""
+    for form in workload.forms:
+        pod_sets = [
+            replace(one, count=one.least if workload.mode == "Gang" else one.count)
+            for one in form.pod_sets
+        ]
+        yield replace(form, pod_sets=tuple(pod_sets))
+
+
+def _has_room(desk: Desk, workload: Workload, form: Form, option: Assignment) -> bool:
+    for cluster in desk.candidates(workload).allowed:
+        wants = desk.wants(cluster, option, form)
+        if isinstance(fit.pack(desk.ledger.rooms[cluster], wants, workload.domain), fit.Packed):
+            return True
+        if not isinstance(find_pool(desk, workload, form, option, cluster), Reason):
+            return True
+    return False
+
+
+def _for_ever(reason: Reason) -> Reason:
+    """What is short of quota on an empty fleet always is."""
+    if reason.code == Code.QUOTA_EXCEEDED:
+        return replace(reason, code=Code.QUOTA_TOO_SMALL)
+    return reason

@@ -1,0 +1,1 @@
+"""What no plan may do; used by tests, simulation and commit."""

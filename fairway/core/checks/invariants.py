@@ -1,0 +1,267 @@
+"""What no plan may do: checked in tests, in simulation, and before a plan is carried out.
+
+Each function returns sentences, none where everything holds. They know nothing of how a plan is
+made: `broken` takes a snapshot of its own, walks the steps in order and asks of each whether it
+may be. Room on nodes is proved by a packing of all the pods that a step adds; totals of what nodes
+have are compared as well, so that a packing that counts wrongly does not prove itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from fairway.core.checks.proof import Proof
+from fairway.core.checks.wholeness import partly_placed
+from fairway.core.making_room.holders import take_away
+from fairway.core.model import Placed, Workload
+from fairway.core.outcome import after
+from fairway.core.places import where
+from fairway.core.snapshot import Facts, Snapshot, usage_of, wants_more
+from fairway.core.steps import Admit, Move, Plan, Preempt, Provision, Step
+from fairway.core.turns.limits import total_of
+
+
+def broken(facts: Facts, plan: Plan) -> list[str]:
+    """Everything that a plan does and may not do, given the facts it was made from."""
+    walk = _Walk(facts)
+    for step in plan.steps:
+        walk.done.append(step)
+        match step:
+            case Admit():
+                walk.admit(step)
+            case Preempt():
+                walk.preempt(step)
+            case Provision():
+                walk.provision(step)
+            case Move():
+                walk.move(step)
+    walk.finish()
+    return walk.found
+
+
+def unanswered(facts: Facts, plan: Plan) -> list[str]:
+    """Workloads that a whole plan forgets: neither started, nor told why they wait."""
+    answered = {step.workload for step in plan.steps} | {one.workload for one in plan.waiting}
+    return [
+        f"{key} waits, and the plan says nothing of it"
+        for key, workload in sorted(facts.workloads.items())
+        if workload.is_waiting and key not in answered
+    ]
+
+
+def overfull(facts: Facts, growing: Collection[str] = ()) -> list[str]:
+    """Clusters whose claims need more than their nodes have, save those that get new nodes."""
+    return Proof(Snapshot(facts)).overfull(growing)
+
+
+def same(one: Plan, other: Plan) -> bool:
+    """Whether two plans are the same, byte for byte."""
+    return rendered(one) == rendered(other)
+
+
+def rendered(plan: Plan) -> str:
+    return json.dumps(plan.render())
+
+
+class _Walk:
+    """Walks the steps of a plan over a snapshot of its own."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.snapshot = Snapshot(facts)
+        self.proof = Proof(self.snapshot)
+        self.claims = self.snapshot.claims.copy()
+        self.found: list[str] = []
+        self.done: list[Step] = []
+        self.admitted: dict[str, Admit] = {}
+        self.victims_of: dict[str, list[str]] = {}
+        self.preempted: dict[str, str] = {}
+        self.provisions: dict[str, list[Provision]] = {}
+        self._left = {
+            (name, pool.name): pool.left
+            for name, cluster in facts.clusters.items()
+            for pool in cluster.pools
+        }
+
+    def say(self, workload: str, sentence: str) -> None:
+        self.found.append(f"{workload}: {sentence}")
+
+    # Preempt.
+
+    def preempt(self, step: Preempt) -> None:
+        victim = self.facts.workloads.get(step.workload)
+        if victim is None or victim.held is None:
+            self.say(step.workload, "is preempted but holds nothing")
+            return
+        if step.workload in self.preempted:
+            self.say(step.workload, f"is preempted for {step.for_} and for another")
+            return
+        if not victim.preemptible:
+            self.say(step.workload, "is preempted but not preemptible")
+        if step.workload in self.admitted or step.workload == step.for_:
+            self.say(step.workload, "is preempted by the plan that starts it")
+        self.preempted[step.workload] = step.for_
+        self.victims_of.setdefault(step.for_, []).append(step.workload)
+        take_away(self.snapshot, self.snapshot.ledger, victim)
+        queue = victim.held.queue or victim.queue
+        self.claims.count(queue, victim.user, -1)
+        for placed in victim.held.placed:
+            self.claims.add(queue, victim.user, usage_of(placed), -1)
+            self.proof.leave(placed)
+
+    # Provision.
+
+    def provision(self, step: Provision) -> None:
+        place = (step.cluster, step.pool)
+        if place not in self._left:
+            self.say(step.workload, f"asks for nodes of {step.pool}, which {step.cluster} lacks")
+            return
+        pool = next(one for one in self.facts.clusters[step.cluster].pools if one.name == step.pool)
+        if step.count <= 0 or step.count % pool.unit:
+            self.say(step.workload, f"asks for {step.count} nodes, not whole units of {pool.unit}")
+        self._left[place] -= step.count
+        if self._left[place] < 0:
+            self.say(step.workload, f"asks {step.pool} for {-self._left[place]} nodes too many")
+        self.provisions.setdefault(step.workload, []).append(step)
+
+    # Admit.
+
+    def admit(self, step: Admit) -> None:
+        workload = self.facts.workloads.get(step.workload)
+        if workload is None:
+            self.say(step.workload, "is started but does not exist")
+            return
+        if step.workload in self.admitted:
+            self.say(step.workload, "is started twice")
+            return
+        if step.workload in self.preempted:
+            self.say(step.workload, "is started by the plan that preempts it")
+        self.admitted[step.workload] = step
+        for sentence in (*self._standing(workload), *partly_placed(workload, step, self.facts.now)):
+            self.say(step.workload, sentence)
+        self._charge(workload, step)
+        added = _added(workload.held.placed if workload.held else (), step.placed)
+        if self.facts.clusters:
+            self._check_where(workload, added)
+            for placed in added:
+                self._check_nodes(workload, step, placed)
+
+    def _standing(self, workload: Workload) -> list[str]:
+        """Whether it may be started at all now, whatever is free."""
+        found = []
+        queue = self.facts.queues.get(workload.queue)
+        if queue is None or not self.snapshot.tree.is_usable(workload.queue):
+            return [f"is started in queue {workload.queue}, which cannot be used"]
+        if self.facts.settings.is_paused or queue.is_held or workload.is_held:
+            found.append("is started though it is held")
+        if workload.not_before > self.facts.now:
+            found.append("is started before its back-off ends")
+        if workload.held is None:
+            full = self.claims.full_queue(workload)
+            if full is not None:
+                found.append(f"is one claim too many in queue {full[0]}")
+            if self.claims.full_for_user(workload):
+                found.append(f"is one claim too many for user {workload.user}")
+        elif not wants_more(workload):
+            found.append("is started though it has all that it asked for")
+        return found
+
+    def _charge(self, workload: Workload, step: Admit) -> None:
+        """Quota and limits: what is added must fit, with the victims gone."""
+        change = _usage(step.placed)
+        for pair, amount in _usage(workload.held.placed if workload.held else ()).items():
+            change[pair] = change.get(pair, 0) - amount
+        more = {pair: amount for pair, amount in change.items() if amount > 0}
+        tree = self.snapshot.tree
+        for (flavor, resource), short in tree.shortfall(workload.queue, more).items():
+            self.say(workload.key, f"takes {short} of {resource} ({flavor}) beyond its quota")
+        if not workload.preemptible and tree.borrow_level(workload.queue, more) > 0:
+            self.say(workload.key, "borrows but could not be made to give back")
+        left = self.claims.left_for_user(workload)
+        for resource, amount in total_of(more).items():
+            if resource in left and amount > left[resource][0]:
+                self.say(workload.key, f"takes more {resource} than its user may have")
+        self.snapshot.ledger.charge(workload.queue, change)
+        self.claims.add(workload.queue, workload.user, change)
+        if workload.held is None:
+            self.claims.count(workload.queue, workload.user, 1)
+
+    def _check_where(self, workload: Workload, added: tuple[Placed, ...]) -> None:
+        queue = self.facts.queues.get(workload.queue)
+        policy = self.snapshot.policy(workload)
+        allowed = where.candidates(workload, policy, queue, self.facts.clusters, self.facts.now)
+        for placed in added:
+            if placed.cluster not in allowed.allowed:
+                self.say(workload.key, f"is put into {placed.cluster}, where it may not be")
+
+    def _check_nodes(self, workload: Workload, step: Admit, placed: Placed) -> None:
+        if placed.cluster not in self.facts.clusters:
+            self.say(workload.key, f"is put into {placed.cluster}, which does not exist")
+            return
+        new = [
+            one for one in self.provisions.get(workload.key, ()) if one.cluster == placed.cluster
+        ]
+        form = next((one for one in workload.forms if one.name == step.form), workload.forms[0])
+        found = self.proof.enter(workload, form, placed, new)
+        if found and not self._has_room_together(placed.cluster):
+            self.found.extend(f"{workload.key}: {sentence}" for sentence in found)
+
+    def _has_room_together(self, cluster: str) -> bool:
+        """Whether everybody finds a node if all claims so far are packed anew, wherever they were.
+
+        Which nodes a plan had in mind is not known; that there are some is what counts.
+        """
+        if any(one.cluster == cluster for some in self.provisions.values() for one in some):
+            return False
+        done = Plan(now=self.facts.now, steps=tuple(self.done))
+        return not any(cluster in one for one in overfull(after(self.facts, done)))
+
+    # Move.
+
+    def move(self, step: Move) -> None:
+        workload = self.facts.workloads.get(step.workload)
+        held = workload.held.placed if workload is not None and workload.held else ()
+        source = next((one for one in held if one.cluster == step.source), None)
+        if source is None or workload is None:
+            self.say(step.workload, f"is moved from {step.source}, where it is not")
+        elif not 0 < step.count <= source.replicas:
+            self.say(step.workload, f"moves {step.count} replicas of {source.replicas}")
+
+    # At the end.
+
+    def finish(self) -> None:
+        for victim, other in self.preempted.items():
+            if other not in self.admitted:
+                self.say(victim, f"is preempted for {other}, which does not start")
+        for key, step in self.admitted.items():
+            if sorted(step.waits_for) != sorted(self.victims_of.get(key, ())):
+                self.say(key, "does not wait for exactly its victims")
+        for key in self.provisions:
+            if key not in self.admitted:
+                self.say(key, "asks for nodes but does not start")
+
+
+def _usage(placed: tuple[Placed, ...]) -> dict[tuple[str, str], int]:
+    total: dict[tuple[str, str], int] = {}
+    for one in placed:
+        for pair, amount in usage_of(one).items():
+            total[pair] = total.get(pair, 0) + amount
+    return total
+
+
+def _added(before: tuple[Placed, ...], after: tuple[Placed, ...]) -> tuple[Placed, ...]:
+    """What a step adds in each cluster to that which was held there."""
+    counts: Mapping[tuple[str, str], int] = {
+        (placed.cluster, pods.name): pods.count for placed in before for pods in placed.pods
+    }
+    found = []
+    for placed in after:
+        more = tuple(
+            replace(pods, count=pods.count - counts.get((placed.cluster, pods.name), 0))
+            for pods in placed.pods
+        )
+        if any(pods.count > 0 for pods in more):
+            found.append(replace(placed, pods=tuple(pods for pods in more if pods.count > 0)))
+    return tuple(found)

@@ -1,0 +1,174 @@
+"""The proof that pods have room: a packing of what comes, and the totals that nodes have.
+
+A packing is found by the same `fit` that planning uses, at the room as it is after all earlier
+steps. The totals are counted apart from it: of each resource, over the nodes of each flavor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fairway.core.fitting import fit
+from fairway.core.fitting.eligibility import pool_takes
+from fairway.core.fitting.topology import level_index, levels_of
+from fairway.core.making_room.growth import grown_room
+from fairway.core.model import Flavor, Form, Placed, PlacedPods, Topology, Workload
+from fairway.core.nodes import Mask, Room
+from fairway.core.snapshot import Snapshot
+from fairway.core.steps import Provision
+
+# (cluster, flavor or nothing, resource)
+_Total = tuple[str, str, str]
+
+
+class Proof:
+    """Room on nodes while a plan is walked."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._left: dict[_Total, int] = {}
+        for name, cluster in snapshot.facts.clusters.items():
+            for resource, column in cluster.nodes.capacity.items():
+                self._left[name, "", resource] = int(column.sum())
+                for flavor in snapshot.facts.flavors.values():
+                    mask = cluster.flavor_nodes(flavor)
+                    self._left[name, flavor.name, resource] = int(column[mask].sum())
+        for workload in snapshot.facts.workloads.values():
+            held = workload.held.placed if workload.held else ()
+            for placed in (*held, *workload.releasing):
+                self._add(placed, -1)
+        # Clusters with claims that wait for nodes on their way: totals prove nothing there.
+        self._awaiting = {cluster for _, cluster, _ in self._without_nodes()}
+
+    def overfull(self, growing: Collection[str]) -> list[str]:
+        """Clusters of which more is claimed than there is, as totals and node by node."""
+        found = [
+            f"{cluster}: {-left} of {resource} {flavor} claimed beyond what there is"
+            for (cluster, flavor, resource), left in sorted(self._left.items())
+            if left < 0 and cluster not in growing
+        ]
+        for name, room in sorted(self._snapshot.ledger.rooms.items()):
+            for resource, column in sorted(room.free.items()):
+                short = [] if name in growing else np.flatnonzero(column < 0).tolist()
+                for position in short:
+                    node = room.cluster.nodes.names[position]
+                    found.append(f"{name}: node {node} lacks {-int(column[position])} {resource}")
+        found.extend(
+            f"{key}: {missing} pods have no node in {cluster}"
+            for key, cluster, missing in self._without_nodes()
+            if cluster not in growing
+        )
+        return found
+
+    def _without_nodes(self) -> Iterator[tuple[str, str, int]]:
+        """Workloads whose claims name more pods than have a node: key, cluster, how many."""
+        for key, workload in sorted(self._snapshot.facts.workloads.items()):
+            for placed in workload.held.placed if workload.held else ():
+                wanted = sum(pods.count for pods in placed.pods)
+                packing = self._snapshot.packings.get((key, placed.cluster), {})
+                packed = sum(sum(counts.values()) for counts in packing.values())
+                if placed.cluster in self._snapshot.ledger.rooms and packed < wanted:
+                    yield key, placed.cluster, wanted - packed
+
+    def leave(self, placed: Placed) -> None:
+        """Pods are gone."""
+        self._add(placed, 1)
+
+    def enter(
+        self, workload: Workload, form: Form, placed: Placed, new: Sequence[Provision]
+    ) -> list[str]:
+        """Pods come, on nodes that are there and on new ones; what has no room is the answer."""
+        found = self._check_totals(placed, new)
+        room = self._snapshot.ledger.rooms[placed.cluster]
+        masks = {pods.name: self._mask(room, pods) for pods in placed.pods}
+        grown = room
+        for one in new:
+            grown, masks = self._grow(grown, one, placed, masks)
+        topology = {one.name: one.topology for one in form.pod_sets}
+        wants: list[fit.Want] = []
+        set_of: dict[str, str] = {}
+        for pods in placed.pods:
+            for want in _wants(grown, pods, masks[pods.name], topology[pods.name]):
+                wants.append(want)
+                set_of[want.name] = pods.name
+        domain = "" if any(pods.domains for pods in placed.pods) else workload.domain
+        packed = fit.pack(grown, wants, domain)
+        if isinstance(packed, fit.Shortage):
+            short = ", ".join(f"{one.missing} of {set_of[one.name]}" for one in packed.short)
+            return [*found, f"has no room in {placed.cluster}: {short}"]
+        here = len(room.cluster.nodes)
+        existing = {
+            name: {position: count for position, count in counts.items() if position < here}
+            for name, counts in packed.packing.items()
+        }
+        requests = {want.name: want.shape.requests for want in wants}
+        self._snapshot.ledger.take(placed.cluster, existing, requests)
+        return found
+
+    # Totals.
+
+    def _add(self, placed: Placed, sign: int) -> None:
+        for pods in placed.pods:
+            flavor_of = dict(pods.flavors)
+            for resource, amount in pods.shape.requests:
+                for flavor in sorted({"", flavor_of.get(resource, "")}):
+                    key = (placed.cluster, flavor, resource)
+                    self._left[key] = self._left.get(key, 0) + sign * amount * pods.count
+
+    def _check_totals(self, placed: Placed, new: Sequence[Provision]) -> list[str]:
+        cluster = self._snapshot.facts.clusters[placed.cluster]
+        for one in new:
+            pool = next(each for each in cluster.pools if each.name == one.pool)
+            for resource, amount in pool.shape:
+                for key in [key for key in self._left if key[0] == cluster.name]:
+                    if key[2] == resource:
+                        self._left[key] += amount * one.count
+        before = dict(self._left)
+        self._add(placed, -1)
+        return [
+            f"takes {-left} of {resource} {flavor} more than {name} has"
+            for (name, flavor, resource), left in sorted(self._left.items())
+            if left < min(0, before.get((name, flavor, resource), 0)) and name not in self._awaiting
+        ]
+
+    # Wants.
+
+    def _flavors(self, pods: PlacedPods) -> list[Flavor]:
+        names = sorted({flavor for _, flavor in pods.flavors})
+        return [self._snapshot.facts.flavors[name] for name in names if name]
+
+    def _mask(self, room: Room, pods: PlacedPods) -> Mask:
+        return self._snapshot.eligibility.of(room.cluster, pods.shape, self._flavors(pods))
+
+    def _grow(
+        self, room: Room, step: Provision, placed: Placed, masks: dict[str, Mask]
+    ) -> tuple[Room, dict[str, Mask]]:
+        cluster = self._snapshot.facts.clusters[placed.cluster]
+        pool = next(one for one in cluster.pools if one.name == step.pool)
+        takes = {
+            pods.name: pool_takes(cluster, pool, pods.shape, self._flavors(pods))
+            for pods in placed.pods
+        }
+        longer: dict[str, Mask] = {
+            name: np.concatenate((mask, np.full(step.count, takes[name])))
+            for name, mask in masks.items()
+        }
+        return grown_room(room, pool, step.count), longer
+
+
+def _wants(room: Room, pods: PlacedPods, mask: Mask, topology: Topology) -> Iterator[fit.Want]:
+    """The pods of a set: apart for each domain where they name some."""
+    want = fit.Want(name=pods.name, shape=pods.shape, count=pods.count, mask=mask)
+    index = level_index(room, pods.level) if pods.domains else None
+    if index is None:
+        yield replace(want, topology=topology)
+        return
+    level = levels_of(room)[index]
+    for domain, count in pods.domains:
+        inside = mask & np.array(
+            [code >= 0 and level.names[code] == domain for code in level.codes.tolist()]
+        )
+        yield replace(want, name=f"{pods.name}@{domain}", count=count, mask=inside)

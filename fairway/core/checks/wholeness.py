@@ -1,0 +1,115 @@
+"""Whether a start is whole: a gang with all its pods in one place, replicas and tasks once each."""
+
+from __future__ import annotations
+
+from fairway.core.model import Form, Placed, Workload
+from fairway.core.modes.sweeps import numbers_of
+from fairway.core.steps import Admit
+
+
+def partly_placed(workload: Workload, step: Admit, now: float) -> list[str]:
+    """What is missing, or is there twice."""
+    clusters = [one.cluster for one in step.placed]
+    if not clusters:
+        return [] if workload.held else ["is started nowhere"]
+    if len(set(clusters)) < len(clusters):
+        return ["is placed in a cluster twice"]
+    match workload.mode:
+        case "Gang":
+            return _gang(workload, step, now)
+        case "Divided":
+            return _service(workload, step)
+        case _:
+            return _sweep(workload, step)
+
+
+def _gang(workload: Workload, step: Admit, now: float) -> list[str]:
+    form = next((one for one in workload.forms if one.name == step.form), None)
+    if form is None:
+        return [f"is started in a form that it does not have: {step.form}"]
+    found = []
+    if form.after_seconds > max(0.0, now - workload.queued_at):
+        found.append(f"is started as {form.name} before it gave up earlier forms")
+    if len(step.placed) > max(1, workload.clusters_max):
+        found.append(f"is one gang in {len(step.placed)} clusters")
+    for one in form.pod_sets:
+        counts = [
+            pods.count for placed in step.placed for pods in placed.pods if pods.name == one.name
+        ]
+        if not one.least <= sum(counts) <= one.count:
+            found.append(f"has {sum(counts)} pods of {one.name}, not {one.least} to {one.count}")
+        if len(counts) > 1 and any(count % max(1, one.member_size) for count in counts):
+            found.append(f"has a member of {one.name} in two clusters")
+    return [*found, *_strangers(form, step.placed), *_domains(workload, form, step.placed)]
+
+
+def _strangers(form: Form, placed: tuple[Placed, ...]) -> list[str]:
+    shapes = {one.name: one.shape for one in form.pod_sets}
+    return [
+        f"has pods that are not its own: {pods.name}"
+        for one in placed
+        for pods in one.pods
+        if shapes.get(pods.name) != pods.shape
+    ]
+
+
+def _domains(workload: Workload, form: Form, placed: tuple[Placed, ...]) -> list[str]:
+    """Whether pods that must be near each other are in as few domains as they must."""
+    found = []
+    topology_of = {one.name: one.topology for one in form.pod_sets}
+    for one in placed:
+        for pods in one.pods:
+            topology = topology_of.get(pods.name)
+            if topology is None or not pods.count:
+                continue
+            total = sum(count for _, count in pods.domains)
+            if pods.domains and total != pods.count:
+                found.append(f"names domains for {total} of {pods.count} pods of {pods.name}")
+            if topology.required and not pods.domains:
+                found.append(f"must be in one {topology.required}, and names none")
+            if topology.required and pods.level == topology.required and len(pods.domains) > 1:
+                found.append(f"must be in one {topology.required}, not {len(pods.domains)}")
+    return found
+
+
+def _service(workload: Workload, step: Admit) -> list[str]:
+    found = _strangers(workload.forms[0], step.placed)
+    for placed in step.placed:
+        counts = {pods.name: pods.count for pods in placed.pods}
+        for one in workload.forms[0].pod_sets:
+            if counts.get(one.name, 0) != one.count * placed.replicas:
+                found.append(
+                    f"has {counts.get(one.name, 0)} pods of {one.name} in {placed.cluster}"
+                )
+        if not 0 < placed.replicas <= workload.replicas:
+            found.append(f"has {placed.replicas} replicas in {placed.cluster}")
+    return found
+
+
+def _sweep(workload: Workload, step: Admit) -> list[str]:
+    found = _strangers(workload.forms[0], step.placed)
+    seen: dict[int, str] = {}
+    for placed in step.placed:
+        numbers = list(numbers_of(placed.tasks))
+        counts = {pods.name: pods.count for pods in placed.pods}
+        for one in workload.forms[0].pod_sets:
+            if counts.get(one.name, 0) != one.count * len(numbers):
+                found.append(f"has {counts.get(one.name, 0)} pods for {len(numbers)} tasks")
+        for number in numbers:
+            if number in seen:
+                found.append(f"runs task {number} in {seen[number]} and in {placed.cluster}")
+            seen[number] = placed.cluster
+    before = {
+        number
+        for placed in (workload.held.placed if workload.held else ())
+        for number in numbers_of(placed.tasks)
+    }
+    known = range(workload.first_task, workload.first_task + workload.tasks)
+    strange = [number for number in seen if number not in known and number not in before]
+    if strange:
+        found.append(f"runs tasks that it does not have: {strange}")
+    if any(number not in seen for number in before):
+        found.append("loses tasks that run")
+    if workload.concurrency and len(seen) > max(workload.concurrency, len(before)):
+        found.append(f"runs {len(seen)} tasks at a time, not {workload.concurrency}")
+    return found

@@ -1,0 +1,1 @@
+"""Replicas over clusters: the four divisions, remainders, the way home."""

@@ -1,0 +1,389 @@
+"""Replicas of a Divided workload over clusters.
+
+Steady by default: what runs stays where it is. More replicas means that only the difference is
+placed; fewer, that the last group gives first and in a group everybody in proportion. A fresh
+division forgets what there was. Groups are filled in order, as many as fit; the rest waits.
+
+Within a group a division by StaticWeight goes by the given weights, DynamicWeight by the room that
+each cluster has, Aggregated likewise but over the fewest clusters that have room together, those in
+use first. Remainders are Webster's, ties go by name. Room always limits, for given weights too: who
+is full drops out and the others share. Rules of spread say which clusters may be used and how even
+the counts must be; see `spread`.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from fairway.core.dividing.apportionment import Turn, unseat, webster
+from fairway.core.model import Division, Policy, Spread
+from fairway.core.places.covering import Option, Picked, Unmet, fewest, pick
+from fairway.core.places.spread import Tally, fill, relaxations, select
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A cluster that may get replicas."""
+
+    cluster: str
+    group: str = ""
+    available: int = 0  # replicas that fit beside those assigned
+    assigned: int = 0
+    weight: int = 1  # given, for StaticWeight; 0: gets nothing
+    score: int = 0
+    speed_nanos: int = 1_000_000_000  # how fast a replica is there; weights count it in
+    domains: tuple[str, ...] = ()  # one for each rule of spread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """How many replicas each cluster is to have; by name, without zeros."""
+
+    counts: Mapping[str, int]
+    waiting: int = 0
+    unmet: tuple[Spread, ...] = ()  # rules of spread because of which nothing was added
+
+
+def static_weights(division: Division, clusters: Iterable[str]) -> dict[str, int]:
+    """Weights as given: the largest of the rules that choose a cluster; where no rule chooses
+    any, all are equal."""
+    weights = dict.fromkeys(sorted(clusters), 0)
+    is_any_chosen = False
+    for chosen, weight in division.weights:
+        for name in weights:
+            if chosen is None or name in chosen:
+                is_any_chosen = True
+                weights[name] = max(weights[name], weight)
+    return weights if is_any_chosen else dict.fromkeys(weights, 1)
+
+
+def divide(
+    replicas: int, places: Sequence[Place], policy: Policy, *, is_fresh: bool = False
+) -> Shares:
+    """Divides replicas over places, by the policy's groups, division and rules of spread."""
+    board = Board(places, policy)
+    if policy.division.type == "Duplicated":
+        return board.duplicate(replicas)
+    if not is_fresh:
+        board.keep(replicas)
+    unmet = board.grow(replicas - board.total())
+    return Shares(counts=board.result(), waiting=replicas - board.total(), unmet=unmet)
+
+
+class Board:
+    """Counts while they are being worked out."""
+
+    def __init__(self, places: Sequence[Place], policy: Policy) -> None:
+        order = {group.name: index for index, group in enumerate(policy.groups)}
+        self.policy = policy
+        self.rules = policy.spread
+        self.places = sorted(
+            places,
+            key=lambda one: (
+                order.get(one.group, len(order)),
+                -one.score,
+                -(one.available + one.assigned),
+                one.cluster,
+            ),
+        )
+        self.groups = list(dict.fromkeys(one.group for one in self.places))
+        self.most_of_group = {group.name: group.replicas_max for group in policy.groups}
+        self.counts = dict.fromkeys((one.cluster for one in self.places), 0)
+
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    def result(self) -> dict[str, int]:
+        return {name: count for name, count in sorted(self.counts.items()) if count}
+
+    def members(self, group: str) -> list[Place]:
+        return [one for one in self.places if one.group == group]
+
+    def room(self, place: Place) -> int:
+        """Replicas that the place could get in addition to its count."""
+        room = place.available + place.assigned - self.counts[place.cluster]
+        most = self.policy.division.cluster_max
+        if most is not None:
+            room = min(room, most - self.counts[place.cluster])
+        return max(room, 0)
+
+    def group_room(self, group: str) -> int | None:
+        most = self.most_of_group.get(group)
+        if most is None:
+            return None
+        return max(most - sum(self.counts[one.cluster] for one in self.members(group)), 0)
+
+    # Fewer.
+
+    def keep(self, replicas: int) -> None:
+        """Starts from what is assigned, less what limits or fewer replicas no longer allow."""
+        cluster_most = self.policy.division.cluster_max
+        for one in self.places:
+            self.counts[one.cluster] = (
+                one.assigned if cluster_most is None else min(one.assigned, cluster_most)
+            )
+        for group in self.groups:
+            most = self.most_of_group.get(group)
+            if most is not None:
+                self.shrink(group, most)
+        for group in reversed(self.groups):
+            excess = self.total() - replicas
+            held = sum(self.counts[one.cluster] for one in self.members(group))
+            if excess > 0:
+                self.shrink(group, max(held - excess, 0))
+
+    def shrink(self, group: str, target: int, *, least: int | None = None) -> None:
+        """Brings a group down to `target`; who would fall below its least count leaves whole."""
+        least = self.policy.division.cluster_min if least is None else least
+        places = {one.cluster: one for one in self.members(group) if self.counts[one.cluster]}
+        before = {name: self.counts[name] for name in places}
+        while True:
+            if sum(before.values()) <= target:
+                after = before
+            elif self.rules:
+                after = self._shrink_evenly(before, target, places)
+            else:
+                after = self._shrink_freely(before, target, places)
+            short = [name for name, count in after.items() if 0 < count < min(least, before[name])]
+            if not short:
+                break
+            # Of those with fewest the last by name, as the last to have got one.
+            last = min(after[name] for name in short)
+            del before[max(name for name in short if after[name] == last)]
+        for name in places:
+            self.counts[name] = after.get(name, 0)
+
+    def _shrink_freely(
+        self, before: Mapping[str, int], target: int, places: Mapping[str, Place]
+    ) -> dict[str, int]:
+        if self.policy.division.type == "StaticWeight":
+            weights = {name: places[name].weight * places[name].speed_nanos for name in before}
+            return unseat(sum(before.values()) - target, weights, before)
+        weights = dict(before)
+        if self.policy.division.type == "Aggregated":
+            held = [Option(name=name, room=before[name]) for name in places if name in before]
+            held.sort(key=lambda one: (-places[one.name].score, -one.room, one.name))
+            weights = {one.name: one.room for one in fewest(held, target)}
+        return {**dict.fromkeys(before, 0), **webster(target, weights, caps=weights)}
+
+    def _shrink_evenly(
+        self, before: Mapping[str, int], target: int, places: Mapping[str, Place]
+    ) -> dict[str, int]:
+        """One at a time, the last given first; within the rules as long as they leave a choice."""
+        is_static = self.policy.division.type == "StaticWeight"
+        options = self.options()
+        tally = Tally(options, self.rules, range(len(self.rules)))
+        after = dict(before)
+        of_name = {option.name: option for option in options}
+        for name in places.keys() - before.keys():
+            tally.add(of_name[name], -self.counts[name])
+        weights = {
+            name: places[name].weight * places[name].speed_nanos if is_static else before[name]
+            for name in before
+        }
+        turns = sorted(Turn(weights[name], held - 1, name) for name, held in before.items() if held)
+        for _ in range(sum(before.values()) - target):
+            last = next(
+                (turn for turn in reversed(turns) if tally.may_take(of_name[turn.name])), turns[-1]
+            )
+            turns.remove(last)
+            after[last.name] -= 1
+            tally.add(of_name[last.name], -1)
+            if after[last.name]:
+                insort(turns, Turn(last.weight, last.seats - 1, last.name))
+        return after
+
+    # More.
+
+    def options(self, only: str | None = None) -> list[Option]:
+        """The places as options of spread; with `only`, no other group has room."""
+        is_static = self.policy.division.type == "StaticWeight"
+        found = []
+        limits = {group: self.group_room(group) for group in self.groups}
+        for one in self.places:
+            may_grow = (only is None or one.group == only) and (one.weight > 0 or not is_static)
+            room = self.room(one) if may_grow else 0
+            limit = limits[one.group]
+            found.append(
+                Option(
+                    name=one.cluster,
+                    domains=one.domains,
+                    group=one.group,
+                    seats=self.counts[one.cluster],
+                    room=room if limit is None else min(room, limit),
+                )
+            )
+        return found
+
+    def grow(
+        self, wanted: int, *, only: str | None = None, least: int | None = None
+    ) -> tuple[Spread, ...]:
+        """Adds up to so many replicas, group by group; returns rules because of which none came."""
+        least = self.policy.division.cluster_min if least is None else least
+        opening = max(least, 1)
+        begin = dict(self.counts)
+        grower = _Grower(self, begin, opening)
+        unmet: tuple[Spread, ...] = ()
+        for active in relaxations(self.rules):
+            left = wanted - (self.total() - sum(begin.values()))
+            if left <= 0:
+                break
+            picked = pick(self.options(only), self.rules, left, active=active, opening=opening)
+            if isinstance(picked, Unmet):
+                unmet = picked.rules
+                continue
+            before = dict(self.counts)
+            grower.fill(picked, left, active)
+            # Limits of groups, which picking does not know, may have left too few domains.
+            unmet = self._too_few(active, (wanted + sum(begin.values())) // opening)
+            if unmet:
+                self.counts = before
+        return unmet
+
+    def _too_few(self, active: Sequence[int], possible: int) -> tuple[Spread, ...]:
+        """Active rules of which fewer domains are used than they ask for."""
+        used = [one for one in self.places if self.counts[one.cluster]]
+        return tuple(
+            self.rules[position]
+            for position in active
+            if len({one.domains[position] for one in used})
+            < min(self.rules[position].least, possible)
+            and self.rules[position].least > 1
+        )
+
+    # The same everywhere.
+
+    def duplicate(self, replicas: int) -> Shares:
+        """All replicas in each cluster that rules of spread admit, as far as they fit."""
+        options = [
+            Option(name=one.cluster, domains=one.domains)
+            for one in sorted(self.places, key=lambda one: one.assigned == 0)
+            if self.room(one) >= max(self.policy.division.cluster_min, 1)
+        ]
+        selection = select(options, self.rules, len(options) if replicas > 0 else 0)
+        if selection.unmet:
+            kept = {one.cluster: one.assigned for one in self.places if one.assigned}
+            return Shares(counts=dict(sorted(kept.items())), unmet=selection.unmet)
+        for group in self.groups:
+            caps = {
+                one.cluster: min(replicas, self.room(one))
+                for one in self.members(group)
+                if one.cluster in selection.chosen
+            }
+            most = self.most_of_group.get(group)
+            total = sum(caps.values()) if most is None else min(most, sum(caps.values()))
+            self.counts.update(webster(total, dict.fromkeys(caps, 1), caps=caps))
+        wanted = replicas * len(selection.chosen)
+        return Shares(counts=self.result(), waiting=wanted - self.total())
+
+
+class _Grower:
+    """Gives out replicas within what was picked, by the type of the division."""
+
+    def __init__(self, board: Board, begin: Mapping[str, int], opening: int) -> None:
+        self.board = board
+        self.opening = opening
+        self.is_static = board.policy.division.type == "StaticWeight"
+        # By given weights what a place has counts; by room, only what it gets now does.
+        self.base = dict.fromkeys(begin, 0) if self.is_static else begin
+        self.weights = {
+            one.cluster: one.speed_nanos * (one.weight if self.is_static else board.room(one))
+            for one in board.places
+        }
+
+    def fill(self, picked: Picked, wanted: int, active: Sequence[int]) -> None:
+        before = dict(self.board.counts)
+        for one in picked.cover:
+            limit = self.board.group_room(one.group)
+            target = wanted if limit is None else min(wanted, limit)
+            wanted -= self._add(Picked(allowed=(), cover=(one,)), picked, target, active)
+        for group in self.board.groups:
+            limit = self.board.group_room(group)
+            target = wanted if limit is None else min(wanted, limit)
+            if target <= 0:
+                continue
+            members = [self._now(one) for one in picked.allowed if one.group == group]
+            members = [one for one in members if one.room > 0]
+            if self.board.policy.division.type == "Aggregated":
+                few = tuple(fewest(members, target))
+                got = self._add(Picked(allowed=few, cover=()), picked, target, active)
+                wanted, target = wanted - got, target - got
+                members = [self._now(one) for one in members]
+            rest = tuple(one for one in members if one.room > 0)
+            wanted -= self._add(Picked(allowed=rest, cover=()), picked, target, active)
+        if self.opening > 1 and active:
+            self._level(picked, before, active)
+
+    def _level(self, picked: Picked, before: Mapping[str, int], active: Sequence[int]) -> None:
+        """Takes back what opened with several at once and was never caught up with."""
+        board = self.board
+        for one in reversed(picked.allowed):
+            tally = Tally([self._now(other) for other in picked.allowed], board.rules, active)
+            if all(tally.is_even(other) for other in picked.allowed):
+                break
+            if not before[one.name]:
+                board.counts[one.name] = 0
+
+    def _now(self, option: Option) -> Option:
+        """The option with what it has by now; it had room for more the less it had."""
+        more = self.board.counts[option.name] - option.seats
+        if not more:
+            return option
+        return replace(option, seats=option.seats + more, room=option.room - more)
+
+    def _add(self, part: Picked, whole: Picked, wanted: int, active: Sequence[int]) -> int:
+        if wanted <= 0 or not (part.allowed or part.cover):
+            return 0
+        board = self.board
+        if active or part.cover:
+            tally = Tally([self._now(one) for one in whole.allowed], board.rules, active)
+            added = fill(part, tally, wanted, turn=self._turn, opening=self.opening)
+        else:
+            added = self._share(part.allowed, wanted)
+        for name, more in added.items():
+            board.counts[name] += more
+        return sum(added.values())
+
+    def _turn(self, option: Option, seats: int) -> Turn:
+        # Who opens with several at once has its turn when the middle one of them would.
+        held = seats - self.base[option.name] if seats else (self.opening - 1) // 2
+        return Turn(self.weights[option.name], held, option.name)
+
+    def _share(self, options: Sequence[Option], wanted: int) -> dict[str, int]:
+        """Webster's shares; who starts gets at least the opening, or nothing."""
+        caps = {one.name: one.room for one in options}
+        added = self._webster(wanted, caps, {})
+        new = {one.name for one in options if not one.seats}
+        if all(name not in new or not 0 < more < self.opening for name, more in added.items()):
+            return added
+        part = Picked(allowed=tuple(options), cover=())
+        tally = Tally(options, (), ())
+        added = fill(part, tally, wanted, turn=self._turn, opening=self.opening)
+        # More may fit in the roomiest places, which were not first by weight.
+        roomy = [one for one in options if one.name in new and one.room >= self.opening]
+        roomy = sorted(roomy, key=lambda one: (-one.room, one.name))[: wanted // self.opening]
+        held = sum(caps[one.name] for one in options if one.name not in new)
+        best = min(wanted, held + sum(one.room for one in roomy))
+        if sum(added.values()) >= best:
+            return added
+        while roomy and held + sum(one.room for one in roomy[:-1]) >= best:
+            roomy.pop()
+        floors = {one.name: self.opening for one in roomy}
+        caps = {name: cap for name, cap in caps.items() if name not in new or name in floors}
+        return self._webster(wanted, caps, floors)
+
+    def _webster(
+        self, wanted: int, caps: Mapping[str, int], floors: Mapping[str, int]
+    ) -> dict[str, int]:
+        begin = {
+            name: self.board.counts[name] - self.base[name] + floors.get(name, 0) for name in caps
+        }
+        added = webster(
+            wanted - sum(floors.values()),
+            {name: self.weights[name] for name in caps},
+            caps={name: cap - floors.get(name, 0) for name, cap in caps.items()},
+            start=begin,
+        )
+        return {name: more + floors.get(name, 0) for name, more in added.items()}

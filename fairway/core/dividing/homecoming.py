@@ -1,0 +1,124 @@
+"""Replicas that come back to an earlier group, once it has had room for long enough.
+
+Slowly on purpose: room must have lasted, only so many move in a minute, and each either starts in
+the new place before it stops in the old (within the surge and within quota), or, where there is
+neither, stops first. Replicas only ever move to an earlier group, so this comes to an end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fairway.core.dividing.division import Board, Place
+from fairway.core.model import Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Replicas that change cluster."""
+
+    source: str
+    target: str
+    count: int
+    starts_first: bool  # in the new place, before they stop in the old
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How things stand with moves: what limits the next ones."""
+
+    room_since: Mapping[str, float]  # since when a group has had room for a replica
+    moved_in_last_minute: int = 0
+    moving: int = 0  # replicas that run in both places now
+    quota_left: int = 0  # replicas that quota would admit beside all that run now
+    waiting: int = 0  # replicas that have no place at all: they come first
+
+
+def return_home(
+    places: Sequence[Place], policy: Policy, pace: Pace, now: float
+) -> tuple[Move, ...]:
+    """Moves that are due now; none if nothing is to come back, or not yet."""
+    count, starts_first = _allowance(policy, pace)
+    if count <= 0:
+        return ()
+    board = Board(places, policy)
+    for group in board.groups:
+        since = pace.room_since.get(group)
+        if since is None or now - since < policy.return_home.after_seconds:
+            continue
+        moves = _moves_to(group, places, policy, count)
+        if moves:
+            return tuple(
+                Move(source=source, target=target, count=moved, starts_first=starts_first)
+                for source, target, moved in moves
+            )
+    return ()
+
+
+def _allowance(policy: Policy, pace: Pace) -> tuple[int, bool]:
+    """How many may move now, and whether they start before they stop."""
+    rule = policy.return_home
+    if not rule.enabled or pace.waiting > 0:
+        return 0, False
+    count = rule.per_minute - pace.moved_in_last_minute
+    if rule.surge == 0 or pace.quota_left <= 0:
+        # Without quota for both, a replica fewer for a while is better than never to return; but
+        # not before those that have begun are there.
+        return (count if pace.moving == 0 else 0), False
+    return min(count, rule.surge - pace.moving, pace.quota_left), True
+
+
+def _moves_to(
+    group: str, places: Sequence[Place], policy: Policy, count: int
+) -> list[tuple[str, str, int]]:
+    """Up to so many moves to a group from later ones, the last first."""
+    homes = _homes(places, policy)
+    while count > 0 and any(one.group == group for one in homes):
+        board = Board(homes, policy)
+        for one in board.places:
+            board.counts[one.cluster] = one.assigned
+        before = dict(board.counts)
+        later = board.groups[board.groups.index(group) + 1 :]
+        left = count
+        for name in reversed(later):
+            held = sum(before[one.cluster] for one in board.members(name))
+            # On the way a cluster may have fewer than its least; otherwise a slow pace would never
+            # empty it.
+            board.shrink(name, max(held - left, 0), least=0)
+            left -= min(left, held)
+        freed = count - left
+        between = dict(board.counts)
+        board.grow(freed, only=group, least=0)
+        grown = sum(board.counts.values()) - sum(between.values())
+        if grown == freed:
+            return list(_paired(_differences(before, between), _differences(board.counts, between)))
+        count = grown
+    return []
+
+
+def _homes(places: Sequence[Place], policy: Policy) -> list[Place]:
+    """Leaves out what is empty and could never hold the least count of a cluster."""
+    least = policy.division.cluster_min
+    return [one for one in places if one.assigned or one.available >= least]
+
+
+def _differences(more: Mapping[str, int], fewer: Mapping[str, int]) -> list[tuple[str, int]]:
+    return [(name, more[name] - fewer[name]) for name in sorted(more) if more[name] > fewer[name]]
+
+
+def _paired(
+    sources: Iterable[tuple[str, int]], targets: Iterable[tuple[str, int]]
+) -> Iterator[tuple[str, str, int]]:
+    """Pairs what leaves with what arrives; both add up to the same."""
+    arriving = iter(targets)
+    target, open_count = "", 0
+    for source, leaving in sources:
+        left = leaving
+        while left:
+            if not open_count:
+                target, open_count = next(arriving)
+            moved = min(left, open_count)
+            yield source, target, moved
+            left -= moved
+            open_count -= moved

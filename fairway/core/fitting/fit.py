@@ -1,0 +1,290 @@
+"""How many pods of a shape fit where, and packings that prove it.
+
+For one pod set the answer is exact. Several that compete are placed one after the other, each by
+best fit, in two orders: largest pods first (by their largest share of what is free), then those
+with the least choice (the smallest ratio of what fits to what is wanted). Should both fail, a small
+case is searched exactly (see `search`). A packing is its own proof; a shortage says how many pods
+of which set were placed at most.
+
+What is plainly impossible is refused by the total and the largest free amount of each resource,
+which are kept until the room changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fairway.core.fitting.placing import NO_TOPOLOGY, Want, most_of, place_one
+from fairway.core.fitting.search import search
+from fairway.core.fitting.space import UNLIMITED, Space, bounds
+from fairway.core.fitting.topology import Level, Spot, level_index, levels_of, spot_of, sum_by
+from fairway.core.model import Shape
+from fairway.core.nodes import Amounts, Mask, Room
+
+__all__ = [
+    "UNLIMITED",
+    "Packed",
+    "Short",
+    "Shortage",
+    "Want",
+    "copies",
+    "count",
+    "pack",
+    "pack_most",
+    "slots",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """Where the pods of each set go."""
+
+    packing: Mapping[str, Mapping[int, int]]  # pod set -> {position of node: pods}
+    levels: Mapping[str, str] = field(default_factory=dict)  # pod set -> level of its domains
+    domains: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    # pod set -> pods per topology domain, where domains decided
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Short:
+    """A set of which not all pods can be placed."""
+
+    name: str
+    wanted: int
+    placeable: int
+    is_bound: bool = False  # no more than so many, and perhaps fewer
+
+    @property
+    def missing(self) -> int:
+        return self.wanted - self.placeable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortage:
+    """Why there is no packing: the sets that fall short."""
+
+    short: tuple[Short, ...]
+    domain: str = ""  # the domain that came nearest, where one had to hold the whole workload
+
+
+def slots(room: Room, shape: Shape, mask: Mask | None = None) -> Amounts:
+    """How many pods of a shape fit on each node; `UNLIMITED` where it asks for nothing."""
+    space = Space(room)
+    found = np.zeros(len(room.cluster.nodes), dtype=np.int64)
+    positions = space.candidates(shape.requests, mask)
+    found[positions] = space.pods_at(shape.requests, positions)
+    return found
+
+
+def count(room: Room, shape: Shape, mask: Mask | None = None) -> int:
+    """How many pods of a shape fit on all nodes together. Exact."""
+    for resource, amount in shape.requests:
+        if bounds(room, resource)[1] < amount:
+            return 0
+    space = Space(room)
+    positions = space.candidates(shape.requests, mask)
+    return int(space.pods_at(shape.requests, positions).sum())
+
+
+def pack(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | Shortage:
+    """A packing of all sets; `domain`: a level of which one domain must hold them all."""
+    plain = _plainly_short(room, wants)
+    if plain is not None:
+        return plain
+    space = Space(room)
+    if domain:
+        return _in_one_domain(space, wants, domain)
+    found = _place_all(space, wants)
+    return _packed(found) if isinstance(found, dict) else Shortage(short=found)
+
+
+def pack_most(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | Shortage:
+    """The packing of as many pods as possible, between `least` and `count` of each set.
+
+    All sets shrink together, as in Kueue's partial admission: step i of D, the sum of all that may
+    be given up, leaves count - floor((count - least) * i / D) of a set.
+    """
+    full = pack(room, wants, domain)
+    spare = [want.count - (want.count if want.least is None else want.least) for want in wants]
+    total = sum(spare)
+    if isinstance(full, Packed) or total == 0:
+        return full
+
+    def shrunk(step: int) -> list[Want]:
+        return [
+            replace(want, count=want.count - some * step // total)
+            for want, some in zip(wants, spare, strict=True)
+        ]
+
+    best = pack(room, shrunk(total), domain)
+    if isinstance(best, Shortage):
+        return best
+    low, high = 1, total  # what fits is known of `high`
+    while low < high:
+        middle = (low + high) // 2
+        found = pack(room, shrunk(middle), domain)
+        if isinstance(found, Packed):
+            best, high = found, middle
+        else:
+            low = middle + 1
+    return best
+
+
+def copies(room: Room, wants: Sequence[Want], most: int = UNLIMITED) -> int:
+    """How many times all of this can be packed together, up to `most`."""
+    for one in wants:
+        if one.count > 0 and most > 0:
+            most = min(most, count(room, one.shape, one.mask) // one.count)
+    if len(wants) == 1 and wants[0].topology == NO_TOPOLOGY:
+        return max(0, most)
+    low, high = 0, max(0, most)
+    while low < high:
+        middle = (low + high + 1) // 2
+        scaled = [replace(one, count=one.count * middle) for one in wants]
+        if isinstance(pack(room, scaled), Packed):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _plainly_short(room: Room, wants: Sequence[Want]) -> Shortage | None:
+    """A refusal by what is free in total and on one node, without a look at nodes."""
+    needed: dict[str, int] = {}
+    for want in wants:
+        if want.count <= 0:
+            continue
+        for resource, amount in want.shape.requests:
+            total, largest = bounds(room, resource)
+            needed[resource] = before = needed.get(resource, 0) + amount * want.count
+            if largest < amount:
+                return _bound(want, 0)
+            if total < before:
+                left = total - (before - amount * want.count)
+                return _bound(want, max(0, left) // amount)
+    return None
+
+
+def _bound(want: Want, placeable: int) -> Shortage:
+    short = Short(name=want.name, wanted=want.count, placeable=placeable, is_bound=True)
+    return Shortage(short=(short,))
+
+
+def _packed(spots: Mapping[str, Spot]) -> Packed:
+    named = {name: spot for name, spot in spots.items() if spot.level}
+    return Packed(
+        packing={name: spot.counts for name, spot in spots.items()},
+        levels={name: spot.level for name, spot in named.items()},
+        domains={name: spot.domains for name, spot in named.items()},
+    )
+
+
+def _place_all(space: Space, wants: Sequence[Want]) -> dict[str, Spot] | tuple[Short, ...]:
+    largest_first = _largest_first(space, wants)
+    first = _in_order(space, largest_first)
+    if isinstance(first, dict):
+        return first
+    if len(wants) == 1:
+        return (first,)
+    most = {want.name: most_of(space, want) if want.count > 0 else 0 for want in wants}
+    alone = tuple(
+        Short(name=want.name, wanted=want.count, placeable=most[want.name])
+        for want in largest_first
+        if most[want.name] < want.count
+    )
+    if alone:
+        return alone
+    least_choice_first = sorted(wants, key=lambda want: (_ratio(most[want.name], want), want.name))
+    if [want.name for want in least_choice_first] != [want.name for want in largest_first]:
+        second = _in_order(space, least_choice_first)
+        if isinstance(second, dict):
+            return second
+    found = search(space, largest_first)
+    return (first,) if found is None else found
+
+
+def _in_order(space: Space, wants: Sequence[Want]) -> dict[str, Spot] | Short:
+    """Places one set after the other; what could not be placed is the answer if one can't."""
+    trial = space.copy() if len(wants) > 1 else space
+    spots: dict[str, Spot] = {}
+    for want in wants:
+        spot = place_one(trial, want)
+        if isinstance(spot, int):
+            return Short(name=want.name, wanted=want.count, placeable=spot)
+        spots[want.name] = spot
+        if len(spots) < len(wants):
+            trial.take(want.shape.requests, spot.counts)
+    return spots
+
+
+def _largest_first(space: Space, wants: Sequence[Want]) -> Sequence[Want]:
+    if len(wants) == 1:
+        return wants
+
+    def size(want: Want) -> float:
+        return max(
+            (amount / (bounds(space.room, name)[0] or 1) for name, amount in want.shape.requests),
+            default=0.0,
+        )
+
+    return sorted(wants, key=lambda want: (-size(want), want.name))
+
+
+def _in_one_domain(space: Space, wants: Sequence[Want], domain: str) -> Packed | Shortage:
+    """A packing inside one domain, trying those with the least room first."""
+    index = level_index(space.room, domain)
+    if index is None:
+        return Shortage(short=tuple(_none(want) for want in wants if want.count > 0))
+    level = levels_of(space.room)[index]
+    if not level.names:
+        return Shortage(short=tuple(_none(want) for want in wants if want.count > 0))
+    held = [_by_domain(space, want, level) for want in wants]
+    ratios = [
+        (min(_ratio(one[code], want) for one, want in zip(held, wants, strict=True)), code)
+        for code in range(len(level.names))
+    ]
+    failed: Shortage | None = None
+    for ratio, code in sorted(ratios):
+        if ratio >= 1.0:
+            found = _place_all(space, [_inside(space, want, level, code) for want in wants])
+            if isinstance(found, dict):
+                return _packed(
+                    {
+                        name: spot if spot.level else spot_of(level, spot.counts)
+                        for name, spot in found.items()
+                    }
+                )
+            failed = Shortage(short=found, domain=level.names[code])
+    if failed is not None:
+        return failed
+    best = max(ratios, key=lambda one: (one[0], -one[1]))[1]
+    short = tuple(
+        Short(name=want.name, wanted=want.count, placeable=one[best])
+        for one, want in zip(held, wants, strict=True)
+        if one[best] < want.count
+    )
+    return Shortage(short=short, domain=level.names[best])
+
+
+def _by_domain(space: Space, want: Want, level: Level) -> list[int]:
+    """How many pods of a set each domain holds, its own topology aside."""
+    positions = space.candidates(want.shape.requests, want.mask)
+    pods = space.pods_at(want.shape.requests, positions)
+    found: list[int] = sum_by(level.codes.take(positions), pods, len(level.names)).tolist()
+    return found
+
+
+def _ratio(held: int, want: Want) -> float:
+    return held / want.count if want.count > 0 else float("inf")
+
+
+def _inside(space: Space, want: Want, level: Level, code: int) -> Want:
+    mask = space.room.cluster.nodes.ready if want.mask is None else want.mask
+    return replace(want, mask=(level.codes == code) & mask)
+
+
+def _none(want: Want) -> Short:
+    return Short(name=want.name, wanted=want.count, placeable=0)

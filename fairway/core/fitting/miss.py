@@ -1,0 +1,95 @@
+"""How near a cluster comes to holding a pod set: for reasons, computed when somebody asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairway.core.fitting.devices import devices_of, needs_devices
+from fairway.core.fitting.placing import Want, most_of
+from fairway.core.fitting.space import Space, leading
+from fairway.core.fitting.topology import level_index, levels_of, sum_by
+from fairway.core.nodes import Amounts, Room
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Miss:
+    """What is missing at the place that comes nearest."""
+
+    name: str
+    placeable: int
+    node: str = ""  # where no node holds even one pod: the one with most of what it needs
+    domain: str = ""  # where one domain had to hold all: the one that holds most
+    short: tuple[tuple[str, int], ...] = ()  # (resource, amount) missing there, by resource
+
+
+def nearest_miss(room: Room, want: Want) -> Miss | None:
+    """What a set lacks, or None if it fits when it is alone."""
+    space = Space(room)
+    placeable = most_of(space, want)
+    if placeable >= want.count:
+        return None
+    request = want.shape.requests
+    positions = space.candidates(request, want.mask)
+    if not len(positions):
+        return _nearest_node(room, want)
+    missing = want.count - placeable
+    index = level_index(room, want.topology.required)
+    resource, amount = leading(room, request)
+    short = ((resource, amount * missing),) if resource else ()
+    if index is None:
+        return Miss(name=want.name, placeable=placeable, short=_scarce(space, want) or short)
+    level = levels_of(room)[index]
+    held = sum_by(level.codes.take(positions), space.pods_at(request, positions), len(level.names))
+    domain = level.names[int(held.argmax())] if len(held) else ""
+    return Miss(name=want.name, placeable=placeable, domain=domain, short=short)
+
+
+def _scarce(space: Space, want: Want) -> tuple[tuple[str, int], ...]:
+    """Resources of which too little is free for all pods, the other resources aside."""
+    found: list[tuple[str, int]] = []
+    for resource, amount in want.shape.requests:
+        alone = ((resource, amount),)
+        pods = int(space.pods_at(alone, space.candidates(alone, want.mask)).sum())
+        if pods < want.count:
+            found.append((resource, (want.count - pods) * amount))
+    return tuple(found)
+
+
+def _nearest_node(room: Room, want: Want) -> Miss:
+    """The node that lacks the smallest part of what one pod needs."""
+    mask = room.cluster.nodes.ready if want.mask is None else want.mask
+    positions: Amounts = mask.nonzero()[0]
+    if not len(positions):
+        return Miss(name=want.name, placeable=0)
+    lacks = {
+        resource: np.maximum(amount - _usable(room, resource, amount).take(positions), 0)
+        for resource, amount in want.shape.requests
+    }
+    worst = np.zeros(len(positions))
+    for resource, amount in want.shape.requests:
+        worst = np.maximum(worst, lacks[resource] / amount)
+    best = int(worst.argmin())
+    return Miss(
+        name=want.name,
+        placeable=0,
+        node=room.cluster.nodes.names[int(positions[best])],
+        short=tuple(
+            (resource, int(lack[best])) for resource, lack in lacks.items() if lack[best] > 0
+        ),
+    )
+
+
+def _usable(room: Room, resource: str, amount: int) -> Amounts:
+    """What one pod can have of a resource on each node; of a fraction, the best device."""
+    column = room.free.get(resource)
+    if column is None:
+        return np.zeros(len(room.cluster.nodes), dtype=np.int64)
+    if not needs_devices(room, resource, amount):
+        return column
+    devices = devices_of(room, resource)
+    best: Amounts = devices.free.max(axis=1)
+    if amount >= devices.size:
+        best = (devices.free >= devices.size).sum(axis=1) * devices.size
+    return np.minimum(column, best)

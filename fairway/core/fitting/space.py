@@ -1,0 +1,205 @@
+"""Room in which one packing is tried out, and the best fit of one pod set in it.
+
+A `Space` shares the columns of a Room until it first takes something. It answers where pods of a
+shape fit (`candidates`, `pods_at`) and chooses nodes for them (`choose`). The choice keeps whole
+nodes whole: nodes already in use come before whole ones, then those that are filled most tightly
+in the pod's leading resource, then those with less free, then the earlier position. Positions are
+in order of node names (the view sorts them), so ties go by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fairway.core.fitting.devices import Devices, devices_of, move_pods, needs_devices, pods_on
+from fairway.core.model import Request
+from fairway.core.nodes import Amounts, Mask, Room
+
+# Pods of a shape without requests that fit on a node: more than anybody asks for, and small enough
+# that sums over all nodes stay exact.
+UNLIMITED = 1 << 40
+_KEY_BITS = 30
+_FEW = 16  # so many single writes cost less than one with an array of positions
+
+
+def bounds(room: Room, resource: str) -> tuple[int, int]:
+    """The total and the largest free amount of a resource, over all nodes of a cluster."""
+    known = room.bounds.get(resource)
+    if known is not None and known[0] == room.version:
+        return known[1], known[2]
+    column = room.free.get(resource)
+    if column is None or not len(column):
+        total = largest = 0
+    else:
+        # Nodes on which more is used than they have must not hide what others have.
+        total, largest = int(np.maximum(column, 0).sum()), max(int(column.max()), 0)
+    room.bounds[resource] = (room.version, total, largest)
+    return total, largest
+
+
+def leading(room: Room, request: Request) -> tuple[str, int]:
+    """What decides how tightly a pod fits: an accelerator, else its largest share of what is free.
+
+    Without any request the name is empty.
+    """
+    best = ("", 0)
+    best_key = (False, -1.0)
+    for resource, amount in request:
+        key = ("/" in resource, amount / (bounds(room, resource)[0] or 1))
+        if key > best_key:
+            best, best_key = (resource, amount), key
+    return best
+
+
+class Space:
+    """What would be free while a packing is tried."""
+
+    __slots__ = ("_own", "columns", "devices", "room")
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.columns: dict[str, Amounts] = dict(room.free)
+        self.devices: dict[str, Devices] = {}
+        self._own: set[str] = set()  # resources of which the columns and devices are our copies
+
+    def copy(self) -> Space:
+        """Another space that starts from this one; this one takes nothing more while it lives."""
+        other = Space(self.room)
+        other.columns = dict(self.columns)
+        other.devices = dict(self.devices)
+        return other
+
+    def filled(self, request: Request, mask: Mask | None, count: int) -> dict[int, int] | None:
+        """Nodes in use that one pod each fills in its leading resource, if there are enough.
+
+        Where this answers, `choose` would answer the same (but for its rounding of amounts beyond
+        2**30): no node can be filled more tightly. It looks closely at far fewer nodes.
+        """
+        leads, amount = leading(self.room, request)
+        column = self.columns.get(leads)
+        capacity = self.room.cluster.nodes.capacity.get(leads)
+        if column is None or capacity is None:
+            return None
+        found = (column == amount) & (self.room.cluster.nodes.ready if mask is None else mask)
+        positions: Amounts = found.nonzero()[0]
+        if len(positions) < count:
+            return None
+        positions = positions[capacity.take(positions) != amount]
+        for resource, needed in request:
+            other = self.columns.get(resource)
+            if len(positions) < count or other is None:
+                return None
+            if resource != leads:
+                positions = positions[other.take(positions) >= needed]
+            if needs_devices(self.room, resource, needed):
+                devices = self._devices(resource)
+                held = pods_on(devices.free[positions], devices.size, needed)
+                positions = positions[held > 0]
+        if len(positions) < count:
+            return None
+        return dict.fromkeys(positions[:count].tolist(), 1)
+
+    def candidates(self, request: Request, mask: Mask | None) -> Amounts:
+        """Positions of the nodes that hold at least one pod."""
+        found: Mask = self.room.cluster.nodes.ready if mask is None else mask
+        for resource, amount in request:
+            column = self.columns.get(resource)
+            if column is None:
+                return np.zeros(0, dtype=np.int64)
+            found = found & (column >= amount)
+        positions: Amounts = found.nonzero()[0]
+        for resource, amount in request:
+            if needs_devices(self.room, resource, amount):
+                devices = self._devices(resource)
+                held = pods_on(devices.free[positions], devices.size, amount)
+                positions = positions[held > 0]
+        return positions
+
+    def pods_at(self, request: Request, positions: Amounts) -> Amounts:
+        """How many pods each of these nodes holds."""
+        if not len(positions):
+            return np.zeros(0, dtype=np.int64)
+        pods: Amounts | None = None
+        for resource, amount in request:
+            held: Amounts
+            if needs_devices(self.room, resource, amount):
+                devices = self._devices(resource)
+                held = pods_on(devices.free[positions], devices.size, amount)
+            else:
+                held = self.columns[resource].take(positions) // amount
+            pods = held if pods is None else np.minimum(pods, held)
+        return np.full(len(positions), UNLIMITED, dtype=np.int64) if pods is None else pods
+
+    def take(self, request: Request, counts: Mapping[int, int]) -> None:
+        """Takes what pods on these nodes need."""
+        if not counts:
+            return
+        for resource, amount in request:
+            has_devices = needs_devices(self.room, resource, amount)
+            if resource not in self._own:
+                self._own.add(resource)
+                self.columns[resource] = self.columns[resource].copy()
+                if has_devices:
+                    self.devices[resource] = self._devices(resource).copy()
+            column = self.columns[resource]
+            if len(counts) > _FEW:
+                column[np.fromiter(counts, np.int64)] -= amount * np.fromiter(
+                    counts.values(), np.int64
+                )
+            else:
+                for position, count in counts.items():
+                    column[position] -= amount * count
+            if has_devices:
+                for position, count in counts.items():
+                    move_pods(self.devices[resource], position, amount, -count)
+
+    def _devices(self, resource: str) -> Devices:
+        own = self.devices.get(resource)
+        return devices_of(self.room, resource) if own is None else own
+
+    def choose(self, request: Request, positions: Amounts, count: int) -> dict[int, int] | None:
+        """Nodes for so many pods out of candidates, or None if these do not hold as many."""
+        # Each candidate holds one pod at least; where that is not enough, their room decides.
+        if len(positions) < count and int(self.pods_at(request, positions).sum()) < count:
+            return None
+        resource, amount = leading(self.room, request)
+        if not resource:
+            return {int(positions[0]): count}
+        free = self.columns[resource].take(positions)
+        capacity = self.room.cluster.nodes.capacity.get(resource, self.columns[resource])
+        whole = free == capacity.take(positions)
+        shift = max(0, bounds(self.room, resource)[1].bit_length() - _KEY_BITS)
+        left = free - np.minimum(free // amount, count) * amount if count > 1 else free
+        key = (whole.astype(np.int64) << 61) + ((left >> shift) << _KEY_BITS) + (free >> shift)
+        order = _smallest(key, min(count, len(positions)))
+        pods = self.pods_at(request, positions.take(order)).tolist()
+        chosen: dict[int, int] = {}
+        for at, held in enumerate(pods):
+            if held >= count:
+                last = (
+                    at if at == 0 else _tightest(pods, (key.take(order) >> 61).tolist(), at, count)
+                )
+                chosen[int(positions[order[last]])] = count
+                break
+            chosen[int(positions[order[at]])] = held
+            count -= held
+        return chosen
+
+
+def _tightest(pods: list[int], is_whole: list[int], start: int, count: int) -> int:
+    """The node for the last pods: the one they fill most, of those not yet taken."""
+    enough = (at for at in range(start, len(pods)) if pods[at] >= count)
+    return min(enough, key=lambda at: (is_whole[at], pods[at], at))
+
+
+def _smallest(key: Amounts, count: int) -> Amounts:
+    """Where the smallest keys are, in order; ties by position."""
+    if count >= len(key):
+        return np.argsort(key, kind="stable")
+    limit = np.partition(key, count - 1)[count - 1]
+    below = (key < limit).nonzero()[0]
+    order: Amounts = below.take(np.argsort(key.take(below), kind="stable"))
+    tied: Amounts = (key == limit).nonzero()[0][: count - len(below)]
+    return np.concatenate((order, tied))

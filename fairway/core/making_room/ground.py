@@ -1,0 +1,146 @@
+"""How many pods there could be room for at most, if some holders left their nodes.
+
+A quick bound before any packing: each pod set is counted alone, by whole nodes and without regard
+to topology. What a candidate frees on nodes that it has for itself is counted once and for all;
+only nodes with several candidates are looked at anew for each set of them. For one pod set without
+topology the bound is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from fairway.core.fitting.fit import UNLIMITED, Want
+from fairway.core.making_room.holders import Foot
+from fairway.core.nodes import Amounts, Mask, Room
+
+
+def stands_on_any(wants: Sequence[Want], room: Room, foot: Foot) -> bool:
+    """Whether a holder is on a node that some pods could use, with something that they need."""
+    for want in wants:
+        mask = room.cluster.nodes.ready if want.mask is None else want.mask
+        for name, _ in want.shape.requests:
+            used = foot.used.get(name)
+            if used is not None and bool((mask.take(foot.positions) & (used > 0)).any()):
+                return True
+    return False
+
+
+class _Pods:
+    """One pod set, and what candidates free for it."""
+
+    __slots__ = ("alone", "amounts", "free", "missing", "now", "shared")
+
+    def __init__(
+        self, room: Room, want: Want, feet: Sequence[Foot], shared: frozenset[int]
+    ) -> None:
+        self.amounts = [amount for _, amount in want.shape.requests]
+        names = [name for name, _ in want.shape.requests]
+        columns = [_column(room, name) for name in names]
+        mask = room.cluster.nodes.ready if want.mask is None else want.mask
+        slots = self._slots(columns, mask)
+        self.missing = want.count - int(slots.sum())
+        # What each candidate frees where it is alone, and what it gives back where it is not.
+        self.alone: list[int] = []
+        self.shared: list[dict[int, list[int]]] = []
+        self.free: dict[int, list[int]] = {}
+        self.now: dict[int, int] = {}
+        for foot in feet:
+            at = foot.positions
+            given = [foot.used.get(name) for name in names]
+            free = [
+                column.take(at) if more is None else column.take(at) + more
+                for column, more in zip(columns, given, strict=True)
+            ]
+            gained = self._slots(free, mask.take(at)) - slots.take(at)
+            mine: dict[int, list[int]] = {}
+            if shared and not shared.isdisjoint(at.tolist()):
+                for place, position in enumerate(at.tolist()):
+                    if position in shared:
+                        gained[place] = 0
+                        if mask[position]:
+                            mine[position] = [0 if m is None else int(m[place]) for m in given]
+                            self.free[position] = [int(column[position]) for column in columns]
+                            self.now[position] = int(slots[position])
+            self.alone.append(int(gained.sum()))
+            self.shared.append(mine)
+
+    def _slots(self, columns: Sequence[Amounts], mask: Mask) -> Amounts:
+        slots: Amounts = np.where(mask, UNLIMITED, 0)
+        for column, amount in zip(columns, self.amounts, strict=True):
+            slots = np.minimum(slots, np.maximum(column, 0) // amount)
+        return slots
+
+    def gained(self, chosen: Iterable[int]) -> int:
+        """How many more pods there is room for when these candidates are gone."""
+        total = 0
+        given: dict[int, list[int]] = {}
+        for one in chosen:
+            total += self.alone[one]
+            for at, amounts in self.shared[one].items():
+                before = given.get(at)
+                if before is None:
+                    given[at] = amounts
+                else:
+                    given[at] = [old + new for old, new in zip(before, amounts, strict=True)]
+        for at, amounts in given.items():
+            total += self.gained_at(at, amounts)
+        return total
+
+    def gained_at(self, at: int, given: Sequence[int]) -> int:
+        least = UNLIMITED
+        for old, new, needed in zip(self.free[at], given, self.amounts, strict=True):
+            here = (old + new) // needed if old + new > 0 else 0
+            least = here if here < least else least
+        return least - self.now[at]
+
+
+def _column(room: Room, name: str) -> Amounts:
+    column = room.free.get(name)
+    return np.zeros(len(room.cluster.nodes), dtype=np.int64) if column is None else column
+
+
+class Ground:
+    """The nodes of one cluster, as far as candidates are on them."""
+
+    def __init__(self, room: Room, wants: Sequence[Want], feet: Sequence[Foot]) -> None:
+        every = np.concatenate([foot.positions for foot in feet])
+        positions, counts = np.unique(every, return_counts=True)
+        shared = frozenset(positions[counts > 1].tolist())
+        self._pods = [_Pods(room, want, feet, shared) for want in wants if want.count > 0]
+        self._short = [one for one in self._pods if one.missing > 0]
+
+    def allows(self, chosen: Sequence[int]) -> bool:
+        """Whether there may be room when these candidates are gone; False is certain."""
+        return all(one.gained(chosen) >= one.missing for one in self._short)
+
+    def bundles(self, allowed: Sequence[int], losses: Sequence[int]) -> list[tuple[int, ...]]:
+        """Candidates that free something together: one alone, or the cheapest on one node.
+
+        Those that free most for what is lost come first.
+        """
+        found: dict[tuple[int, ...], float] = {}
+
+        def note(pods: _Pods, bundle: tuple[int, ...]) -> None:
+            lost = 1 + sum(losses[other] for other in bundle)
+            worth = pods.gained(bundle) / lost / len(bundle)
+            found[bundle] = max(found.get(bundle, 0.0), worth)
+
+        cheapest_first = sorted(allowed, key=lambda one: (losses[one], one))
+        for pods in self._pods:
+            on: dict[int, list[int]] = {}
+            for one in cheapest_first:
+                if pods.alone[one] > 0:
+                    note(pods, (one,))
+                for at in pods.shared[one]:
+                    on.setdefault(at, []).append(one)
+            for at in sorted(on):
+                given = [0] * len(pods.amounts)
+                for place, one in enumerate(on[at]):
+                    given = [a + b for a, b in zip(given, pods.shared[one][at], strict=True)]
+                    if pods.gained_at(at, given) > 0:
+                        note(pods, tuple(on[at][: place + 1]))
+                        break
+        return sorted(found, key=lambda bundle: (-found[bundle], bundle))

@@ -1,0 +1,151 @@
+"""How many new nodes of an elastic pool make a workload fit.
+
+New nodes are tried as positions after the existing ones: position `len(cluster.nodes) + i` is the
+i-th new node. They have the pool's labels. For a level that these do not name, the nodes of one
+unit of more than one node are taken to come as one domain of their own (a TPU slice comes whole),
+called "pool+number"; single nodes are then outside every domain. A node is its own domain of the
+host name's level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fairway.core.fitting.devices import Devices
+from fairway.core.fitting.fit import Packed, Shortage, Want, pack
+from fairway.core.model import Pool
+from fairway.core.nodes import Amounts, Cluster, LabelColumn, Mask, Nodes, Room, label_column
+
+HOST_NAME = "kubernetes.io/hostname"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grown:
+    """A packing on existing and new nodes, and how many new ones it needs."""
+
+    packed: Packed
+    new_nodes: int
+
+
+def pack_with_new_nodes(
+    room: Room,
+    wants: Sequence[Want],
+    pool: Pool,
+    *,
+    left: int,
+    takes: Sequence[bool],
+    domain: str = "",
+) -> Grown | Shortage:
+    """The packing that needs the fewest new nodes, in whole units of the pool.
+
+    `left` is how many nodes the pool can still have, `takes` says of each want whether a new node
+    is eligible for it (`eligibility.pool_takes`).
+    """
+    most = left - left % pool.unit
+    if not any(want.topology.slice_level for want in wants):
+        # A node a pod is always enough, but whole slices may need nodes that stay empty.
+        pods = sum(want.count for want, ok in zip(wants, takes, strict=True) if ok)
+        units = -(-pods // pool.unit)
+        most = min(most, units * pool.unit)
+    grown = grown_room(room, pool, most)
+
+    def attempt(nodes: int) -> Packed | Shortage:
+        some = [
+            replace(want, mask=_mask(room, want, nodes if ok else 0, most))
+            for want, ok in zip(wants, takes, strict=True)
+        ]
+        return pack(grown, some, domain)
+
+    best = attempt(most)
+    if isinstance(best, Shortage):
+        return best
+    low, high = 0, most // pool.unit
+    while low < high:
+        middle = (low + high) // 2
+        found = attempt(middle * pool.unit)
+        if isinstance(found, Packed):
+            best, high = found, middle
+        else:
+            low = middle + 1
+    return Grown(packed=best, new_nodes=high * pool.unit)
+
+
+def _mask(room: Room, want: Want, nodes: int, most: int) -> Mask:
+    mask = room.cluster.nodes.ready if want.mask is None else want.mask
+    found: Mask = np.concatenate((mask, np.arange(most) < nodes))
+    return found
+
+
+def grown_room(room: Room, pool: Pool, count: int) -> Room:
+    """A room as if a pool had so many nodes more. Only labels of the topology are kept."""
+    cluster = room.cluster
+    amounts = dict(pool.shape)
+    resources = sorted({*room.free, *amounts})
+    names = tuple(f"{pool.name}+{number}" for number in range(count))
+    capacity = {
+        resource: _longer(cluster.nodes.capacity.get(resource), cluster, amounts, resource, count)
+        for resource in resources
+    }
+    labels = {
+        label: _labels(cluster.nodes.labels.get(label), len(cluster.nodes), label, pool, names)
+        for _, label in cluster.levels
+    }
+    nodes = Nodes(
+        names=(*cluster.nodes.names, *names),
+        capacity=capacity,
+        ready=np.concatenate((cluster.nodes.ready, np.ones(count, dtype=np.bool_))),
+        labels=labels,
+        devices=cluster.nodes.devices,
+    )
+    grown = Room(Cluster(name=cluster.name, nodes=nodes, levels=cluster.levels))
+    for resource in resources:
+        grown.free[resource] = _longer(room.free.get(resource), cluster, amounts, resource, count)
+    for resource, devices in room.devices.items():
+        grown.devices[resource] = _more_devices(devices, amounts.get(resource, 0), count)
+    return grown
+
+
+def _longer(
+    column: Amounts | None, cluster: Cluster, amounts: dict[str, int], resource: str, count: int
+) -> Amounts:
+    if column is None:
+        column = np.zeros(len(cluster.nodes), dtype=np.int64)
+    new: Amounts = np.full(count, amounts.get(resource, 0), dtype=np.int64)
+    return np.concatenate((column, new))
+
+
+def _labels(
+    column: LabelColumn | None, existing: int, label: str, pool: Pool, names: Sequence[str]
+) -> LabelColumn:
+    given = dict(pool.labels).get(label)
+    new: list[str | None] = [given] * len(names)
+    if label == HOST_NAME:
+        new = list(names)
+    elif given is None and pool.unit > 1:
+        new = [f"{pool.name}+{number // pool.unit}" for number in range(len(names))]
+    added = label_column(new)
+    if column is None:
+        column = LabelColumn(codes=np.full(existing, -1, dtype=np.int32), values=())
+    known = {value: code for code, value in enumerate(column.values)}
+    # One entry more, so that code -1 (no label) stays what it is.
+    recoded = [*(known.setdefault(value, len(known)) for value in added.values), -1]
+    codes = np.array(recoded, dtype=np.int32)[added.codes]
+    return LabelColumn(codes=np.concatenate((column.codes, codes)), values=tuple(known))
+
+
+def _more_devices(devices: Devices, amount: int, count: int) -> Devices:
+    """Devices of new nodes, all of them whole, after those of the existing ones."""
+    number = -(-amount // devices.size)
+    width = max(devices.free.shape[1], number)
+    free = np.zeros((len(devices.free) + count, width), dtype=np.int64)
+    free[: len(devices.free), : devices.free.shape[1]] = devices.free
+    for device in range(number):
+        free[len(devices.free) :, device] = min(devices.size, amount - device * devices.size)
+    return Devices(
+        free=free,
+        size=devices.size,
+        widths=np.concatenate((devices.widths, np.full(count, number, dtype=np.int64))),
+    )

@@ -1,0 +1,212 @@
+"""Who holds what, as preemption looks at it: usage, work that would be lost, nodes.
+
+Worked out once for a plan, since many workloads ask the same questions about the same holders. A
+holder that may never be a victim (not preemptible, or leaving already) is not among them.
+
+Work lost is the time since the start, or since the last checkpoint where the workload saves its
+state by itself; nothing where it saves when asked. It weighs what the workload uses: an accelerator
+counts as much as a hundred CPUs. Everything is in whole numbers, so that sums have no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fairway.core.model import FlavorResource, Request, Workload
+from fairway.core.nodes import Amounts, Packing
+from fairway.core.snapshot import Snapshot, requests_of, usage_of
+from fairway.core.turns.fairness import Rules, Shares
+
+if TYPE_CHECKING:
+    from fairway.core.desk import Desk
+    from fairway.core.ledger import Ledger
+
+_ACCELERATOR_IN_CPUS: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Foot:
+    """Where the pods of one holder are in one cluster, and what they use there."""
+
+    positions: Amounts
+    used: Mapping[str, Amounts]  # of each resource, at each of the positions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Holder:
+    """A workload that holds something, and might be a victim."""
+
+    workload: Workload
+    key: str
+    queue: str
+    usage: Mapping[FlavorResource, int]
+    lost_seconds: float
+    loss: int  # thousandths of a second, weighted by what it uses
+    held_seconds: float  # since its pods ran, or since it was decided where they do not yet
+
+
+class Holders:
+    """All who hold something, by queue and by cluster."""
+
+    def __init__(self, desk: Desk) -> None:
+        snapshot = desk.snapshot
+        self._snapshot = snapshot
+        self.shares = Shares(
+            desk.ledger.tree, Rules(remembers=snapshot.facts.settings.half_life_seconds > 0)
+        )
+        self._of_queue: dict[str, list[Holder]] = {}
+        self._near: dict[str, list[str]] = {}  # by the root of their tree
+        self._by_key: dict[str, Holder | None] = {}
+        self._in_cluster: dict[str, list[Holder]] = {}
+        self._feet: dict[tuple[str, str], Foot] = {}
+        self.rivals: dict[tuple[str, str], object] = {}  # kept by `legality`
+        # What was last found where quota alone decides: it is the same in every cluster.
+        # (mark of the ledger, workload, usage, what was found)
+        self.last: tuple[object, Workload, object, object] | None = None
+
+    def queues_near(self, queue: str) -> list[str]:
+        """The queues of the same tree of which somebody holds something, by name."""
+        if not self._near:
+            for name in sorted(self._snapshot.holding):
+                self._near.setdefault(self._root_of(name), []).append(name)
+        return self._near.get(self._root_of(queue), [])
+
+    def _root_of(self, queue: str) -> str:
+        return (queue, *self._snapshot.tree.ancestors(queue))[-1]
+
+    def of_queue(self, queue: str) -> list[Holder]:
+        """Those of a queue, by key."""
+        found = self._of_queue.get(queue)
+        if found is None:
+            found = self._of_queue[queue] = self._known(self._snapshot.holding.get(queue, ()))
+        return found
+
+    def _known(self, keys: Iterable[str]) -> list[Holder]:
+        """The holders of these keys; who may never be a victim is left out."""
+        found: list[Holder] = []
+        for key in keys:
+            if key not in self._by_key:
+                self._by_key[key] = _holder(self._snapshot, self._snapshot.facts.workloads[key])
+            holder = self._by_key[key]
+            if holder is not None:
+                found.append(holder)
+        return found
+
+    def in_cluster(self, cluster: str, queue: str = "") -> list[Holder]:
+        """Those with pods in a cluster, by key; with a queue, those of that queue."""
+        if queue:
+            held = self._snapshot.packings
+            return [one for one in self.of_queue(queue) if (one.key, cluster) in held]
+        found = self._in_cluster.get(cluster)
+        if found is None:
+            found = self._known(sorted(self._snapshot.holders.get(cluster, ())))
+            self._in_cluster[cluster] = found
+        return found
+
+    def foot(self, holder: Holder, cluster: str) -> Foot:
+        """What a holder uses on each node of a cluster."""
+        found = self._feet.get((holder.key, cluster))
+        if found is None:
+            found = _foot(
+                self._snapshot.packings.get((holder.key, cluster), {}),
+                _requests(holder.workload, cluster),
+            )
+            self._feet[holder.key, cluster] = found
+        return found
+
+
+def holders_of(desk: Desk) -> Holders:
+    """The holders of a plan, gathered when first asked for."""
+    if desk.holders is None:
+        desk.holders = Holders(desk)
+    return desk.holders
+
+
+def take_away(snapshot: Snapshot, ledger: Ledger, workload: Workload) -> None:
+    """Gives back the quota and the nodes of a holder, in the ledger."""
+    assert workload.held is not None
+    clusters: dict[str, None] = {}
+    for placed in workload.held.placed:
+        ledger.release(workload.held.queue, usage_of(placed))
+        if placed.cluster in ledger.rooms:
+            clusters[placed.cluster] = None
+    for cluster in clusters:
+        free_nodes(snapshot, ledger, workload, cluster)
+
+
+def free_nodes(snapshot: Snapshot, ledger: Ledger, workload: Workload, cluster: str) -> None:
+    """Gives back the nodes of a holder in one cluster."""
+    packing = snapshot.packings.get((workload.key, cluster))
+    if packing:
+        ledger.give_back(cluster, packing, _requests(workload, cluster))
+
+
+def lost_seconds(workload: Workload, now: float) -> float:
+    """The work that is lost if the workload must stop now."""
+    if workload.held is None or workload.held.started_at is None or workload.saves_when_asked:
+        return 0.0
+    ran = max(0.0, now - workload.held.started_at)
+    if workload.checkpoint_seconds is not None and workload.checkpoint_seconds > 0:
+        return ran % workload.checkpoint_seconds
+    return ran
+
+
+def _holder(snapshot: Snapshot, workload: Workload) -> Holder | None:
+    held = workload.held
+    if held is None or not workload.preemptible or workload.releasing:
+        return None
+    usage: dict[FlavorResource, int] = {}
+    for placed in held.placed:
+        for pair, amount in usage_of(placed).items():
+            usage[pair] = usage.get(pair, 0) + amount
+    lost = lost_seconds(workload, snapshot.now)
+    since = held.decided_at if held.started_at is None else held.started_at
+    return Holder(
+        workload=workload,
+        key=workload.key,
+        queue=held.queue or workload.queue,
+        usage=usage,
+        lost_seconds=lost,
+        loss=round(lost * 1000) * _weight(usage),
+        held_seconds=snapshot.now - since,
+    )
+
+
+def _weight(usage: Mapping[FlavorResource, int]) -> int:
+    total = 0
+    for (_, resource), amount in usage.items():
+        if "/" in resource:
+            total += amount * _ACCELERATOR_IN_CPUS
+        elif resource == "cpu":
+            total += amount
+    return max(1, total)
+
+
+def _requests(workload: Workload, cluster: str) -> dict[str, Request]:
+    found: dict[str, Request] = {}
+    for placed in workload.held.placed if workload.held else ():
+        if placed.cluster == cluster:
+            found.update(requests_of(placed))
+    return found
+
+
+def _foot(packing: Packing, requests: Mapping[str, Request]) -> Foot:
+    at = {
+        position: place
+        for place, position in enumerate(
+            sorted({position for counts in packing.values() for position in counts})
+        )
+    }
+    used: dict[str, Amounts] = {}
+    for name, counts in packing.items():
+        for resource, amount in requests[name]:
+            column = used.get(resource)
+            if column is None:
+                column = used[resource] = np.zeros(len(at), dtype=np.int64)
+            for position, count in counts.items():
+                column[at[position]] += amount * count
+    return Foot(positions=np.array(list(at), dtype=np.int64), used=used)

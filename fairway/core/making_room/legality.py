@@ -1,0 +1,380 @@
+"""Whom a workload may preempt: the rules, for one preemptor and what it contests.
+
+The same queue: by the queue's rule for priority and age. Age alone is no reason to borrow more than
+before: what is borrowed would be taken back, and the younger come again.
+
+Other queues of the tree: those that borrow on something contested, at the queue and at each queue
+above it below the common ancestor, by the preemptor's rule for reclaim. Then, with fair share, the
+preemptor stays within its nominal quota or passes a test of shares, compared just below the common
+ancestor; without fair share, some queue from the preemptor's up to there holds it within its own
+quota, or it may preempt while it borrows. Nobody is preempted before the minimum run time, nor
+where a queue protects what is within its nominal quota.
+
+Whether a set of victims is legal is asked of exactly that set: each victim is judged as the last to
+go, with all others gone and the preemptor in. So the order of removal does not matter, and a set
+that was reduced is judged anew. Nobody may be able to strike back: if a victim came again at that
+state, or its side has a smaller one waiting, the rules must not let it preempt the preemptor.
+
+Peace in the end: one that was preempted itself preempts only less urgent ones, unless its queue
+takes back its own. So nobody takes from equals twice without having got in by other means, and
+left to itself a fleet comes to rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from fairway.api.reasons import Code
+from fairway.core.desk import Desk
+from fairway.core.making_room.holders import Holder, Holders
+from fairway.core.model import FlavorResource, PreemptionRules, Queue, Usage, Workload
+from fairway.core.turns.fairness import SHARE_TESTS, Contest, Share
+from fairway.core.turns.quota_nodes import Node
+from fairway.core.turns.shares import Added, raised
+
+# Waiting workloads of the other side that are looked at, as to whether one could strike back.
+_LOOKS: Final = 64
+
+
+class Rival:
+    """Another queue of the tree: both paths up to just below the common ancestor."""
+
+    __slots__ = ("ours", "theirs")
+
+    def __init__(self, ours: list[Node], theirs: list[Node]) -> None:
+        self.ours = ours  # the preemptor's queue first
+        self.theirs = theirs
+
+
+class Case:
+    """One preemptor, and what it contests."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        holders: Holders,
+        workload: Workload,
+        usage: Usage,
+        contested: Iterable[FlavorResource],
+        *,
+        contests_nodes: bool,
+    ) -> None:
+        tree = desk.ledger.tree
+        node = tree.node(workload.queue)
+        assert node is not None, "a queue without a node has no quota to contest"
+        self._desk = desk
+        self._holders = holders
+        self._node = node
+        self._rules = desk.queue(workload).preemption
+        self._queues = desk.snapshot.facts.queues
+        settings = desk.snapshot.facts.settings
+        self._is_fair = settings.fair_sharing
+        self._tests = [
+            test for name, test in SHARE_TESTS.items() if name in settings.preemption_tests
+        ]
+        self._known = holders.rivals
+        self._before = {pair: cell.usage for pair in usage if (cell := node.cell(pair)).is_limited}
+        self.workload = workload
+        self.usage = usage
+        self.contests_nodes = contests_nodes
+        self.contested = frozenset(pair for pair in contested if node.cell(pair).is_limited)
+        self._is_humbled = workload.was_preempted and not all(
+            (cell := node.cell(pair)).usage + usage.get(pair, 0) <= cell.subtree
+            for pair in self.contested
+        )
+
+    # Who might be a victim in some set.
+
+    def suspects(self, holders: Iterable[Holder]) -> list[Holder]:
+        """Those whom no rule protects, whatever else is removed."""
+        found = [one for one in holders if self._may_be(one)]
+        return self._with_a_chance(found) if found else found
+
+    def looks_at(self, queue: str) -> bool:
+        """Whether some workload of a queue might be a victim at all."""
+        if queue == self._node.name:
+            return self._rules.within_queue != "Never"
+        rival = self._rival(queue)
+        return rival is not None and all(
+            any(
+                (cell := one.cells.get(pair)) is not None and cell.usage > cell.subtree
+                for pair in self.contested
+            )
+            for one in rival.theirs
+        )
+
+    def _may_be(self, holder: Holder) -> bool:
+        ours, theirs = self.workload, holder.workload
+        if holder.key in self._desk.preempted or holder.key == ours.key:
+            return False
+        if self._is_humbled and theirs.priority >= ours.priority:
+            return False
+        queue = self._queues.get(holder.queue)
+        if queue is None:
+            return False
+        if holder.queue == ours.queue:
+            if holder.held_seconds < queue.minimum_run_within:
+                return False
+            return self._is_behind(theirs) and not self._is_protected(queue, holder, {})
+        if holder.held_seconds < queue.minimum_run_reclaim:
+            return False
+        if self._rules.reclaim == "LowerPriority" and theirs.priority >= ours.priority:
+            return False
+        if not self._borrows(holder, adds=False):
+            return False
+        return not self._is_protected(queue, holder, {})
+
+    def _is_behind(self, other: Workload) -> bool:
+        """Whether another workload of the same queue may be preempted, by priority and age."""
+        match self._rules.within_queue:
+            case "Never":
+                return False
+            case "LowerPriority":
+                return other.priority < self.workload.priority
+            case _:
+                return (-other.priority, other.queued_at) > (
+                    -self.workload.priority,
+                    self.workload.queued_at,
+                )
+
+    def _rival(self, queue: str) -> Rival | None:
+        """How the paths of both queues meet; none: it is in another tree, or no rule reaches it."""
+        if self._rules.reclaim == "Never":
+            return None
+        key = (self._node.name, queue)
+        if key not in self._known:
+            self._known[key] = self._meet(queue)
+        found = self._known[key]
+        return found if isinstance(found, Rival) else None
+
+    def _meet(self, queue: str) -> Rival | None:
+        other = self._desk.ledger.tree.node(queue)
+        if other is None:
+            return None
+        ours, theirs = list(self._node.path()), list(other.path())
+        if ours[-1] is not theirs[-1]:
+            return None
+        while ours and theirs and ours[-1] is theirs[-1]:
+            ours.pop()
+            theirs.pop()
+        return Rival(ours, theirs) if ours and theirs else None
+
+    def _borrows(self, holder: Holder, *, adds: bool) -> bool:
+        """Whether the holder's queue, and each above it on its side, borrows what is contested.
+
+        `adds`: as if the holder, which is gone, were still there.
+        """
+        rival = self._rival(holder.queue)
+        if rival is None:
+            return False
+        pairs = [pair for pair in holder.usage if pair in self.contested]
+        node = rival.theirs[0]
+        added = [(node.cell(pair), holder.usage[pair] if adds else 0) for pair in pairs]
+        return _are_all_over(added, rival.theirs)
+
+    def _is_protected(self, queue: Queue, holder: Holder, added: Usage) -> bool:
+        """Whether its queue keeps it safe: all that it uses is within nominal quota."""
+        if not queue.preemption.protect_within_nominal:
+            return False
+        node = self._desk.ledger.tree.node(queue.name)
+        assert node is not None
+        cells = [(node.cell(pair), added.get(pair, 0)) for pair in holder.usage]
+        return all(cell.usage + more <= cell.subtree for cell, more in cells if cell.is_limited)
+
+    def _with_a_chance(self, holders: list[Holder]) -> list[Holder]:
+        """Those who would be legal if everything else were at its best for the preemptor."""
+        rivals = [one for one in holders if one.queue != self.workload.queue]
+        if not rivals:
+            return holders
+        ledger, shares = self._desk.ledger, self._holders.shares
+        lowest: dict[str, Share] = {}
+        entitled: dict[str, bool] = {}
+        tops = {}
+        for one in rivals:
+            rival = self._rival(one.queue)
+            assert rival is not None
+            tops[rival.ours[-1].name] = rival
+        highest = min(tops.values(), key=lambda rival: rival.ours[-1].depth).ours[-1]
+        with ledger.trial():
+            for one in holders:
+                rival = self._rival(one.queue) if one.queue != self.workload.queue else None
+                if rival is None or rival.ours[-1] is not highest:  # on our side of it
+                    ledger.release(one.queue, one.usage)
+            ledger.charge(self.workload.queue, self.usage)
+            for name, rival in tops.items():
+                lowest[name] = shares.share(self.workload.queue, at=name)
+                entitled[name] = self._is_entitled(rival)
+        found = []
+        for one in holders:
+            if one.queue != self.workload.queue:
+                rival = self._rival(one.queue)
+                assert rival is not None
+                name = rival.ours[-1].name
+                if not entitled[name] and not self._has_chance(one, rival, lowest[name]):
+                    continue
+            found.append(one)
+        return found
+
+    def _has_chance(self, holder: Holder, rival: Rival, lowest: Share) -> bool:
+        if not self._is_fair:
+            return _while_borrowing(self._rules, self.workload, holder.workload)
+        shares, top = self._holders.shares, rival.theirs[-1].name
+        taken = {pair: -amount for pair, amount in holder.usage.items()}
+        contest = Contest(
+            lowest, shares.share(holder.queue, at=top), shares.share(holder.queue, taken, at=top)
+        )
+        return any(test(contest) for test in self._tests)
+
+    # Whether a set is legal.
+
+    def judge(self, victims: Sequence[Holder]) -> list[Code] | None:
+        """Why each of these may be preempted; none where one may not.
+
+        The ledger must be as it would be: all of them gone, the preemptor charged.
+        """
+        codes = []
+        for one in victims:
+            code = self._code(one)
+            if code is None or self._strikes_back(one.workload, one.queue, one.usage):
+                return None
+            codes.append(code)
+        return codes
+
+    def _code(self, holder: Holder) -> Code | None:
+        queue = self._queues[holder.queue]
+        if holder.queue == self.workload.queue:
+            added = {
+                pair: amount - self.usage.get(pair, 0) for pair, amount in holder.usage.items()
+            }
+            is_safe = self._is_protected(queue, holder, added) or (
+                holder.workload.priority == self.workload.priority and self._borrows_more()
+            )
+            return None if is_safe else Code.PREEMPTED_WITHIN_QUEUE
+        if not self._borrows(holder, adds=True) or self._is_protected(queue, holder, holder.usage):
+            return None
+        rival = self._rival(holder.queue)
+        assert rival is not None
+        if self._is_entitled(rival):
+            return Code.PREEMPTED_TO_RECLAIM
+        if not self._is_fair:
+            may = _while_borrowing(self._rules, self.workload, holder.workload)
+            return Code.PREEMPTED_WHILE_BORROWING if may else None
+        shares, top = self._holders.shares, rival.theirs[-1].name
+        contest = Contest(
+            shares.share(self.workload.queue, at=rival.ours[-1].name),
+            shares.share(holder.queue, holder.usage, at=top),
+            shares.share(holder.queue, at=top),
+        )
+        if not any(test(contest) for test in self._tests):
+            return None
+        if contest.target_without < contest.preemptor_with and self._is_outdone(rival):
+            return None
+        return Code.PREEMPTED_FOR_FAIR_SHARE
+
+    def _is_outdone(self, rival: Rival) -> bool:
+        """Whether one that waits on the other side, left with less, could strike back at once."""
+        snapshot, looks = self._desk.snapshot, _LOOKS
+        below = [rival.theirs[-1]]
+        for node in below:
+            below.extend(node.children)
+            for one in snapshot.lines.get(node.name, ())[:looks]:
+                looks -= 1
+                options = self._desk.assignments(one, one.forms[0]) if one.is_waiting else ()
+                if options:
+                    shapes = {each.name: each.shape for each in one.forms[0].pod_sets}
+                    counts = {each.name: each.count for each in one.forms[0].pod_sets}
+                    usage = options[0].usage(counts, shapes)
+                    if self._strikes_back(one, node.name, usage):
+                        return True
+        return False
+
+    def _borrows_more(self) -> bool:
+        """Whether the queue borrows more with the preemptor, charged already, than it did."""
+        return any(
+            (cell := self._node.cell(pair)).usage > max(cell.subtree, before)
+            for pair, before in self._before.items()
+        )
+
+    def _is_entitled(self, rival: Rival) -> bool:
+        """Whether the preemptor, charged already, is within what its side owns.
+
+        With fair share that is its own queue; above it, shares say the same. Without, it is any
+        queue up to just below the common ancestor.
+        """
+        nodes = rival.ours[:1] if self._is_fair else rival.ours
+        return any(
+            all((cell := one.cell(pair)).usage <= cell.subtree for pair in self.contested)
+            for one in nodes
+        )
+
+    def _strikes_back(self, other: Workload, queue: str, usage: Usage) -> bool:
+        """Whether another that came, or came again, could preempt the preemptor."""
+        ours, rules = self.workload, self._queues[queue].preemption
+        if (
+            queue == ours.queue
+            or not ours.preemptible
+            or rules.reclaim == "Never"
+            or (rules.reclaim == "LowerPriority" and ours.priority >= other.priority)
+        ):
+            return False
+        rival = self._rival(queue)
+        if rival is None:
+            return False
+        added = self._would_contest(queue, usage, rival)
+        ours_now = [(rival.ours[0].cell(pair), 0) for pair in added if pair in self.usage]
+        if not _are_all_over(ours_now, rival.ours):
+            return False
+        cells: Added = [(rival.theirs[0].cell(pair), more) for pair, more in added.items()]
+        if _is_within(cells, rival.theirs[:1] if self._is_fair else rival.theirs):
+            return True
+        if not self._is_fair:
+            return _while_borrowing(rules, other, ours)
+        shares, top = self._holders.shares, rival.ours[-1].name
+        taken = {pair: -amount for pair, amount in self.usage.items()}
+        contest = Contest(
+            shares.share(queue, usage, at=rival.theirs[-1].name),
+            shares.share(ours.queue, at=top),
+            shares.share(ours.queue, taken, at=top),
+        )
+        return any(test(contest) for test in self._tests)
+
+    def _would_contest(self, queue: str, usage: Usage, rival: Rival) -> dict[FlavorResource, int]:
+        """What one that came would contest: where nodes are scarce, all that it uses."""
+        tree, node = self._desk.ledger.tree, rival.theirs[0]
+        return {
+            pair: amount
+            for pair, amount in usage.items()
+            if node.cell(pair).is_limited
+            and (self.contests_nodes or amount > tree.available(queue, pair))
+        }
+
+
+def _while_borrowing(rules: PreemptionRules, ours: Workload, theirs: Workload) -> bool:
+    """Whether a workload that has to borrow may preempt another, by priority."""
+    most = rules.while_borrowing_priority_max
+    return (
+        rules.while_borrowing == "LowerPriority"
+        and theirs.priority < ours.priority
+        and (most is None or theirs.priority <= most)
+    )
+
+
+def _are_all_over(added: Added, path: Sequence[Node]) -> bool:
+    """Whether each queue of a path uses more than its quota of something, with what is added."""
+    for position, _ in enumerate(path):
+        if not any(cell.usage + more > cell.subtree for cell, more in added):
+            return False
+        if position + 1 < len(path):
+            added = raised(added)
+    return True
+
+
+def _is_within(added: Added, path: Sequence[Node]) -> bool:
+    """Whether some queue of a path has quota of its own for all that is added."""
+    for position, _ in enumerate(path):
+        if all(cell.usage + more <= cell.subtree for cell, more in added):
+            return True
+        if position + 1 < len(path):
+            added = raised(added)
+    return False

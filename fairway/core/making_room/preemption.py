@@ -1,0 +1,184 @@
+"""Preemption: the smallest acceptable set of victims for one workload in one cluster.
+
+A workload may lack quota, room on nodes, or both. Quota alone can be given back by victims in any
+cluster; where nodes are scarce, all victims have pods in this cluster, on nodes that the workload
+could use. `legality` says who may be a victim, `victims` finds the set, and here both are asked.
+
+Everything tried is undone: the ledger is the same before and after. With an empty name of a
+cluster there are none, and quota alone decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fairway.api.reasons import Code
+from fairway.core.desk import Desk
+from fairway.core.fitting import fit
+from fairway.core.making_room.ground import Ground, stands_on_any
+from fairway.core.making_room.holders import Holder, Holders, holders_of, take_away
+from fairway.core.making_room.legality import Case
+from fairway.core.making_room.victims import Found, Nodes, Search
+from fairway.core.model import FlavorResource, Form, Usage, Workload
+from fairway.core.turns.flavors import Assignment
+
+# (highest priority, work lost, number, cluster, (work lost, key) of each): less is better.
+Harm = tuple[int, int, int, str, tuple[tuple[int, str], ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Victim:
+    """One who must go, and by which rule."""
+
+    key: str
+    code: Code
+    lost_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Victims:
+    """Who must go so that a workload fits, and where it then goes."""
+
+    cluster: str
+    assignment: Assignment
+    packed: fit.Packed | None
+    victims: tuple[Victim, ...]
+    harm: Harm
+
+    def remove(self, desk: Desk) -> None:
+        """Gives back the quota and the nodes of the victims, in the ledger."""
+        for one in self.victims:
+            take_away(desk.snapshot, desk.ledger, desk.snapshot.facts.workloads[one.key])
+
+
+def find_victims(
+    desk: Desk, workload: Workload, form: Form, assignment: Assignment, cluster: str
+) -> Victims | None:
+    """The least harmful set of victims that lets a workload start; none where there is none."""
+    if not desk.ledger.tree.is_usable(workload.queue):
+        return None
+    rules = desk.queue(workload).preemption
+    if rules.within_queue == "Never" and rules.reclaim == "Never":
+        return None
+    counts = {one.name: one.count for one in form.pod_sets}
+    usage = assignment.usage(counts, {one.name: one.shape for one in form.pod_sets})
+    missing = _missing(desk, workload, usage)
+    if missing is None:
+        return None
+    holders = holders_of(desk)
+    if not cluster:
+        found = _by_quota(desk, holders, workload, usage, missing)
+        return None if found is None else _victims(cluster, assignment, found, found.packed)
+    local = Case(desk, holders, workload, usage, usage, contests_nodes=True)
+    only = workload.queue if rules.reclaim == "Never" else ""
+    candidates = local.suspects(holders.in_cluster(cluster, only))
+    if not candidates and (
+        not missing or _by_quota(desk, holders, workload, usage, missing) is None
+    ):
+        return None
+    wants = desk.wants(cluster, assignment, form)
+    packed = fit.pack(desk.ledger.rooms[cluster], wants, workload.domain)
+    if isinstance(packed, fit.Packed):
+        found = _by_quota(desk, holders, workload, usage, missing)
+        return None if found is None else _victims(cluster, assignment, found, packed)
+    if not candidates:
+        return None
+    found = _by_nodes(desk, local, candidates, missing, (cluster, wants, workload.domain))
+    return None if found is None else _victims(cluster, assignment, found, found.packed)
+
+
+def _missing(desk: Desk, workload: Workload, usage: Usage) -> dict[FlavorResource, int] | None:
+    """What quota is short of; none where no victims can ever make it enough."""
+    tree, queue = desk.ledger.tree, workload.queue
+    missing: dict[FlavorResource, int] = {}
+    for pair, amount in sorted(usage.items()):
+        if amount > tree.potential_available(queue, pair):
+            return None
+        short = amount - tree.available(queue, pair)
+        if not workload.preemptible and tree.covers(queue, pair[1]):
+            # What can't be preempted must not borrow: others would never get theirs back.
+            own = tree.subtree_quota(queue, pair)
+            if amount > own:
+                return None
+            short = max(short, tree.usage(queue).get(pair, 0) + amount - own)
+        if short > 0:
+            missing[pair] = short
+    return missing
+
+
+def _by_quota(
+    desk: Desk,
+    holders: Holders,
+    workload: Workload,
+    usage: Usage,
+    missing: Mapping[FlavorResource, int],
+) -> Found | None:
+    """Victims wherever they run, where only quota is short. Asked once for all clusters."""
+    if not missing:
+        return None
+    mark, items = desk.ledger.mark(), tuple(sorted(usage.items()))
+    if holders.last is not None:
+        known_mark, known_workload, known_items, known = holders.last
+        if known_mark is mark and known_workload is workload and known_items == items:
+            return known if isinstance(known, Found) else None
+    case = Case(desk, holders, workload, usage, missing, contests_nodes=False)
+    candidates = case.suspects(
+        one
+        for queue in holders.queues_near(workload.queue)
+        if case.looks_at(queue)
+        for one in holders.of_queue(queue)
+        if any(pair in one.usage for pair in missing)
+    )
+    candidates.sort(key=_by_loss)
+    found = Search(desk, case, candidates, missing, None).best()
+    holders.last = (mark, workload, items, found)
+    return found
+
+
+def _by_nodes(
+    desk: Desk,
+    case: Case,
+    suspects: list[Holder],
+    missing: Mapping[FlavorResource, int],
+    place: tuple[str, Sequence[fit.Want], str],
+) -> Found | None:
+    """Victims in one cluster, on nodes that the workload could use or with quota that it lacks."""
+    cluster, wants, domain = place
+    holders, room = holders_of(desk), desk.ledger.rooms[cluster]
+    suspects = sorted(suspects, key=_by_loss)
+    feet = [holders.foot(one, cluster) for one in suspects]
+    helpful = [
+        place
+        for place, one in enumerate(suspects)
+        if any(pair in one.usage for pair in missing) or stands_on_any(wants, room, feet[place])
+    ]
+    candidates = [suspects[place] for place in helpful]
+    if not candidates:
+        return None
+    ground = Ground(room, wants, [feet[place] for place in helpful])
+    nodes = Nodes(cluster=cluster, wants=wants, domain=domain, ground=ground)
+    return Search(desk, case, candidates, missing, nodes).best()
+
+
+def _by_loss(holder: Holder) -> tuple[int, str]:
+    return (holder.loss, holder.key)
+
+
+def _victims(
+    cluster: str, assignment: Assignment, found: Found, packed: fit.Packed | None
+) -> Victims:
+    victims = tuple(
+        Victim(key=one.key, code=code, lost_seconds=one.lost_seconds)
+        for one, code in zip(found.victims, found.codes, strict=True)
+    )
+    harm = (
+        max(one.workload.priority for one in found.victims),
+        sum(one.loss for one in found.victims),
+        len(victims),
+        cluster,
+        tuple(_by_loss(one) for one in found.victims),
+    )
+    return Victims(
+        cluster=cluster, assignment=assignment, packed=packed, victims=victims, harm=harm
+    )

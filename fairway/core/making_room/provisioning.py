@@ -1,0 +1,83 @@
+"""New nodes: which elastic pool of a cluster, and how many nodes of it, would hold a workload.
+
+Pools are tried from the cheapest. What is left of a pool counts its most, what it has, its stock,
+and what this plan asked of it before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fairway.api.reasons import Code, Reason
+from fairway.core.desk import Desk
+from fairway.core.fitting import fit
+from fairway.core.fitting.eligibility import pool_takes
+from fairway.core.making_room.growth import pack_with_new_nodes
+from fairway.core.model import Form, Pool, Workload
+from fairway.core.turns.flavors import Assignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provisioned:
+    """Nodes to ask for, and where the pods go with them."""
+
+    pool: str
+    count: int
+    packed: fit.Packed  # on existing and new nodes
+    on_existing: fit.Packed  # the part of it that takes room that is there already
+
+
+def find_pool(
+    desk: Desk, workload: Workload, form: Form, option: Assignment, cluster: str
+) -> Provisioned | Reason:
+    """The cheapest pool whose nodes would make a form fit, or why there is none."""
+    place = desk.cluster(cluster)
+    if not place.pools:
+        return desk.no_pool(cluster)
+    flavors = {
+        one.name: [
+            desk.snapshot.facts.flavors[name]
+            for name in sorted(set(option.flavors[one.name].values()))
+        ]
+        for one in form.pod_sets
+    }
+    room = desk.ledger.rooms[cluster]
+    wants = desk.wants(cluster, option, form)
+    refusal = desk.no_pool(cluster)
+    for pool in sorted(place.pools, key=_price):
+        takes = [pool_takes(place, pool, one.shape, flavors[one.name]) for one in form.pod_sets]
+        if not any(takes):
+            continue
+        left = desk.ledger.left_in_pool(cluster, pool.name)
+        found = pack_with_new_nodes(
+            room, wants, pool, left=left, takes=takes, domain=workload.domain
+        )
+        if isinstance(found, fit.Shortage):
+            refusal = Reason(
+                code=Code.OUT_OF_STOCK,
+                cluster=cluster,
+                rung="Provision",
+                pool=pool.name,
+                count=left,
+            )
+        elif found.new_nodes:
+            return Provisioned(
+                pool=pool.name,
+                count=found.new_nodes,
+                packed=found.packed,
+                on_existing=_existing(found.packed, len(place.nodes)),
+            )
+    return refusal
+
+
+def _price(pool: Pool) -> tuple[bool, int, str]:
+    return (pool.price_nanos is None, pool.price_nanos or 0, pool.name)
+
+
+def _existing(packed: fit.Packed, nodes: int) -> fit.Packed:
+    packing: Mapping[str, Mapping[int, int]] = {
+        name: {position: count for position, count in counts.items() if position < nodes}
+        for name, counts in packed.packing.items()
+    }
+    return fit.Packed(packing=packing)

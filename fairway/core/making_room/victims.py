@@ -1,0 +1,311 @@
+"""The search for the least harmful set of victims.
+
+Sets compare by the highest priority in them, then by the work lost, then by their number, then by
+name. So priorities are gone through from the lowest, and below each the sets in the order of work
+lost: the first that is enough and legal is the best. Up to twelve candidates all sets are reachable
+this way; what cannot be enough, even with all that could still join, is left out by bounds. Beyond
+twelve only so many sets are looked at; then one is put together by worth, node by node, and reduced
+until nobody is in it in vain.
+
+A set is enough when the quota fits and, where nodes are scarce, a packing exists. It is legal when
+the rules hold for exactly this set. Everybody in it must be needed for it to be enough: nobody goes
+only so that another may be preempted. Such a one could come back at once, and what it made legal
+would be undone, for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Final
+
+from fairway.api.reasons import Code
+from fairway.core.desk import Desk
+from fairway.core.fitting import fit
+from fairway.core.making_room.ground import Ground
+from fairway.core.making_room.holders import Holder, free_nodes
+from fairway.core.making_room.legality import Case
+from fairway.core.model import FlavorResource
+
+EXACT: Final = 12  # candidates among which the best set is always found
+_LOOKS: Final = 120  # sets looked at among more candidates, before one is put together
+_REPAIRS: Final = 4  # how often a set that was put together may turn out to be illegal
+
+Chosen = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Victims that are enough and legal, the least work lost first."""
+
+    victims: tuple[Holder, ...]
+    codes: tuple[Code, ...]
+    packed: fit.Packed | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    """Where nodes are scarce: the cluster, and what must find room there."""
+
+    cluster: str
+    wants: Sequence[fit.Want]
+    domain: str
+    ground: Ground
+
+
+class Search:
+    """Candidates, and what they must make room for."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        case: Case,
+        candidates: Sequence[Holder],
+        missing: Mapping[FlavorResource, int],
+        nodes: Nodes | None,
+    ) -> None:
+        self._desk = desk
+        self._case = case
+        self._candidates = candidates  # by (loss, key)
+        self._losses = [one.loss for one in candidates]
+        self._nodes = nodes
+        self._missing = list(missing.values())
+        self._illegal: list[frozenset[int]] = []  # enough, but not legal: nor is what has more
+        self._gives = [[one.usage.get(pair, 0) for pair in missing] for one in candidates]
+
+    def best(self) -> Found | None:
+        """The least harmful set; none where no set will do."""
+        everybody = tuple(range(len(self._candidates)))
+        priorities = [one.workload.priority for one in self._candidates]
+        for level in sorted(set(priorities)):
+            allowed = tuple(one for one in everybody if priorities[one] <= level)
+            if not self._may_do(allowed) or not self._is_enough(allowed):
+                continue
+            needed = frozenset(one for one in allowed if priorities[one] == level)
+            found = self._least(allowed, needed)
+            if found is not None:
+                return found
+        return None
+
+    def _least(self, allowed: Chosen, needed: frozenset[int]) -> Found | None:
+        looks = None if len(allowed) <= EXACT else _LOOKS
+        for chosen in self._by_loss(allowed, looks):
+            if not needed.isdisjoint(chosen):
+                found = self._try(chosen)
+                if found is not None:
+                    return found
+        return None if looks is None else self._put_together(allowed)
+
+    # In order of work lost.
+
+    def _by_loss(self, allowed: Chosen, looks: int | None) -> Iterator[Chosen]:
+        """The sets that may be enough, the least work lost first, then the fewest."""
+        rest = self._rest_of(allowed)
+        heap: list[tuple[int, int, Chosen]] = [(self._losses[allowed[0]], 1, (0,))]
+        while heap and looks != 0:
+            lost, number, places = heappop(heap)
+            looks = None if looks is None else looks - 1
+            chosen = tuple(allowed[place] for place in places)
+            last = places[-1]
+            if not self._gives_enough(chosen[:-1], rest[last]):
+                continue  # whatever else joins, or comes in place of the last, is not enough
+            if self._may_do(chosen):
+                yield chosen
+            elif self._nodes and not self._nodes.ground.allows((*chosen[:-1], *allowed[last:])):
+                continue
+            if last + 1 < len(allowed):
+                more = self._losses[allowed[last + 1]]
+                heappush(heap, (lost + more, number + 1, (*places, last + 1)))
+                instead = lost - self._losses[allowed[last]] + more
+                heappush(heap, (instead, number, (*places[:-1], last + 1)))
+
+    def _rest_of(self, allowed: Chosen) -> list[list[int]]:
+        """What all candidates from a place on give together."""
+        rest = [[0] * len(self._missing)]
+        for one in reversed(allowed):
+            rest.append([a + b for a, b in zip(rest[-1], self._gives[one], strict=True)])
+        rest.reverse()
+        return rest
+
+    # Bounds.
+
+    def _gives_enough(self, chosen: Chosen, more: Sequence[int] | None = None) -> bool:
+        """Whether quota may be enough: what is given back covers what is missing."""
+        for place, missing in enumerate(self._missing):
+            given = more[place] if more is not None else 0
+            for one in chosen:
+                given += self._gives[one][place]
+            if given < missing:
+                return False
+        return True
+
+    def _may_do(self, chosen: Chosen) -> bool:
+        return self._gives_enough(chosen) and (
+            self._nodes is None or self._nodes.ground.allows(chosen)
+        )
+
+    # Trying.
+
+    def _try(self, chosen: Chosen) -> Found | None:
+        """The set, if it is enough and legal; one that is merely enough is written down."""
+        if any(one.issubset(chosen) for one in self._illegal):
+            return None
+        codes = self._judge(chosen)
+        if codes is None:
+            return None
+        packed = None
+        if self._nodes is not None:
+            packed = self._pack(chosen)
+            if packed is None:
+                return None
+        if not codes:
+            self._illegal.append(frozenset(chosen))
+            return None
+        victims = tuple(self._candidates[one] for one in chosen)
+        return Found(victims=victims, codes=tuple(codes), packed=packed)
+
+    def _is_enough(self, chosen: Chosen) -> bool:
+        """Whether the preemptor fits when all of these are gone, legal or not."""
+        with self._desk.ledger.trial():
+            self._release(chosen)
+            if not self._fits():
+                return False
+        return self._nodes is None or self._pack(chosen) is not None
+
+    def _judge(self, chosen: Chosen) -> list[Code] | None:
+        """Why each may be preempted; empty where one may not, none where quota does not fit."""
+        with self._desk.ledger.trial():
+            self._release(chosen)
+            if not self._fits():
+                return None
+            self._desk.ledger.charge(self._case.workload.queue, self._case.usage)
+            return self._case.judge([self._candidates[one] for one in chosen]) or []
+
+    def _fits(self) -> bool:
+        tree, workload = self._desk.ledger.tree, self._case.workload
+        if not tree.fits(workload.queue, self._case.usage):
+            return False
+        return workload.preemptible or not tree.borrow_level(workload.queue, self._case.usage)
+
+    def _release(self, chosen: Chosen) -> None:
+        by_queue: dict[str, dict[FlavorResource, int]] = {}
+        for one in chosen:
+            holder = self._candidates[one]
+            total = by_queue.setdefault(holder.queue, {})
+            for pair, amount in holder.usage.items():
+                total[pair] = total.get(pair, 0) + amount
+        for queue, usage in by_queue.items():
+            self._desk.ledger.release(queue, usage)
+
+    def _pack(self, chosen: Chosen) -> fit.Packed | None:
+        nodes, desk = self._nodes, self._desk
+        assert nodes is not None
+        with desk.ledger.trial():
+            for one in chosen:
+                workload = self._candidates[one].workload
+                free_nodes(desk.snapshot, desk.ledger, workload, nodes.cluster)
+            found = fit.pack(desk.ledger.rooms[nodes.cluster], nodes.wants, nodes.domain)
+        return found if isinstance(found, fit.Packed) else None
+
+    # Beyond twelve.
+
+    def _put_together(self, allowed: Chosen) -> Found | None:
+        """A good set: gathered by worth until it is enough, then reduced."""
+        for _ in range(_REPAIRS):
+            chosen = self._gather(allowed)
+            if chosen is None:
+                return None
+            chosen = self._reduce(chosen)
+            found = self._try(chosen)
+            if found is not None:
+                return found
+            illegal = self._illegal_of(chosen)
+            allowed = tuple(one for one in allowed if one not in illegal)
+        return None
+
+    def _gather(self, allowed: Chosen) -> Chosen | None:
+        """The first so many, by worth, that are enough: more of them never are less."""
+        order = list(dict.fromkeys(one for some in self._by_worth(allowed) for one in some))
+        if self._nodes is None:
+            return self._gather_quota(order)
+        low, high = 1, len(order)
+        if not order or not self._is_enough(tuple(sorted(order))):
+            return None
+        while low < high:
+            middle = (low + high) // 2
+            first = tuple(sorted(order[:middle]))
+            if self._may_do(first) and self._is_enough(first):
+                high = middle
+            else:
+                low = middle + 1
+        return tuple(sorted(order[:high]))
+
+    def _gather_quota(self, order: Sequence[int]) -> Chosen | None:
+        """The same where quota alone decides: one after the other goes until it fits."""
+        ledger, chosen = self._desk.ledger, []
+        with ledger.trial():
+            for one in order:
+                chosen.append(one)
+                ledger.release(self._candidates[one].queue, self._candidates[one].usage)
+                if self._fits():
+                    return tuple(sorted(chosen))
+        return None
+
+    def _keep_by_quota(self, chosen: Chosen, order: Sequence[int]) -> Chosen:
+        """The set without those whose quota is not needed."""
+        ledger, kept = self._desk.ledger, set(chosen)
+        with ledger.trial():
+            self._release(chosen)
+            for one in order:
+                holder = self._candidates[one]
+                ledger.charge(holder.queue, holder.usage)
+                if self._fits():
+                    kept.discard(one)
+                else:
+                    ledger.release(holder.queue, holder.usage)
+        return tuple(sorted(kept))
+
+    def _by_worth(self, allowed: Chosen) -> list[Chosen]:
+        """Candidates, alone or by node, in the order in which they are gathered."""
+        alone = sorted(allowed, key=lambda one: (-self._worth(one), one))
+        if self._nodes is None:
+            return [(one,) for one in alone]
+        bundles = self._nodes.ground.bundles(allowed, self._losses)
+        needs_quota = [(one,) for one in alone if self._missing]
+        return [*bundles, *needs_quota, *((one,) for one in alone)]
+
+    def _worth(self, one: int) -> float:
+        """How much of the missing quota it gives back, for what is lost."""
+        gives = zip(self._gives[one], self._missing, strict=True)
+        part = sum(min(1.0, given / missing) for given, missing in gives)
+        return part / (1 + self._losses[one])
+
+    def _reduce(self, chosen: Chosen) -> Chosen:
+        """The set without those who are in it in vain, the most harmful left out first."""
+        order = sorted(
+            chosen,
+            key=lambda one: (self._candidates[one].workload.priority, self._losses[one], one),
+            reverse=True,
+        )
+        if self._nodes is None:
+            return self._keep_by_quota(chosen, order)
+        size = max(1, len(order) // 2)
+        while True:  # many at a time first, then one by one
+            for start in range(0, len(order), size):
+                some = set(order[start : start + size])
+                fewer = tuple(one for one in chosen if one not in some)
+                if fewer and self._may_do(fewer) and self._is_enough(fewer):
+                    chosen = fewer
+            if size == 1:
+                return chosen
+            order = [one for one in order if one in chosen]
+            size = max(1, min(size, len(order)) // 2)
+
+    def _illegal_of(self, chosen: Chosen) -> Chosen:
+        """Those of a set who may not be in it."""
+        with self._desk.ledger.trial():
+            self._release(chosen)
+            self._desk.ledger.charge(self._case.workload.queue, self._case.usage)
+            illegal = [one for one in chosen if not self._case.judge([self._candidates[one]])]
+        return tuple(illegal) or chosen[-1:]

@@ -1,0 +1,67 @@
+"""Lost work against money: whether to preempt or to provision, where a policy weighs prices.
+
+    preempting costs     run time that victims lose x the price of what they use
+    provisioning costs   price of the new nodes x the time they are needed
+
+Both in nanos of the fleet's currency. What has no price is not worth weighing: the ladder decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairway.core.desk import Desk
+from fairway.core.making_room.preemption import Victims, find_victims
+from fairway.core.making_room.provisioning import Provisioned, find_pool
+from fairway.core.model import Form, Workload
+from fairway.core.turns.flavors import Assignment
+
+_HOUR = 3600
+# How long new nodes are taken to be needed by a workload that does not say how long it runs.
+_RUN_SECONDS = 3600
+
+
+def prefers_provision(
+    desk: Desk, workload: Workload, form: Form, options: Sequence[Assignment], names: Sequence[str]
+) -> bool:
+    """Whether new nodes are cheaper than what the best victims would lose."""
+    lost = [
+        price
+        for option in options
+        for name in names
+        if (found := find_victims(desk, workload, form, option, name)) is not None
+        and (price := _lost(desk, found)) is not None
+    ]
+    bought = [
+        price
+        for option in options
+        for name in names
+        if isinstance(nodes := find_pool(desk, workload, form, option, name), Provisioned)
+        and (price := _bought(desk, workload, name, nodes)) is not None
+    ]
+    return bool(lost and bought) and min(bought) < min(lost)
+
+
+def _lost(desk: Desk, victims: Victims) -> int | None:
+    """What the victims' lost run time was worth."""
+    total = 0
+    for victim in victims.victims:
+        held = desk.snapshot.facts.workloads[victim.key].held
+        for placed in held.placed if held else ():
+            for pods in placed.pods:
+                for (flavor, resource), amount in pods.usage().items():
+                    known = desk.snapshot.facts.flavors.get(flavor)
+                    price = known.prices.get(resource) if known else None
+                    if price is None:
+                        continue
+                    total += price * amount * int(victim.lost_seconds) // (1000 * _HOUR)
+    return total if total or all(not one.lost_seconds for one in victims.victims) else None
+
+
+def _bought(desk: Desk, workload: Workload, cluster: str, nodes: Provisioned) -> int | None:
+    """What the new nodes cost for as long as they are needed."""
+    pool = next(one for one in desk.cluster(cluster).pools if one.name == nodes.pool)
+    if pool.price_nanos is None:
+        return None
+    seconds = int(workload.run_seconds or workload.limit_seconds or _RUN_SECONDS)
+    return pool.price_nanos * nodes.count * seconds // _HOUR

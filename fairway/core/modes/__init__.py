@@ -1,0 +1,1 @@
+"""The three modes of placement: gangs, divided services, sweeps of independent tasks."""

@@ -1,0 +1,52 @@
+"""Placement without a workload: the clusters that policies choose by themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairway.core.desk import Desk
+from fairway.core.model import Policy
+from fairway.core.places.choice import Choice, choose
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyChoice:
+    """What a policy with a number of clusters chooses now, for others to use."""
+
+    policy: str
+    choice: Choice
+
+    def render(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "policy": self.policy,
+            "clusters": [
+                {
+                    "cluster": one.cluster,
+                    **({"group": one.group} if one.group else {}),
+                    "score": one.score,
+                }
+                for one in self.choice.chosen
+            ],
+        }
+        if self.choice.missing:
+            found["missing"] = self.choice.missing
+        if self.choice.faults:
+            found["faults"] = list(self.choice.faults)
+        return found
+
+
+def choices(desk: Desk) -> tuple[PolicyChoice, ...]:
+    """The choices of all policies that need no workload, in order of their names."""
+    facts = desk.snapshot.facts
+    return tuple(
+        PolicyChoice(policy=key, choice=_choice(desk, facts.policies[key]))
+        for key in sorted(facts.policies)
+        if facts.policies[key].number_of_clusters is not None
+    )
+
+
+def _choice(desk: Desk, policy: Policy) -> Choice:
+    clusters = desk.snapshot.facts.clusters
+    seen = {name: desk.facts_of(name, None, policy) for name in sorted(clusters)}
+    return choose(policy, clusters, seen, desk.now)

@@ -1,0 +1,426 @@
+"""Gangs: all pods of a workload, or none, in one cluster.
+
+The search goes form by form (the first, then alternatives whose time has come), up the ladder of
+(group, rung), flavor by flavor in the queue's order, and cluster by cluster from the best. What is
+tried and refused is a reason. A gang that may shrink does so only when nothing else helped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fairway.api.reasons import Code, Reason
+from fairway.core.ahead.futures import Started
+from fairway.core.desk import Desk
+from fairway.core.fitting import fit
+from fairway.core.making_room.preemption import Victims, find_victims
+from fairway.core.making_room.provisioning import find_pool
+from fairway.core.making_room.weighing import prefers_provision
+from fairway.core.making_room.yielding import clusters_to_search
+from fairway.core.model import Form, Placed, PlacedPods, Shape, Workload
+from fairway.core.modes.splitting import can_split, split
+from fairway.core.places import ranking, stock, where
+from fairway.core.refusals import (
+    idle_reasons,
+    kept_reason,
+    quota_reason,
+    refusal_reason,
+    shortage_reason,
+    user_reason,
+)
+from fairway.core.steps import Admit, Preempt, Provision, Step
+from fairway.core.turns.flavors import Assignment
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What was decided on a workload: steps, or the reasons why there are none."""
+
+    steps: list[Step] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
+
+    @property
+    def is_decided(self) -> bool:
+        return bool(self.steps)
+
+
+def decide(desk: Desk, workload: Workload) -> Verdict:
+    """Finds a place for a gang; what it takes stays charged in the ledger."""
+    verdict = Verdict()
+    for form in _forms(desk, workload, verdict):
+        if _climb(desk, workload, form, verdict):
+            return verdict
+    for form in _forms(desk, workload, Verdict()):
+        if _is_elastic(form) and _shrink(desk, workload, form, verdict):
+            return verdict
+    return verdict
+
+
+def _forms(desk: Desk, workload: Workload, verdict: Verdict) -> Iterator[Form]:
+    """The forms whose time has come."""
+    waited = max(0.0, desk.now - workload.queued_at)
+    for form in workload.forms:
+        if form.after_seconds <= waited:
+            yield form
+        else:
+            until = workload.queued_at + form.after_seconds
+            verdict.reasons.append(Reason(code=Code.HOLDING_OUT, other=form.name, until=until))
+
+
+def _is_elastic(form: Form) -> bool:
+    return any(one.least < one.count for one in form.pod_sets)
+
+
+def _climb(desk: Desk, workload: Workload, form: Form, verdict: Verdict) -> bool:
+    """Tries a form on every step of the ladder."""
+    options = desk.assignments(workload, form)
+    if not options:
+        verdict.reasons.append(Reason(code=Code.NO_FLAVOR, queue=workload.queue))
+        return False
+    if not desk.has_clusters:
+        return _by_quota_alone(desk, workload, form, options, verdict)
+    candidates = desk.candidates(workload)
+    verdict.reasons.extend(refusal_reason(*one) for one in candidates.refused)
+    if not candidates.allowed:
+        verdict.reasons.append(Reason(code=Code.NO_CLUSTER))
+        return False
+    policy = desk.snapshot.policy(workload)
+    groups = tuple(name for name, _ in candidates.groups)
+    is_any_tried = False
+    for group, rung in where.ladder(policy, groups):
+        names = candidates.in_group(group)
+        if not names:
+            continue
+        is_any_tried = True
+        if (
+            rung == "Preempt"
+            and policy.weighs_price
+            and prefers_provision(desk, workload, form, options, names)
+            and _provision(desk, workload, form, options, (group, names), verdict)
+        ):
+            return True
+        if _RUNGS[rung](desk, workload, form, options, (group, names), verdict):
+            return True
+        if rung == "Idle" and _split(desk, workload, form, options, (group, names), verdict):
+            return True
+    if not is_any_tried:
+        verdict.reasons.append(Reason(code=Code.NO_CLUSTER))  # no group of the ladder has any
+    return False
+
+
+Group = tuple[str, tuple[str, ...]]
+
+
+def _idle(
+    desk: Desk,
+    workload: Workload,
+    form: Form,
+    options: list[Assignment],
+    group: Group,
+    verdict: Verdict,
+) -> bool:
+    """Takes what nobody uses."""
+    for option in by_preference(desk, workload, form, options):
+        usage = full_usage(form, option)
+        reason = quota_reason(desk, workload, usage, option)
+        if reason is not None:
+            verdict.reasons.append(reason)
+            continue
+        ranked = desk.ranked(group[1], workload, desk.snapshot.policy(workload))
+        chance = desk.stock.chance(option, form)
+        refused: dict[str, Reason] = {}
+        for one in _worth_trying(desk, ranked, chance):
+            room = desk.ledger.rooms[one.cluster]
+            found = fit.pack(room, desk.wants(one.cluster, option, form), workload.domain)
+            if isinstance(found, fit.Packed):
+                scores = _totals(ranked) if len(ranked) > 1 else None
+                placed = placed_of(one.cluster, group[0], form, option, found)
+                admit = Admit(
+                    workload=workload.key, placed=(placed,), form=form.name, scores=scores
+                )
+                _admit(desk, workload, admit, found, verdict)
+                return True
+            desk.stock.look_again(one.cluster, option, form)
+            refused[one.cluster] = kept_reason(
+                desk, workload, form, option, (group[0], one.cluster)
+            ) or shortage_reason(one.cluster, group[0], "Idle", option, found)
+        verdict.reasons.extend(idle_reasons(desk, ranked, group[0], option, (chance, refused)))
+    return False
+
+
+def _worth_trying(
+    desk: Desk, ranked: Sequence[ranking.Ranked], chance: stock.Chance
+) -> Iterator[ranking.Ranked]:
+    """Those of which the bounds promise room, best first."""
+    if isinstance(ranked, ranking.Order):
+        return ranked.where(chance.fits[desk.stock.places(ranked.names)])
+    return (one for one in ranked if chance.fits[desk.stock.position[one.cluster]])
+
+
+def _totals(ranked: Sequence[ranking.Ranked]) -> dict[str, int]:
+    if isinstance(ranked, ranking.Order):
+        return ranked.totals()
+    return {one.cluster: one.total for one in ranked}
+
+
+def _split(
+    desk: Desk,
+    workload: Workload,
+    form: Form,
+    options: list[Assignment],
+    group: Group,
+    verdict: Verdict,
+) -> bool:
+    """Puts the members of a gang that may split into several clusters."""
+    if not can_split(workload, form):
+        return False
+    for option in by_preference(desk, workload, form, options):
+        if quota_reason(desk, workload, full_usage(form, option), option) is not None:
+            continue
+        ranked = desk.ranked(group[1], workload, desk.snapshot.policy(workload))
+        parts = split(desk, workload, form, option, tuple(one.cluster for one in ranked))
+        if parts is None:
+            continue
+        placed = []
+        for part in parts:
+            one = placed_of(part.cluster, group[0], part.form, option, part.packed)
+            charge(desk, workload, one, part.packed)
+            placed.append(one)
+        verdict.steps.append(Admit(workload=workload.key, placed=tuple(placed), form=form.name))
+        verdict.reasons.clear()
+        return True
+    return False
+
+
+def _preempt(
+    desk: Desk,
+    workload: Workload,
+    form: Form,
+    options: list[Assignment],
+    group: Group,
+    verdict: Verdict,
+) -> bool:
+    """Takes from those who must yield: the least harmful set of victims in one cluster."""
+    best: Victims | None = None
+    for option in options:
+        usage = full_usage(form, option)
+        reason = user_reason(desk, workload, usage)
+        if reason is not None:
+            verdict.reasons.append(reason)
+            continue
+        searched = clusters_to_search(desk, workload, form, (option, usage), group[1])
+        for cluster, none in zip(group[1], desk.no_victims(*group), strict=True):
+            found = None
+            if cluster in searched:
+                found = find_victims(desk, workload, form, option, cluster)
+            if found is None:
+                verdict.reasons.append(none)
+            elif best is None or found.harm < best.harm:
+                best = found
+        if best is not None:
+            break
+    if best is None:
+        return False
+    evict(desk, workload, best, verdict)
+    placed = placed_of(best.cluster, group[0], form, best.assignment, best.packed)
+    _admit(desk, workload, _after(workload, form, placed, best), best.packed, verdict)
+    return True
+
+
+def _after(workload: Workload, form: Form, placed: Placed, victims: Victims) -> Admit:
+    """The claim of one who starts when its victims are gone."""
+    return Admit(
+        workload=workload.key,
+        placed=(placed,),
+        form=form.name,
+        rung="Preempt",
+        waits_for=tuple(one.key for one in victims.victims),
+    )
+
+
+def _provision(
+    desk: Desk,
+    workload: Workload,
+    form: Form,
+    options: list[Assignment],
+    group: Group,
+    verdict: Verdict,
+) -> bool:
+    """Asks for nodes of an elastic pool."""
+    for option in by_preference(desk, workload, form, options):
+        usage = full_usage(form, option)
+        reason = quota_reason(desk, workload, usage, option)
+        if reason is not None:
+            if reason not in verdict.reasons:
+                verdict.reasons.append(reason)
+            continue
+        ranked = desk.ranked(group[1], workload, desk.snapshot.policy(workload))
+        for one in ranked:
+            found = find_pool(desk, workload, form, option, one.cluster)
+            if isinstance(found, Reason):
+                verdict.reasons.append(found)
+                continue
+            desk.ledger.provision(one.cluster, found.pool, found.count)
+            verdict.steps.append(
+                Provision(
+                    workload=workload.key,
+                    cluster=one.cluster,
+                    pool=found.pool,
+                    count=found.count,
+                )
+            )
+            placed = placed_of(one.cluster, group[0], form, option, found.packed)
+            admit = Admit(workload=workload.key, placed=(placed,), form=form.name, rung="Provision")
+            _admit(desk, workload, admit, found.on_existing, verdict)
+            return True
+    return False
+
+
+_RUNGS = {"Idle": _idle, "Preempt": _preempt, "Provision": _provision}
+
+
+def _by_quota_alone(
+    desk: Desk, workload: Workload, form: Form, options: list[Assignment], verdict: Verdict
+) -> bool:
+    """Without any cluster, quota decides."""
+    for option in by_preference(desk, workload, form, options):
+        reason = quota_reason(desk, workload, full_usage(form, option), option)
+        if reason is None:
+            placed = placed_of("", "", form, option, None)
+            admit = Admit(workload=workload.key, placed=(placed,), form=form.name)
+            _admit(desk, workload, admit, None, verdict)
+            return True
+        verdict.reasons.append(reason)
+    for option in options:
+        if user_reason(desk, workload, full_usage(form, option)) is not None:
+            continue
+        found = find_victims(desk, workload, form, option, "")
+        if found is not None:
+            evict(desk, workload, found, verdict)
+            placed = placed_of("", "", form, option, None)
+            _admit(desk, workload, _after(workload, form, placed, found), None, verdict)
+            return True
+    return False
+
+
+def _shrink(desk: Desk, workload: Workload, form: Form, verdict: Verdict) -> bool:
+    """Fewer pods, where nothing else helped: as many as fit somewhere, at least the least."""
+    candidates = desk.candidates(workload)
+    policy = desk.snapshot.policy(workload)
+    for option in desk.assignments(workload, form):
+        for one in desk.ranked(candidates.allowed, workload, policy):
+            room = desk.ledger.rooms[one.cluster]
+            wants = desk.wants(one.cluster, option, form)
+            found = fit.pack_most(room, wants, workload.domain)
+            if isinstance(found, fit.Shortage):
+                continue
+            group = candidates.group_of().get(one.cluster, "")
+            placed = placed_of(one.cluster, group, form, option, found)
+            usage = _usage_of(placed)
+            if quota_reason(desk, workload, usage, option) is None:
+                admit = Admit(workload=workload.key, placed=(placed,), form=form.name)
+                _admit(desk, workload, admit, found, verdict)
+                return True
+    return False
+
+
+# Quota.
+
+
+def by_preference(
+    desk: Desk, workload: Workload, form: Form, options: list[Assignment]
+) -> list[Assignment]:
+    """The order of flavors: as listed; where borrowing is to be avoided, those without it first."""
+    if desk.queue(workload).fungibility.when_can_borrow == "Borrow" or len(options) == 1:
+        return options
+    tree = desk.ledger.tree
+    return sorted(options, key=lambda one: tree.borrow_level(workload.queue, full_usage(form, one)))
+
+
+def full_usage(form: Form, option: Assignment) -> dict[tuple[str, str], int]:
+    counts = {one.name: one.count for one in form.pod_sets}
+    shapes: Mapping[str, Shape] = {one.name: one.shape for one in form.pod_sets}
+    return option.usage(counts, shapes)
+
+
+# Keeping what was found.
+
+
+def placed_of(
+    cluster: str, group: str, form: Form, option: Assignment, packed: fit.Packed | None
+) -> Placed:
+    pods = []
+    for one in form.pod_sets:
+        count = one.count
+        if packed is not None:
+            count = sum(packed.packing.get(one.name, {}).values())
+        pods.append(
+            PlacedPods(
+                name=one.name,
+                count=count,
+                shape=one.shape,
+                flavors=option.flavors_of(one.name),
+                level=packed.levels.get(one.name, "") if packed else "",
+                domains=packed.domains.get(one.name, ()) if packed else (),
+            )
+        )
+    return Placed(cluster=cluster, group=group, pods=tuple(pods))
+
+
+def _usage_of(placed: Placed) -> dict[tuple[str, str], int]:
+    total: dict[tuple[str, str], int] = {}
+    for pods in placed.pods:
+        for pair, amount in pods.usage().items():
+            total[pair] = total.get(pair, 0) + amount
+    return total
+
+
+def _admit(
+    desk: Desk,
+    workload: Workload,
+    admit: Admit,
+    packed: fit.Packed | None,
+    verdict: Verdict,
+) -> None:
+    """Charges what a step takes, and puts the step into the plan."""
+    for placed in admit.placed:
+        charge(desk, workload, placed, packed)
+    verdict.steps.append(admit)
+    verdict.reasons.clear()
+
+
+def charge(desk: Desk, workload: Workload, placed: Placed, packed: fit.Packed | None) -> None:
+    """Takes quota and room for a placement."""
+    desk.charge(workload, _usage_of(placed))
+    if packed is not None:
+        requests = {pods.name: pods.shape.requests for pods in placed.pods}
+        desk.ledger.take(placed.cluster, packed.packing, requests)
+        desk.hold(placed.cluster)
+        started = Started(workload=workload, packing=packed.packing, requests=requests)
+        desk.reservations.started(placed.cluster, started)
+
+
+def evict(desk: Desk, workload: Workload, victims: Victims, verdict: Verdict) -> None:
+    """Takes the claims from the victims, in the ledger and in the plan."""
+    for one in victims.victims:
+        desk.preempted.add(one.key)
+        _forget_claim(desk, desk.snapshot.facts.workloads[one.key])
+        verdict.steps.append(
+            Preempt(
+                workload=one.key,
+                for_=workload.key,
+                cluster=victims.cluster,
+                lost_seconds=one.lost_seconds,
+                reasons=(Reason(code=one.code, queue=workload.queue, other=workload.key),),
+            )
+        )
+    victims.remove(desk)
+
+
+def _forget_claim(desk: Desk, victim: Workload) -> None:
+    assert victim.held is not None, "only what runs can be a victim"
+    queue = victim.held.queue or victim.queue
+    desk.claims.count(queue, victim.user, -1)
+    for placed in victim.held.placed:
+        desk.claims.add(queue, victim.user, _usage_of(placed), -1)

@@ -1,0 +1,88 @@
+"""Services that come home: replicas move back to an earlier group once it has room again.
+
+Looked at after everything that waits, since who waits comes first. The rule itself, slow on
+purpose, is in `homecoming`; here are the services it applies to, and the steps that come of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from fairway.api.reasons import Code, Reason
+from fairway.core.desk import Desk
+from fairway.core.dividing.homecoming import Pace, return_home
+from fairway.core.model import Workload
+from fairway.core.modes.gangs import full_usage
+from fairway.core.modes.services import Service, placements, places, read_held
+from fairway.core.snapshot import wants_more
+from fairway.core.steps import Move, Step
+from fairway.core.turns.flavors import Assignment
+
+_MINUTE = 60.0
+
+
+def returns(desk: Desk, decided: Set[str]) -> list[Step]:
+    """The moves that are due now, of services on which nothing else was decided."""
+    steps: list[Step] = []
+    for key in sorted(desk.snapshot.facts.workloads):
+        workload = desk.snapshot.facts.workloads[key]
+        if key not in decided and key not in desk.preempted and _may_return(desk, workload):
+            steps.extend(_moves(desk, workload))
+    return steps
+
+
+def _may_return(desk: Desk, workload: Workload) -> bool:
+    if workload.mode != "Divided" or workload.held is None or workload.is_held:
+        return False
+    policy = desk.snapshot.policy(workload)
+    return (
+        policy.return_home.enabled
+        and bool(policy.groups)
+        and not wants_more(workload)
+        and workload.queue in desk.snapshot.facts.queues
+        and not desk.queue(workload).is_held
+    )
+
+
+def _quota(service: Service, option: Assignment) -> int:
+    """How many replicas quota would admit beside all that run now."""
+    usage = full_usage(service.form, option)
+    most = service.desk.copies(service.workload, usage)
+    return service.workload.replicas if most is None else most
+
+
+def _moves(desk: Desk, workload: Workload) -> list[Step]:
+    assert workload.held is not None
+    policy = desk.snapshot.policy(workload)
+    service = Service(desk, workload, workload.forms[0], policy)
+    read_held(service)
+    candidates = desk.candidates(workload)
+    groups = candidates.group_of()
+    usable = {
+        name: service.room_for(name, option)
+        for name in candidates.allowed
+        for option in service.options_of(name)[:1]
+    }
+    since = workload.held.decided_at
+    pace = Pace(
+        room_since={group: since for group, _ in candidates.groups},
+        moved_in_last_minute=policy.return_home.per_minute if desk.now - since < _MINUTE else 0,
+        quota_left=min((_quota(service, one) for one in service.options.values()), default=0),
+    )
+    steps: list[Step] = []
+    for move in return_home(places(service, candidates, usable), policy, pace, desk.now):
+        option = service.options_of(move.target)[0]
+        if not move.starts_first:
+            continue  # without quota for both, a controller stops one first; nothing to plan yet
+        service.add(move.target, move.count, option)
+        (placed,) = [one for one in placements(service, groups) if one.cluster == move.target]
+        steps.append(
+            Move(
+                workload=workload.key,
+                source=move.source,
+                placed=placed,
+                count=move.count,
+                reasons=(Reason(code=Code.RETURNS_HOME, cluster=move.target),),
+            )
+        )
+    return steps

@@ -1,0 +1,91 @@
+"""Jobs made of jobs: a gang that may run in several clusters, member by member.
+
+A pod set whose members have a size (the jobs of a JobSet, say) may put some members here and some
+there, up to the number of clusters that the workload allows; a set without one stays whole. Still
+all or nothing: either every member has its place, or nothing is taken. Only idle room is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from fairway.core.desk import Desk
+from fairway.core.fitting import fit
+from fairway.core.model import Form, PodSet, Workload
+from fairway.core.turns.flavors import Assignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What one cluster gets of a gang that is split."""
+
+    cluster: str
+    form: Form  # only the pod sets, and only the pods, that go there
+    packed: fit.Packed
+
+
+def can_split(workload: Workload, form: Form) -> bool:
+    return workload.clusters_max > 1 and any(
+        0 < one.member_size < one.count for one in form.pod_sets
+    )
+
+
+def split(
+    desk: Desk, workload: Workload, form: Form, option: Assignment, clusters: tuple[str, ...]
+) -> list[Part] | None:
+    """Parts that hold the whole gang, in the order of clusters; None where it cannot be held.
+
+    Each cluster in turn gets as many members as fit, so that few clusters are used.
+    """
+    left = {one.name: one.count for one in form.pod_sets}
+    parts: list[Part] = []
+    for cluster in clusters:
+        if not any(left.values()) or len(parts) == workload.clusters_max:
+            break
+        part = _most(desk, cluster, option, form, left)
+        if part is not None:
+            parts.append(part)
+            for one in part.form.pod_sets:
+                left[one.name] -= one.count
+    return parts if parts and not any(left.values()) else None
+
+
+def _most(
+    desk: Desk, cluster: str, option: Assignment, form: Form, left: dict[str, int]
+) -> Part | None:
+    """As many members of each set as fit in a cluster, the sets in order."""
+    best: Part | None = None
+    taken: dict[str, int] = {}
+    for one in form.pod_sets:
+        for count in _counts(one, left[one.name]):
+            some = _form(form, {**taken, one.name: count})
+            packed = fit.pack(desk.ledger.rooms[cluster], desk.wants(cluster, option, some))
+            if isinstance(packed, fit.Packed):
+                best, taken = (
+                    Part(cluster=cluster, form=some, packed=packed),
+                    {
+                        **taken,
+                        one.name: count,
+                    },
+                )
+                break
+    return best
+
+
+def _counts(pod_set: PodSet, left: int) -> Iterator[int]:
+    """How many pods to try, the most first: whole members only."""
+    size = pod_set.member_size or left
+    if left and size:
+        yield from range(left - left % size, 0, -size)
+
+
+def _form(form: Form, counts: dict[str, int]) -> Form:
+    return replace(
+        form,
+        pod_sets=tuple(
+            replace(one, count=counts[one.name], least=counts[one.name])
+            for one in form.pod_sets
+            if counts.get(one.name)
+        ),
+    )

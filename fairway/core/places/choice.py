@@ -1,0 +1,173 @@
+"""Clusters chosen by a policy alone, without a workload: "choose N and say which".
+
+Others read the choice and act on it, so it is steady. A cluster that was chosen stays unless
+another is better by the policy's margin, or it may not be used any more; a taint that only keeps
+new pods away, or a cluster that is closed for a while, does not undo a choice. A policy that makes
+no sense, or whose rules of spread can't hold, keeps its last good choice and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fairway.core.model import Policy, Spread
+from fairway.core.nodes import Cluster
+from fairway.core.places.covering import Option
+from fairway.core.places.ranking import BUILT_IN, Facts, Ranked, rank
+from fairway.core.places.spread import domains, select
+from fairway.core.places.where import (
+    Avoided,
+    Candidates,
+    Closed,
+    Refusal,
+    Tainted,
+    candidates,
+    evicts,
+    group_of,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    cluster: str
+    group: str = ""
+    score: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The clusters chosen, best first, and what is amiss."""
+
+    chosen: tuple[Chosen, ...]
+    missing: int = 0  # how many more were asked for
+    unmet: tuple[Spread, ...] = ()  # rules that must hold and can't
+    faults: tuple[str, ...] = ()  # fields of the policy that make no sense
+    refused: tuple[tuple[str, Refusal], ...] = ()
+    changes_at: float | None = None
+
+
+def choose(
+    policy: Policy,
+    clusters: Mapping[str, Cluster],
+    facts: Mapping[str, Facts],
+    now: float,
+) -> Choice:
+    """Chooses clusters for a policy; `policy.chosen` is the last choice, none asked for: all."""
+    found = candidates(None, policy, None, clusters, now)
+    staying = _staying(policy, clusters, found)
+    allowed = sorted({*found.allowed, *staying})
+    wanted = len(allowed) if policy.number_of_clusters is None else policy.number_of_clusters
+    faults = _faults(policy)
+    if faults:
+        # Even clusters that the policy as it is now would refuse are kept, as far as they exist.
+        return _kept(policy, clusters, [], faults=faults, found=found, wanted=wanted)
+    ranked = rank(
+        (facts.get(name, Facts(cluster=name)) for name in allowed),
+        policy.scores,
+        now,
+        current=policy.chosen,
+    )
+    order = _order(policy, ranked, found.unwelcome)
+    options = [
+        Option(name=one.cluster, domains=domains(clusters[one.cluster], policy.spread))
+        for one in order
+    ]
+    selection = select(options, policy.spread, wanted)
+    if selection.unmet:
+        kept = {name: clusters[name] for name in allowed}
+        return _kept(policy, kept, ranked, unmet=selection.unmet, found=found, wanted=wanted)
+    chosen = [one for one in order if one.cluster in selection.chosen]
+    return Choice(
+        chosen=tuple(_chosen(one, policy) for one in chosen),
+        missing=max(wanted - len(chosen), 0),
+        refused=found.refused,
+        changes_at=found.changes_at,
+    )
+
+
+def _staying(policy: Policy, clusters: Mapping[str, Cluster], found: Candidates) -> tuple[str, ...]:
+    """Clusters chosen before that take nothing new for a while, but need not be left."""
+    refused = dict(found.refused)
+    return tuple(
+        name
+        for name in policy.chosen
+        if name in clusters
+        and isinstance(refused.get(name), Tainted | Closed | Avoided)
+        and not evicts(refused[name])
+    )
+
+
+def _order(policy: Policy, ranked: list[Ranked], unwelcome: frozenset[str]) -> list[Ranked]:
+    """Earlier groups first, then the best; the margin counts for what is chosen already.
+
+    One point less than the margin, and the first of equals: so another takes the place of a chosen
+    one from the margin on, as `ranking.is_better` says.
+    """
+    position = {group.name: index for index, group in enumerate(policy.groups)}
+    bonus = max(policy.move_margin, 1) - 1
+
+    def key(one: Ranked) -> tuple[int, bool, int, bool, str]:
+        is_chosen = one.cluster in policy.chosen
+        group = group_of(one.cluster, policy) or ""
+        return (
+            position.get(group, 0),
+            one.cluster in unwelcome,
+            -(one.total + (bonus if is_chosen else 0)),
+            not is_chosen,
+            one.cluster,
+        )
+
+    return sorted(ranked, key=key)
+
+
+def _faults(policy: Policy) -> tuple[str, ...]:
+    faults = []
+    if policy.number_of_clusters is not None and policy.number_of_clusters < 1:
+        faults.append("numberOfClusters")
+    for index, rule in enumerate(policy.spread):
+        if (rule.most is not None and rule.most < rule.least) or (
+            not rule.is_preferred
+            and policy.number_of_clusters is not None
+            and rule.least > policy.number_of_clusters
+        ):
+            faults.append(f"spread[{index}].least")
+        if rule.by == "Label" and not rule.label:
+            faults.append(f"spread[{index}].label")
+    for index, score in enumerate(policy.scores):
+        if score.is_built_in and score.name not in BUILT_IN:
+            faults.append(f"scores[{index}].builtIn")
+        if not -10 <= score.weight <= 10:
+            faults.append(f"scores[{index}].weight")
+    return tuple(faults)
+
+
+def _kept(
+    policy: Policy,
+    clusters: Mapping[str, Cluster],
+    ranked: list[Ranked],
+    *,
+    found: Candidates,
+    wanted: int,
+    unmet: tuple[Spread, ...] = (),
+    faults: tuple[str, ...] = (),
+) -> Choice:
+    """The last choice, as far as the clusters are there."""
+    known = {one.cluster: one for one in ranked}
+    chosen = tuple(
+        _chosen(known.get(name, Ranked(name, 0)), policy)
+        for name in policy.chosen
+        if name in clusters
+    )
+    return Choice(
+        chosen=chosen,
+        missing=max(wanted - len(chosen), 0),
+        unmet=unmet,
+        faults=faults,
+        refused=found.refused,
+        changes_at=found.changes_at,
+    )
+
+
+def _chosen(one: Ranked, policy: Policy) -> Chosen:
+    return Chosen(cluster=one.cluster, group=group_of(one.cluster, policy) or "", score=one.total)

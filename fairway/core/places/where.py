@@ -1,0 +1,298 @@
+"""Which clusters a workload may use, in which groups, and why not the others.
+
+Three parties have a say: the policy chooses and groups clusters, the queue fences them, the cluster
+itself may be closed, tainted or lack a kind. Each refusal is a small value of a closed set; the
+first that holds is given, the lasting ones before the passing ones, so that people read what they
+would have to change first.
+
+Nothing here asks whether there is room: only whether pods of the workload would be welcome. What
+depends on time says when it next changes, so that the scheduler can sleep until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from fairway.api.meta import Rung, Taint, Toleration
+from fairway.core.fitting.eligibility import tolerates
+from fairway.core.model import Clusters, Policy, Queue, Workload
+from fairway.core.nodes import Cluster
+from fairway.core.places.spread import domain
+
+RUNGS: tuple[Rung, ...] = ("Idle", "Preempt", "Provision")
+EVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class NotSelected:
+    """The policy does not consider it."""
+
+
+@dataclass(frozen=True, slots=True)
+class InNoGroup:
+    """The policy has groups, and it is in none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """The queue, or one above it, keeps its workloads out."""
+
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """The workload has a volume in another cluster."""
+
+    elsewhere: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoDomain:
+    """A rule of spread that must hold needs a label that it does not have."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class KindNotServed:
+    """It does not serve a kind of the workload's."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tainted:
+    """It has a taint that is not tolerated, or no longer."""
+
+    taint: Taint
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """It takes no new pods."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Avoided:
+    """The workload failed there, by fault of the place."""
+
+
+Refusal = (
+    NotSelected
+    | InNoGroup
+    | Fenced
+    | Pinned
+    | NoDomain
+    | KindNotServed
+    | Tainted
+    | Closed
+    | Avoided
+)
+
+
+def evicts(refusal: Refusal) -> bool:
+    """Whether pods that are already there must leave, beside no new ones coming."""
+    return isinstance(refusal, Tainted) and refusal.taint.effect == "NoExecute"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """What may be used, group by group in the policy's order, and why not the rest."""
+
+    groups: tuple[tuple[str, tuple[str, ...]], ...]  # clusters by name; empty groups stay
+    refused: tuple[tuple[str, Refusal], ...]  # by name of the cluster
+    unwelcome: frozenset[str]  # allowed, but better left alone: PreferNoSchedule
+    changes_at: float | None  # when a toleration runs out next
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """All clusters that may be used, those of earlier groups first."""
+        return tuple(name for _, names in self.groups for name in names)
+
+    def in_group(self, group: str) -> tuple[str, ...]:
+        """Clusters of a group; an empty name that is no group's means those of all groups."""
+        for name, clusters in self.groups:
+            if name == group:
+                return clusters
+        return self.allowed if group == "" else ()
+
+    def group_of(self) -> dict[str, str]:
+        return {cluster: group for group, names in self.groups for cluster in names}
+
+
+def likeness(workload: Workload | None, policy: Policy, queue: Queue | None) -> Hashable:
+    """What `candidates` looks at: of equal likeness, equal candidates (at one moment)."""
+    if workload is None:
+        return (policy.key, queue and queue.name)
+    return (policy.key, queue and queue.name, workload.kinds, workload.pinned_to, workload.avoids)
+
+
+def candidates(
+    workload: Workload | None,
+    policy: Policy,
+    queue: Queue | None,
+    clusters: Mapping[str, Cluster],
+    now: float,
+) -> Candidates:
+    """Sorts the clusters of the fleet into allowed and refused.
+
+    Without a workload or a queue their part is left out: a policy may choose clusters by itself.
+    """
+    grouped: dict[str, list[str]] = {name: [] for name in group_names(policy)}
+    refused: list[tuple[str, Refusal]] = []
+    unwelcome: set[str] = set()
+    changes_at = EVER
+    for name in sorted(clusters):
+        cluster = clusters[name]
+        refusal = _lasting(cluster, workload, policy, queue)
+        if refusal is None:
+            until, refusal = _borne(cluster.taints, policy.tolerations, now)
+            changes_at = min(changes_at, until)
+            refusal = refusal or _passing(cluster, workload)
+        if refusal is not None:
+            refused.append((name, refusal))
+            continue
+        group = group_of(name, policy)
+        assert group is not None, "a cluster of no group was refused before"
+        grouped[group].append(name)
+        if not _is_welcome(cluster.taints, policy.tolerations):
+            unwelcome.add(name)
+    return Candidates(
+        groups=tuple((group, tuple(names)) for group, names in grouped.items()),
+        refused=tuple(refused),
+        unwelcome=frozenset(unwelcome),
+        changes_at=None if changes_at == EVER else changes_at,
+    )
+
+
+def group_names(policy: Policy) -> tuple[str, ...]:
+    """Names of the policy's groups in order; one without a name where it has none."""
+    return tuple(group.name for group in policy.groups) or ("",)
+
+
+def group_of(cluster: str, policy: Policy) -> str | None:
+    """The first group that contains a cluster; None: the policy has groups, but none does."""
+    if not policy.groups:
+        return ""
+    for group in policy.groups:
+        if _chooses(group.clusters, cluster):
+            return group.name
+    return None
+
+
+def ladder(policy: Policy, groups: Sequence[str]) -> tuple[tuple[str, Rung], ...]:
+    """Ways to get capacity, in the order in which they are tried.
+
+    As the policy says; else for each group in order: take what is idle, preempt, provision.
+    """
+    return policy.ladder or tuple((group, rung) for group in groups for rung in RUNGS)
+
+
+def next_change(policy: Policy, clusters: Mapping[str, Cluster], now: float) -> float | None:
+    """When, after `now`, a toleration or a score in use first runs out; None: never by itself."""
+    used = {(one.name, one.item) for one in policy.scores if not one.is_built_in and one.weight}
+    earliest = EVER
+    for name, cluster in clusters.items():
+        if not _chooses(policy.clusters, name) or group_of(name, policy) is None:
+            continue
+        for taint in cluster.taints:
+            until = borne_until(taint, policy.tolerations)
+            if now < until < earliest:
+                earliest = until
+        for coordinate, (_, valid_until) in cluster.scores.items():
+            if coordinate in used and valid_until is not None and now < valid_until < earliest:
+                earliest = valid_until
+    return None if earliest == EVER else earliest
+
+
+def borne_until(taint: Taint, tolerations: Iterable[Toleration]) -> float:
+    """Until when a taint is tolerated: the longest that any toleration bears it.
+
+    Seconds limit only NoExecute, from when the taint was added; while that moment is not known the
+    count has not begun. Minus infinity: not at all.
+    """
+    until = -EVER
+    for toleration in tolerations:
+        if not tolerates(toleration, taint):
+            continue
+        seconds = toleration.toleration_seconds
+        if seconds is None or taint.effect != "NoExecute" or taint.time_added is None:
+            return EVER
+        until = max(until, _seconds(taint.time_added) + seconds)
+    return until
+
+
+def _seconds(moment: datetime) -> float:
+    # A moment without a zone is in UTC: the machine's own zone must not decide.
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return aware.timestamp()
+
+
+def _lasting(
+    cluster: Cluster, workload: Workload | None, policy: Policy, queue: Queue | None
+) -> Refusal | None:
+    """What somebody would have to change."""
+    name = cluster.name
+    if not _chooses(policy.clusters, name):
+        return NotSelected()
+    if group_of(name, policy) is None:
+        return InNoGroup()
+    if queue is not None and not _chooses(queue.fence, name):
+        return Fenced(queue.name)
+    if workload is not None and workload.pinned_to not in ("", name):
+        return Pinned(workload.pinned_to)
+    for rule in policy.spread:
+        if not rule.is_preferred and domain(cluster, rule) is None:
+            return NoDomain(rule.label or rule.by)
+    if workload is not None and cluster.kinds is not None:
+        for kind in workload.kinds:
+            if kind not in cluster.kinds:
+                return KindNotServed(kind)
+    return None
+
+
+def _borne(
+    taints: Iterable[Taint], tolerations: Sequence[Toleration], now: float
+) -> tuple[float, Refusal | None]:
+    """Until when all taints are tolerated, and the first that is not; evicting ones count first."""
+    earliest = EVER
+    refusal: Tainted | None = None
+    for taint in taints:
+        if taint.effect == "PreferNoSchedule":
+            continue
+        until = borne_until(taint, tolerations)
+        if until > now:
+            earliest = min(earliest, until)
+        elif refusal is None or _severity(taint) < _severity(refusal.taint):
+            refusal = Tainted(taint)
+    return (EVER, refusal) if refusal is not None else (earliest, None)
+
+
+def _severity(taint: Taint) -> tuple[bool, str, str]:
+    return (taint.effect != "NoExecute", taint.key, taint.value)
+
+
+def _passing(cluster: Cluster, workload: Workload | None) -> Refusal | None:
+    """What may be otherwise in a while."""
+    if not cluster.is_open:
+        return Closed(cluster.closed_because)
+    if workload is not None and cluster.name in workload.avoids:
+        return Avoided()
+    return None
+
+
+def _is_welcome(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> bool:
+    return all(
+        any(tolerates(toleration, taint) for toleration in tolerations)
+        for taint in taints
+        if taint.effect == "PreferNoSchedule"
+    )
+
+
+def _chooses(chosen: Clusters, cluster: str) -> bool:
+    return chosen is None or cluster in chosen

@@ -1,0 +1,274 @@
+"""Shares, and the order among siblings.
+
+What a share is, and how usage fades, is said in `shares` and `fading`; both are offered here too.
+This module has the order: a tournament from the leaves of the quota tree to its root, of which as
+little as possible is played again when something changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from fairway.core.model import Usage
+from fairway.core.turns.fading import decayed
+from fairway.core.turns.quota import Tree
+from fairway.core.turns.quota_nodes import Cell, Node
+from fairway.core.turns.shares import (
+    FAIR,
+    NO_SHARE,
+    SHARE_TESTS,
+    Added,
+    Contest,
+    Rules,
+    Share,
+    Shares,
+    added_at,
+    contest,
+    less_than_initial_share,
+    less_than_or_equal_to_final_share,
+    raised,
+    share,
+)
+
+__all__ = [
+    "FAIR", "NO_SHARE", "SHARE_TESTS", "Candidate", "Contest", "Rules", "Share", "Shares",
+    "Tournament", "contest", "decayed", "less_than_initial_share",
+    "less_than_or_equal_to_final_share", "share",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """The workload that a leaf would start next, and what it would be charged."""
+
+    key: str
+    priority: int = 0
+    queued_at: float = 0.0
+    usage: Usage = field(default_factory=dict)
+
+
+# (-queue priority, borrow level or whether it borrows, infinite share, share,
+#  -workload priority, queued at, key, position of the leaf): less is better.
+Place = tuple[float, int, bool, int, int, float, str, int]
+_NOBODY: Final[Place] = (float("inf"), 0, False, 0, 0, 0.0, "", -1)
+
+
+class _Seat:
+    """A queue in the tournament, with the bracket in which its children meet.
+
+    `bracket[size + i]` is the place of child i, `bracket[i]` the better of 2i and 2i + 1.
+    """
+
+    __slots__ = (
+        "added", "bracket", "candidate", "children", "index", "level", "node", "parent", "seen",
+    )  # fmt: skip
+
+    def __init__(self, node: Node | None, parent: _Seat | None, index: int) -> None:
+        self.node = node
+        self.parent = parent
+        self.index = index  # among the children of the parent
+        self.children: list[_Seat] = []
+        self.bracket: list[Place] = []
+        self.candidate: Candidate | None = None
+        self.added: Added = []
+        self.level = 0
+        self.seen: dict[Cell, int] = {}  # usage when levels below were last right
+
+    @property
+    def best(self) -> Place:
+        return self.bracket[1] if self.bracket else _NOBODY
+
+    def borrow_level(self) -> int:
+        """How far away the quota is that its candidate needs, as usage stands."""
+        return max((cell.level(amount) for cell, amount in self.added), default=0)
+
+    def put(self, index: int, place: Place) -> None:
+        """Places a child, and plays its matches again."""
+        bracket = self.bracket
+        position = len(self.children) + index
+        bracket[position] = place
+        while position > 1:
+            position >>= 1
+            left, right = bracket[2 * position], bracket[2 * position + 1]
+            bracket[position] = left if left <= right else right
+
+
+class Tournament:
+    """Who is next, among the heads of many leaves.
+
+    Siblings meet below each queue and one winner goes up, from the leaves to the root. Among
+    siblings: queue priority; who stays within the subtree's own quota on what is requested; the
+    lower share with the candidate added; workload priority; age; key. Without fair share: queue
+    priority, borrow level, workload priority, age, key.
+
+    Whoever changes usage calls `refresh` for each queue that was charged: only its path to the
+    root is compared again. The answer equals that of a tournament played from scratch. Where it is
+    known who has a head, a tournament `among` these leaves costs what they are.
+    """
+
+    def __init__(self, tree: Tree, rules: Rules = FAIR, among: Iterable[str] | None = None) -> None:
+        self._is_fair = rules.is_enabled
+        self._shares = Shares(tree, rules)
+        self._root = _Seat(None, None, 0)
+        self._seats: dict[str, _Seat] = {}
+        self._leaves: list[_Seat] = []
+        self._position: dict[str, int] = {}
+        for node in tree.nodes if among is None else _paths(tree, among):
+            if node.is_usable:
+                above = self._root if node.parent is None else self._seats[node.parent.name]
+                seat = self._seats[node.name] = _Seat(node, above, len(above.children))
+                above.children.append(seat)
+        self._root.bracket = [_NOBODY] * (2 * len(self._root.children))
+        # In order of name, so that the last tie is broken the same way in any tree.
+        for name, seat in sorted(self._seats.items()):
+            seat.bracket = [_NOBODY] * (2 * len(seat.children))
+            if seat.node is not None:
+                seat.seen = {cell: cell.usage for cell in seat.node.cells.values()}
+            if seat.node is not None and not seat.node.children:
+                self._position[name] = len(self._leaves)
+                self._leaves.append(seat)
+
+    def offer(self, leaf: str, candidate: Candidate) -> bool:
+        """Sets the head of a leaf; False, and nothing, where the queue takes no workloads."""
+        position = self._position.get(leaf)
+        if position is None:
+            return False
+        seat = self._leaves[position]
+        assert seat.node is not None
+        seat.candidate = candidate
+        seat.added = added_at(seat.node, candidate.usage)
+        if not self._is_fair:
+            seat.level = seat.borrow_level()
+        self._climb(seat, usage_changed=False)
+        return True
+
+    def withdraw(self, leaf: str) -> None:
+        """The leaf has nothing to start."""
+        position = self._position.get(leaf)
+        if position is not None and self._leaves[position].candidate is not None:
+            self._leaves[position].candidate = None
+            self._climb(self._leaves[position], usage_changed=False)
+
+    def refresh(self, queue: str) -> None:
+        """Usage charged to this queue has changed."""
+        seat = self._seats.get(queue)
+        if seat is None:
+            return
+        if self._is_fair:
+            self._climb(seat, usage_changed=True)
+        else:
+            self._lower_levels(seat)
+
+    def best(self) -> str | None:
+        """The leaf whose head is next; None where nobody has one."""
+        while True:
+            position = self._root.best[-1]
+            if position < 0:
+                return None
+            seat = self._leaves[position]
+            assert seat.node is not None
+            if self._is_fair:
+                return seat.node.name
+            # Usage elsewhere may have raised levels since they were noted; it never lowered one
+            # unseen. So what was noted is at best too good, and a winner that holds is the winner.
+            level = seat.borrow_level()
+            if level == seat.level:
+                return seat.node.name
+            seat.level = level
+            self._climb(seat, usage_changed=False)
+
+    def pop_best(self) -> str | None:
+        """The leaf whose head is next, which is withdrawn."""
+        leaf = self.best()
+        if leaf is not None:
+            self.withdraw(leaf)
+        return leaf
+
+    def _climb(self, seat: _Seat, *, usage_changed: bool) -> None:
+        """Places a queue again, and its ancestors as far as that changes anything."""
+        changed = -1 if seat.node is None else self._position.get(seat.node.name, -1)
+        last: _Seat | None = None
+        added: Added = []
+        while (above := seat.parent) is not None and seat.node is not None:
+            leaf = self._winner(seat)
+            place = _NOBODY
+            if leaf is not None:
+                if self._is_fair:
+                    added = raised(added) if leaf is last else self._raised_to(seat.node, leaf)
+                place = self._place(seat.node, leaf, added)
+            last = leaf
+            before = above.best
+            above.put(seat.index, place)
+            # The same winner with other requests may stand elsewhere further up.
+            if not usage_changed and above.best == before and before[-1] != changed:
+                return
+            seat = above
+
+    def _winner(self, seat: _Seat) -> _Seat | None:
+        """The leaf whose candidate goes up from here."""
+        if not seat.children:
+            return None if seat.candidate is None else seat
+        position = seat.best[-1]
+        return None if position < 0 else self._leaves[position]
+
+    def _raised_to(self, node: Node, leaf: _Seat) -> Added:
+        """What the head of a leaf would add at an ancestor."""
+        assert leaf.node is not None
+        added = leaf.added
+        for _ in range(leaf.node.depth - node.depth):
+            added = raised(added)
+        return added
+
+    def _place(self, node: Node, leaf: _Seat, added: Added) -> Place:
+        head = leaf.candidate
+        assert head is not None
+        assert leaf.node is not None
+        position = self._position[leaf.node.name]
+        level, infinite, scaled = leaf.level, False, 0
+        if self._is_fair and node.parent is not None:
+            level = 0
+            for cell, more in added:
+                if cell.usage + more > cell.subtree:
+                    level = 1
+                    break
+            infinite, scaled = self._shares.of(node, added)
+        first = -node.queue.priority
+        return (first, level, infinite, scaled, -head.priority, head.queued_at, head.key, position)
+
+    def _lower_levels(self, seat: _Seat) -> None:
+        """Notes levels again that may be lower, as some queue of the path has less in use now.
+
+        They are below the highest such queue. One that is no higher than the lowest of them
+        cannot fall further: its quota is as near as what was given back.
+        """
+        fallen, heights = seat, [0]
+        step: _Seat | None = seat
+        while step is not None and step.node is not None:
+            for cell in step.node.cells.values():
+                if cell.usage < step.seen.get(cell, 0):
+                    fallen = step
+                    heights.append(step.node.height)
+                step.seen[cell] = cell.usage
+            step = step.parent
+        lowest = min((height for height in heights if height), default=0)
+        below = [fallen]
+        for one in below:
+            below.extend(one.children)
+            if one.candidate is not None and (one is seat or one.level > lowest):
+                level = one.borrow_level()
+                if level != one.level or one is seat:
+                    one.level = level
+                    self._climb(one, usage_changed=False)
+
+
+def _paths(tree: Tree, queues: Iterable[str]) -> list[Node]:
+    """These queues and all above them, parents first."""
+    found = {
+        node.name: node
+        for queue in queues
+        if (leaf := tree.node(queue)) is not None
+        for node in leaf.path()
+    }
+    return sorted(found.values(), key=lambda one: (one.depth, one.name))

@@ -1,0 +1,151 @@
+"""Which kind of capacity: the flavors that a queue offers a workload, in the order to try them.
+
+A resource group of a queue lists flavors; all resources of the group come from one of them. A form
+of a workload then has a list of assignments: one flavor for each group and pod set. They are tried
+in the queue's order, all pod sets on the same flavor where that suits them all.
+
+A queue without groups of its own uses those of the nearest queue above that has some. A resource
+that no group covers has no flavor and no quota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+
+from fairway.api.meta import NodeTerm
+from fairway.core.fitting.eligibility import tolerates
+from fairway.core.model import (
+    NO_FLAVOR,
+    Flavor,
+    FlavorResource,
+    Form,
+    PodSet,
+    Queue,
+    ResourceGroup,
+    Shape,
+)
+
+# Combinations of flavors over groups and pod sets that are looked at for one form.
+ASSIGNMENTS_MAX = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """A flavor for each resource of each pod set."""
+
+    flavors: Mapping[str, Mapping[str, str]]  # pod set -> resource -> flavor
+    names: tuple[str, ...]  # the flavors used, in order of groups
+
+    def usage(
+        self, counts: Mapping[str, int], shapes: Mapping[str, Shape]
+    ) -> dict[FlavorResource, int]:
+        """What so many pods of each set are charged."""
+        total: dict[FlavorResource, int] = {}
+        for pod_set, count in counts.items():
+            flavor_of = self.flavors[pod_set]
+            for resource, amount in shapes[pod_set].requests:
+                key = (flavor_of.get(resource, NO_FLAVOR), resource)
+                total[key] = total.get(key, 0) + amount * count
+        return total
+
+    def flavors_of(self, pod_set: str) -> tuple[tuple[str, str], ...]:
+        return tuple(sorted(self.flavors[pod_set].items()))
+
+
+def groups_of(queue: Queue, above: Sequence[Queue]) -> tuple[ResourceGroup, ...]:
+    """The resource groups in force for a queue: its own, else the nearest above."""
+    for one in (queue, *above):
+        if one.groups:
+            return one.groups
+    return ()
+
+
+def assignments(
+    form: Form, groups: Sequence[ResourceGroup], flavors: Mapping[str, Flavor]
+) -> list[Assignment]:
+    """Every assignment that suits a form, in the order to try them."""
+    wanted = [(group, _askers(group, form)) for group in groups]
+    wanted = [(group, askers) for group, askers in wanted if askers]
+    choices = [list(_choices(group, askers, form, flavors)) for group, askers in wanted]
+    found = []
+    for combination in islice(product(*choices), ASSIGNMENTS_MAX):
+        by_set: dict[str, dict[str, str]] = {one.name: {} for one in form.pod_sets}
+        names: list[str] = []
+        for (group, askers), chosen in zip(wanted, combination, strict=True):
+            for pod_set in askers:
+                flavor = chosen[pod_set.name]
+                if flavor not in names:
+                    names.append(flavor)
+                for resource, _ in pod_set.shape.requests:
+                    if resource in group.resources:
+                        by_set[pod_set.name][resource] = flavor
+        found.append(Assignment(flavors=by_set, names=tuple(names)))
+    return found
+
+
+def _askers(group: ResourceGroup, form: Form) -> list[PodSet]:
+    """The pod sets that ask for a resource of a group."""
+    return [
+        one
+        for one in form.pod_sets
+        if any(resource in group.resources for resource, _ in one.shape.requests)
+    ]
+
+
+def _choices(
+    group: ResourceGroup, askers: list[PodSet], form: Form, flavors: Mapping[str, Flavor]
+) -> Iterator[Mapping[str, str]]:
+    """Flavors for the pod sets of one group: one for all first, then mixed ones."""
+    allowed = [
+        name
+        for name in group.flavors
+        if name in flavors and (not form.flavors or name in form.flavors)
+    ]
+    suited = {
+        one.name: [name for name in allowed if not unsuited(one.shape, flavors[name])]
+        for one in askers
+    }
+    shared = [name for name in allowed if all(name in suited[one.name] for one in askers)]
+    for name in shared:
+        yield {one.name: name for one in askers}
+    if not shared:
+        for mixed in product(*(suited[one.name] for one in askers)):
+            yield {one.name: name for one, name in zip(askers, mixed, strict=True)}
+
+
+def unsuited(shape: Shape, flavor: Flavor) -> str:
+    """Why a flavor does not suit a shape; empty where it does.
+
+    The taints of the flavor must be tolerated; the shape's selector and affinity must agree with
+    the flavor's labels, as far as they speak of the same keys.
+    """
+    tolerations = (*shape.tolerations, *flavor.tolerations)
+    for taint in flavor.node_taints:
+        if taint.effect != "PreferNoSchedule" and not any(
+            tolerates(one, taint) for one in tolerations
+        ):
+            return f"the taint {taint.key} is not tolerated"
+    labels = dict(flavor.node_labels)
+    for key, value in shape.node_selector:
+        if key in labels and labels[key] != value:
+            return f"{key} must be {value}"
+    if shape.node_affinity and not any(_may_hold(term, labels) for term in shape.node_affinity):
+        return "its node affinity excludes it"
+    return ""
+
+
+def _may_hold(term: NodeTerm, labels: Mapping[str, str]) -> bool:
+    """Whether a term can hold on a node with these labels, whatever others it has."""
+    for one in term.match_expressions:
+        if one.key not in labels:
+            continue
+        value = labels[one.key]
+        if one.operator == "In" and value not in one.values:
+            return False
+        if one.operator == "NotIn" and value in one.values:
+            return False
+        if one.operator == "DoesNotExist":
+            return False
+    return True

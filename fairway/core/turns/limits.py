@@ -1,0 +1,96 @@
+"""Limits beside quota: how many claims a queue may have, and what one user may have in it.
+
+Both hold for a queue and everything below it, so a workload meets the limits of its queue and of
+all queues above. Of a queue's limits for users the first that names the user counts, else the first
+for everyone; each user is limited alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairway.core.model import Queue, Usage, UserLimit, Workload
+from fairway.core.turns.quota import Tree
+
+
+def limit_of(queue: Queue, user: str) -> UserLimit | None:
+    """The limit that a queue sets to a user."""
+    everyone: UserLimit | None = None
+    for limit in queue.user_limits:
+        if user in limit.users:
+            return limit
+        if not limit.users and everyone is None:
+            everyone = limit
+    return everyone
+
+
+class Claims:
+    """Claims and amounts of queues and users, as they are held at one moment."""
+
+    def __init__(self, tree: Tree, queues: Mapping[str, Queue]) -> None:
+        self._tree = tree
+        self._queues = queues
+        self._of_queue: dict[str, int] = {}
+        self._of_user: dict[tuple[str, str], int] = {}
+        self._amounts: dict[tuple[str, str, str], int] = {}
+
+    def copy(self) -> Claims:
+        twin = Claims(self._tree, self._queues)
+        twin._of_queue = dict(self._of_queue)
+        twin._of_user = dict(self._of_user)
+        twin._amounts = dict(self._amounts)
+        return twin
+
+    def count(self, queue: str, user: str, change: int) -> None:
+        """Adds claims to a queue and all above it."""
+        for name in self._line(queue):
+            self._of_queue[name] = self._of_queue.get(name, 0) + change
+            self._of_user[name, user] = self._of_user.get((name, user), 0) + change
+
+    def add(self, queue: str, user: str, usage: Usage, sign: int = 1) -> None:
+        """Adds amounts that a user holds; only where some queue limits its users."""
+        for name in self._line(queue):
+            if name not in self._queues or not self._queues[name].user_limits:
+                continue
+            for (_, resource), amount in usage.items():
+                key = (name, user, resource)
+                self._amounts[key] = self._amounts.get(key, 0) + sign * amount
+
+    def full_queue(self, workload: Workload) -> tuple[str, int] | None:
+        """The queue that may have no more claims, and how many it may have."""
+        for name in self._line(workload.queue):
+            most = self._queues[name].claimed_max
+            if most is not None and self._of_queue.get(name, 0) >= most:
+                return name, most
+        return None
+
+    def full_for_user(self, workload: Workload) -> str:
+        """The queue in which the user may have no more claims; empty where there is none."""
+        for name in self._line(workload.queue):
+            limit = limit_of(self._queues[name], workload.user)
+            most = None if limit is None else limit.claimed_max
+            if most is not None and self._of_user.get((name, workload.user), 0) >= most:
+                return name
+        return ""
+
+    def left_for_user(self, workload: Workload) -> dict[str, tuple[int, str]]:
+        """What the user may still have of each limited resource, and the queue that says so."""
+        left: dict[str, tuple[int, str]] = {}
+        for name in self._line(workload.queue):
+            limit = limit_of(self._queues[name], workload.user)
+            for resource, most in limit.amounts if limit is not None else ():
+                more = most - self._amounts.get((name, workload.user, resource), 0)
+                if resource not in left or more < left[resource][0]:
+                    left[resource] = (more, name)
+        return left
+
+    def _line(self, queue: str) -> tuple[str, ...]:
+        return (queue, *self._tree.ancestors(queue)) if queue in self._queues else ()
+
+
+def total_of(usage: Usage) -> dict[str, int]:
+    """Amounts over all flavors."""
+    total: dict[str, int] = {}
+    for (_, resource), amount in usage.items():
+        total[resource] = total.get(resource, 0) + amount
+    return total

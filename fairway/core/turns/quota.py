@@ -1,0 +1,270 @@
+"""The quota tree: what a queue owns, lends, borrows, and may still use. Exact whole numbers.
+
+Every queue has nominal quota per (flavor, resource). What it does not keep to itself by a lending
+limit is in its parent's hands, for every queue below that parent. Usage is stored where it is
+charged, and reaches the parent only beyond what the queue keeps to itself:
+
+    subtree(n)   = nominal(n) + sum of lent(child),  lent(n) = subtree(n) - kept(n)
+    kept(n)      = max(0, subtree(n) - lending limit), or 0 without one
+    available(n) = max(0, kept - usage) + min(available(parent),
+                                              lent - max(0, usage - kept) + borrowing limit)
+    potential(n) = min(subtree + borrowing limit, kept + potential(parent)), as if nothing were used
+    at a root      available = subtree - usage, potential = subtree: it has nobody to borrow from
+
+A resource is limited for a queue when a group or quota of the queue or of an ancestor names it; all
+others are not counted at all. A limited resource of a flavor without quota cannot be used. A queue
+without quota of its own borrows from its ancestors'.
+
+A queue whose parent does not exist stands alone, as a root. Members of a cycle, and what hangs
+below them, cannot be used. Both are told in `Tree.problems`. A queue that the tree does not know
+has nothing and is charged nothing: what still runs there outlived its queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fairway.core.model import FlavorResource, Queue, Usage
+from fairway.core.turns.min_max import MinMax, from_min_max
+from fairway.core.turns.quota_nodes import UNLIMITED, Node, sum_up
+
+__all__ = ["UNLIMITED", "MinMax", "Tree", "from_min_max"]
+
+
+class Tree:
+    """All queues, with what each uses."""
+
+    def __init__(self, nodes: dict[str, Node], problems: tuple[str, ...]) -> None:
+        self._nodes = nodes  # parents before their children
+        self.problems = problems
+        self._ancestors: dict[str, tuple[str, ...]] = {}  # as they were asked for
+
+    @classmethod
+    def of(cls, queues: Iterable[Queue]) -> Tree:
+        """The tree of these queues, with nothing in use; their order does not matter."""
+        by_name = {queue.name: queue for queue in sorted(queues, key=lambda one: one.name)}
+        names_by_parent: dict[str, list[str]] = {}
+        for name, queue in by_name.items():
+            parent = queue.parent if queue.parent in by_name else ""
+            names_by_parent.setdefault(parent, []).append(name)
+        nodes: dict[str, Node] = {}
+        ready = names_by_parent.get("", [])
+        for name in ready:  # grows while it is walked: children come after their parent
+            nodes[name] = Node(by_name[name], nodes.get(by_name[name].parent))
+            ready.extend(names_by_parent.get(name, ()))
+        problems = _problems(by_name, nodes)
+        for name, queue in by_name.items():
+            if name not in nodes:
+                nodes[name] = Node(queue, None, is_usable=False)
+        sum_up(list(nodes.values()))
+        return cls(nodes, problems)
+
+    def copy(self) -> Tree:
+        """A tree of the same queues and usage that changes alone."""
+        twins: dict[str, Node] = {}
+        for name, node in self._nodes.items():
+            parent = None if node.parent is None else twins[node.parent.name]
+            twin = twins[name] = Node(node.queue, parent, is_usable=node.is_usable)
+            twin.height, twin.subtree, twin.lendable = node.height, node.subtree, node.lendable
+            twin.over = dict(node.over)
+            for pair, cell in node.cells.items():
+                twin.cell(pair).usage = cell.usage
+        return Tree(twins, self.problems)
+
+    # The shape of the tree.
+
+    def __contains__(self, queue: object) -> bool:
+        return queue in self._nodes
+
+    def node(self, queue: str) -> Node | None:
+        return self._nodes.get(queue)
+
+    @property
+    def nodes(self) -> Iterable[Node]:
+        """All nodes, parents before their children."""
+        return self._nodes.values()
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """Queues without children that can be used, by name: those that take workloads."""
+        return tuple(sorted(one.name for one in self.nodes if one.is_usable and not one.children))
+
+    def is_usable(self, queue: str) -> bool:
+        """Whether the queue is known and no member of a cycle, nor below one."""
+        node = self._nodes.get(queue)
+        return node is not None and node.is_usable
+
+    def ancestors(self, queue: str) -> tuple[str, ...]:
+        """The queues above, nearest first; the queue itself is not among them."""
+        found = self._ancestors.get(queue)
+        if found is None:
+            node = self._nodes.get(queue)
+            found = () if node is None else tuple(one.name for one in node.path())[1:]
+            self._ancestors[queue] = found
+        return found
+
+    def children(self, queue: str) -> tuple[str, ...]:
+        """The queues directly below, by name."""
+        node = self._nodes.get(queue)
+        return () if node is None else tuple(one.name for one in node.children)
+
+    def lowest_common_ancestor(self, one: str, other: str) -> str | None:
+        """The lowest queue that is above both, or is one of them and above the other.
+
+        None where they are in different trees: they can neither lend to each other nor reclaim.
+        """
+        path = (one, *self.ancestors(one))
+        return next((name for name in (other, *self.ancestors(other)) if name in path), None)
+
+    # Quota, whatever is in use.
+
+    def covers(self, queue: str, resource: str) -> bool:
+        """Whether a group or quota of the queue or of an ancestor names the resource.
+
+        Others are unlimited: never charged, always available.
+        """
+        node = self._nodes.get(queue)
+        return node is not None and (resource in node.covered or not node.is_usable)
+
+    def subtree_quota(self, queue: str, pair: FlavorResource) -> int:
+        """What the queue owns, with what the queues below it lend to it.
+
+        For a leaf this is its nominal quota.
+        """
+        node = self._nodes.get(queue)
+        return 0 if node is None else node.subtree.get(pair, 0)
+
+    def potential_available(self, queue: str, pair: FlavorResource) -> int:
+        """What the queue could use if nothing were in use: within limits, all that it can borrow.
+
+        A request beyond it can never start here.
+        """
+        node = self._nodes.get(queue)
+        if node is None:
+            return 0
+        cell = node.cell(pair)
+        return cell.potential if cell.is_limited else UNLIMITED
+
+    # Usage.
+
+    def charge(self, queue: str, usage: Usage) -> None:
+        """Adds usage at a queue; negative amounts give back.
+
+        The parent gets what goes beyond that which the queue keeps, and so on up. The outcome
+        depends on the sums alone, not on their order. Resources not covered are left out.
+        """
+        node = self._nodes.get(queue)
+        if node is None:
+            return
+        cells = node.cells
+        for pair, amount in usage.items():
+            cell = cells.get(pair) or node.cell(pair)
+            if cell.is_limited:
+                cell.charge(amount)
+
+    def usage(self, queue: str) -> Mapping[FlavorResource, int]:
+        """Usage as stored at the queue: for a leaf, all that was charged to it.
+
+        An inner queue has what its children use beyond what each keeps to itself. No zeros.
+        """
+        node = self._nodes.get(queue)
+        if node is None:
+            return {}
+        return {pair: cell.usage for pair, cell in sorted(node.cells.items()) if cell.usage}
+
+    def available(self, queue: str, pair: FlavorResource) -> int:
+        """What may still be charged, by borrowing too; at a leaf never below 0.
+
+        An inner queue shows a negative amount when more is in use than its quota, as after quota
+        was taken away.
+        """
+        node = self._nodes.get(queue)
+        if node is None or not node.is_usable:
+            return 0
+        cell = node.cells.get(pair) or node.cell(pair)
+        if not cell.is_limited:
+            return UNLIMITED
+        found = cell.available()
+        return 0 if found < 0 and not node.children else found
+
+    def fits(self, queue: str, usage: Usage) -> bool:
+        """Whether all of it may be charged now, by borrowing too.
+
+        Nothing fits in a queue that cannot be used, not even nothing.
+        """
+        available = self.available
+        for pair, amount in usage.items():
+            if amount > available(queue, pair):
+                return False
+        return self.is_usable(queue)
+
+    def shortfall(self, queue: str, usage: Usage) -> dict[FlavorResource, int]:
+        """How much is missing of each flavor and resource; empty where everything fits.
+
+        In order of flavor and resource, so that reasons read the same each time.
+        """
+        missing = {
+            pair: amount - self.available(queue, pair) for pair, amount in sorted(usage.items())
+        }
+        return {pair: amount for pair, amount in missing.items() if amount > 0}
+
+    def borrowed(self, queue: str, pair: FlavorResource) -> int:
+        """What is in use here beyond the quota of the queue and of those below it.
+
+        At a root it is what was left over when quota was taken away.
+        """
+        node = self._nodes.get(queue)
+        cell = None if node is None else node.cells.get(pair)
+        return 0 if cell is None else max(0, cell.usage - cell.subtree)
+
+    def borrows(self, queue: str, pair: FlavorResource) -> bool:
+        """Whether more is in use here than the queue and those below it own.
+
+        Such usage can be reclaimed by those who own it.
+        """
+        return self.borrowed(queue, pair) > 0
+
+    def within_nominal(self, queue: str, usage_after: Usage) -> bool:
+        """Whether these totals, as they would be stored at the queue, are within its own quota.
+
+        `usage_after` is not what is added: it is all that would be in use, of each pair that
+        matters. Pairs that are not named do not matter.
+        """
+        node = self._nodes.get(queue)
+        return node is not None and all(
+            amount <= node.subtree.get(pair, 0)
+            for pair, amount in usage_after.items()
+            if self.covers(queue, pair[1])
+        )
+
+    def borrow_level(self, queue: str, usage: Usage) -> int:
+        """Height of the lowest subtree whose own quota holds this usage as well; 0: the queue's.
+
+        The highest over all pairs. Where even the root cannot hold it, the height of the root.
+        Limits do not matter here: this says how far away the quota is, not whether it fits.
+        """
+        node = self._nodes.get(queue)
+        if node is None:
+            return 0
+        return max((node.cell(pair).level(amount) for pair, amount in usage.items()), default=0)
+
+
+def _problems(by_name: Mapping[str, Queue], reached: Mapping[str, Node]) -> tuple[str, ...]:
+    """What is wrong with the tree, in order of name."""
+    found: list[str] = []
+    told: set[str] = set()
+    for name, queue in by_name.items():
+        if queue.parent and queue.parent not in by_name:
+            found.append(f"queue {name}: its parent {queue.parent} does not exist")
+        if name in reached or name in told:
+            continue
+        path = [name]
+        while (above := by_name[path[-1]].parent) not in path:
+            path.append(above)
+        cycle = sorted(path[path.index(above) :])
+        if not told.issuperset(cycle):
+            found.append(f"queues {', '.join(cycle)}: each is an ancestor of itself")
+        told.update(cycle)
+        if name not in cycle:
+            found.append(f"queue {name}: it is below a cycle of queues")
+    return tuple(found)
