@@ -1,0 +1,141 @@
+"""What an agent asks of its driver.
+
+The agent decides when and what; the driver only does it, and tells what it sees. Everything is
+idempotent: applying a work twice is applying it once, and a driver that starts again finds what it
+left running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from fairway.api.meta import JsonObject, Taint
+from fairway.api.work import Stop, Work
+
+PodPhase = Literal["Pending", "Bound", "Ready", "Succeeded", "Failed", "Terminating"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSeen:
+    """A node, by the cluster's own names. Amounts are in nanos, hence exact."""
+
+    name: str
+    allocatable: Mapping[str, int]
+    others: Mapping[str, int] = field(default_factory=dict)  # used by pods that are not ours
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    is_ready: bool = True
+    devices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # free, of shared devices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSeen:
+    """A pod of ours."""
+
+    name: str
+    pod_set: str
+    attempt: int
+    phase: PodPhase
+    node: str = ""  # empty while it has none
+    since: float = 0.0  # in this phase, by the driver's clock
+    started_at: float | None = None
+    finished_at: float | None = None
+    restarts: int = 0
+    exit_code: int | None = None
+    reason: str = ""  # as Kubernetes words it: OOMKilled, Evicted, ErrImagePull, Unschedulable
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkSeen:
+    """What there is of a work: its pods, and its objects by the position of their manifests.
+
+    A work that was applied and has neither pods nor objects any more is listed with none of
+    either; one that the driver has never seen is not listed.
+    """
+
+    name: str
+    attempt: int
+    pods: tuple[PodSeen, ...] = ()
+    objects: Mapping[int, JsonObject] = field(default_factory=dict)
+    faults: Mapping[int, str] = field(default_factory=dict)  # manifests that could not be applied
+    checkpointed_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSeen:
+    """An elastic pool as it is now."""
+
+    name: str
+    nodes: int = 0
+    provisioning: int = 0
+    stock: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """All that a driver sees at one moment."""
+
+    nodes: tuple[NodeSeen, ...] = ()
+    works: Mapping[str, WorkSeen] = field(default_factory=dict)
+    pools: tuple[PoolSeen, ...] = ()
+    kinds: tuple[str, ...] = ()  # served, as group/version/Kind; none means all
+    version: str = ""
+    claims: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogQuery:
+    """Which output of which pod."""
+
+    work: str
+    pod: str = ""  # empty: the only one, or the first
+    container: str = ""
+    follow: bool = False
+    tail_lines: int | None = None
+    since: float | None = None
+    is_previous: bool = False
+
+
+class DriverFault(Exception):
+    """The cluster refused or failed; the agent tries again later, and says why meanwhile."""
+
+
+class Driver(Protocol):
+    """One cluster, touched."""
+
+    async def open(self) -> None:
+        """Begins; finds again what an earlier run left."""
+        ...
+
+    async def close(self) -> None:
+        """Ends without stopping anything that runs for a work."""
+        ...
+
+    async def observe(self) -> Observation: ...
+
+    async def changed(self) -> None:
+        """Returns once there may be something new to observe; at once if there already is."""
+        ...
+
+    async def apply(self, work: Work) -> None:
+        """Makes the cluster match a work that is to run, to reserve or to be held.
+
+        Pods of an earlier attempt are ended first; a changed count adds or ends pods.
+        """
+        ...
+
+    async def stop(self, name: str, how: Stop) -> None:
+        """Asks the pods of a work to end, and ends them after the grace; returns at once.
+
+        Gone are the pods when `observe` shows none. Objects stay until `remove`.
+        """
+        ...
+
+    async def remove(self, name: str) -> None:
+        """Removes all that was made for a work, but for manifests that are to stay; ends pods."""
+        ...
+
+    def logs(self, query: LogQuery) -> AsyncIterator[bytes]: ...
