@@ -1,0 +1,167 @@
+"""Terms: who leads, and the number that fences off whoever led before.
+
+One Lease holds both: its holder is the leader, its count of transitions the term. Every batch of
+decisions first advances the term by compare-and-swap. A leader that was paused finds that its
+version of the lease is old and stops; what it may already have on its way carries a lower term,
+which agents refuse.
+
+A follower takes over when the lease has not changed for its duration, measured by its own clock
+from the moment it saw the last change: clocks of two machines are never compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from fairway.api.errors import AlreadyExists, ApiError, Conflict, NotFound
+from fairway.api.meta import JsonObject
+from fairway.clock import Clock, micro_timestamp
+from fairway.store.interface import ResourceKey, Store, Write
+
+LEASES = ResourceKey("coordination.k8s.io", "v1", "leases")
+NAME = "fairway-term"
+_WRITE = Write(user="system:fairway", manager="fairway-leader")
+
+_log = logging.getLogger(__name__)
+
+
+class NotLeader(Exception):
+    """Another replica leads, or may; nothing more is to be decided or written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Who asks, and how long a leader is believed in."""
+
+    identity: str
+    namespace: str = "fairway-system"
+    duration_seconds: float = 15.0
+    takes_over_at_once: bool = False  # where nobody else can have the store
+
+
+class Terms:
+    """The leadership of one replica."""
+
+    def __init__(self, store: Store, clock: Clock, settings: Settings) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._lease: JsonObject | None = None
+        self._seen_at = 0.0  # when the lease was last seen to change, by our own clock
+        self._led_until = 0.0
+        self._writing = asyncio.Lock()  # a renewal must not overtake a batch
+        self.term = 0
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this replica leads, as far as it can know by itself."""
+        return self._clock.now() < self._led_until
+
+    async def campaign(self) -> None:
+        """Returns once this replica leads."""
+        while not await self._try():
+            await self._clock.sleep(self._settings.duration_seconds / 5)
+        _log.info("%s leads, term %d", self._settings.identity, self.term)
+
+    async def keep(self) -> None:
+        """Renews the leadership until it is lost."""
+        while self.is_leader:
+            await self._clock.sleep(self._settings.duration_seconds / 3)
+            try:
+                await self._renew()
+            except NotLeader:
+                return
+            except (ApiError, OSError) as fault:
+                _log.warning("cannot renew the leadership: %s", fault)
+
+    async def advance(self) -> int:
+        """The next term, for one batch of decisions; raises NotLeader if there is another."""
+        async with self._writing:
+            if not self.is_leader:
+                raise NotLeader
+            await self._write(self.term + 1)
+            return self.term
+
+    async def _renew(self) -> None:
+        async with self._writing:
+            await self._write(self.term)
+
+    def resign(self) -> None:
+        self._led_until = 0.0
+
+    async def _try(self) -> bool:
+        try:
+            stored = await self._store.get(LEASES, NAME, self._settings.namespace)
+        except NotFound:
+            return await self._make()
+        found = stored.object()
+        before = self._lease
+        if before is None or _version(before) != _version(found):
+            self._lease, self._seen_at = found, self._clock.now()
+        if not self._may_take(found, is_first_look=before is None):
+            return False
+        self.term = int(found["spec"].get("leaseTransitions") or 0)
+        try:
+            await self._write(self.term + 1)
+        except NotLeader:
+            return False
+        return True
+
+    def _may_take(self, lease: JsonObject, *, is_first_look: bool) -> bool:
+        spec = lease["spec"]
+        if self._settings.takes_over_at_once or not spec.get("holderIdentity"):
+            return True
+        if is_first_look:
+            return False
+        duration = float(spec.get("leaseDurationSeconds") or self._settings.duration_seconds)
+        return self._clock.now() - self._seen_at > duration
+
+    async def _make(self) -> bool:
+        body: JsonObject = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": NAME, "namespace": self._settings.namespace},
+            "spec": self._spec(1),
+        }
+        started = self._clock.now()
+        try:
+            stored = await self._store.create(
+                LEASES, body, namespace=self._settings.namespace, write=_WRITE
+            )
+        except AlreadyExists:
+            return False
+        self._won(stored.object(), 1, started)
+        return True
+
+    async def _write(self, term: int) -> None:
+        """Writes the lease as its leader; the version makes it a compare-and-swap."""
+        assert self._lease is not None, "a lease is read before it is written"
+        body = {**self._lease, "spec": {**self._lease["spec"], **self._spec(term)}}
+        started = self._clock.now()  # the leadership counts from before the write
+        try:
+            stored = await self._store.update(
+                LEASES, body, namespace=self._settings.namespace, write=_WRITE
+            )
+        except (Conflict, NotFound) as fault:
+            self.resign()
+            raise NotLeader from fault
+        self._won(stored.object(), term, started)
+
+    def _won(self, lease: JsonObject, term: int, started: float) -> None:
+        self._lease, self.term, self._seen_at = lease, term, started
+        self._led_until = started + self._settings.duration_seconds
+
+    def _spec(self, term: int) -> JsonObject:
+        now = micro_timestamp(self._clock.now())
+        return {
+            "holderIdentity": self._settings.identity,
+            "leaseDurationSeconds": int(self._settings.duration_seconds),
+            "renewTime": now,
+            "leaseTransitions": term,
+        }
+
+
+def _version(lease: JsonObject) -> str:
+    return str(lease["metadata"]["resourceVersion"])
