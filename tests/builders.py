@@ -112,13 +112,17 @@ def workload(
     count: int = 1,
     gpus: int = 1,
     running: str = "",
+    holds: int | None = None,
     on: str = "h100",
     since: int = 7200,
     waited: int = 60,
     pod_sets: Sequence[Plain] | None = None,
     **spec: Any,
 ) -> Plain:
-    """A gang of equal pods; `running` names the cluster where it holds a claim."""
+    """A gang of equal pods; `running` names the cluster where it holds a claim.
+
+    A service holds as many replicas as it asks for, unless `holds` says how many.
+    """
     requests = {"cpu": "1", GPU: gpus}
     sets = pod_sets or [{"name": "worker", "count": count, "requests": requests}]
     for key in ("leastCount", "topology", "memberSize"):
@@ -132,14 +136,14 @@ def workload(
         creationTimestamp=_moment(NOW - (since if running else waited)),
     )
     if running:
-        made["status"] = _claimed(sets, running, on, in_queue, since, spec)
+        replicas = spec.get("replicas") if holds is None else holds
+        made["status"] = _claimed(sets, running, on, in_queue, since, replicas)
     return made
 
 
 def _claimed(
-    sets: Sequence[Plain], where: str, on: str, in_queue: str, since: int, spec: Mapping[str, Any]
+    sets: Sequence[Plain], where: str, on: str, in_queue: str, since: int, replicas: int | None
 ) -> Plain:
-    replicas = spec.get("replicas")
     pods = [
         {
             "name": one["name"],

@@ -124,6 +124,8 @@ class _Line:
             self.desk.reservations.drop(workload)
             if workload.held is None:
                 self.desk.claims.count(workload.queue, workload.user, 1)
+            else:
+                self.desk.changed.add(workload.key)
             self._tournament.refresh(workload.queue)
             if any(isinstance(step, Preempt) for step in verdict.steps):
                 self.set_aside.clear()  # something is freed: who could not start may now

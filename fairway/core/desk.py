@@ -35,6 +35,7 @@ class Desk:
         self.claims = snapshot.claims.copy()
         self.holder_counts = {name: len(keys) for name, keys in snapshot.holders.items()}
         self.preempted: set[str] = set()  # victims of this plan
+        self.changed: set[str] = set()  # who held something and got more or less of it: no victims
         self.holders: Holders | None = None  # gathered by `holders` when first asked for
         self.asking: Workload | None = None  # whom the planner looks at
         self._candidates: dict[Hashable, where.Candidates] = {}

@@ -214,6 +214,12 @@ RUNGS = {
          workload("z", "b", count=8, running="west"), workload("mine", "a", count=4)],
         ["x yields to mine", "mine starts in east:4@h100 after x"],
     ),
+    "who gets more in a plan is no victim of it": (
+        [queue("root"), queue("a", 8, parent="root", preemption={"reclaim": "Any"}),
+         queue("b", 0, parent="root", priority=1), EAST, workload("mine", "a", count=8),
+         workload("s", "b", mode="Divided", replicas=3, running="east", holds=2)],
+        ["s starts in east:3@h100", "mine waits: QuotaExceeded, NoVictims"],
+    ),
     "new nodes come from the cheapest pool that has enough": (
         [queue("q", 64), cluster("east", pools=[
             pool("dear", 8, stock=9, pricePerHour="9"), pool("cheap", 8, stock=1, pricePerHour="5"),

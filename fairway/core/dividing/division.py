@@ -68,7 +68,7 @@ def divide(
         return board.duplicate(replicas)
     if not is_fresh:
         board.keep(replicas)
-    unmet = board.grow(replicas - board.total())
+    unmet = board.settle(replicas)
     return Shares(counts=board.result(), waiting=replicas - board.total(), unmet=unmet)
 
 
@@ -216,6 +216,20 @@ class Board:
                 )
             )
         return found
+
+    def settle(self, replicas: int) -> tuple[Spread, ...]:
+        """Grows until nothing more comes, so that dividing again would change nothing.
+
+        Once is enough unless a cluster opens with several at once and they are taken back to keep
+        the counts even: others were given fewer because of them.
+        """
+        unmet = self.grow(replicas - self.total())
+        is_final = not (self.rules and self.policy.division.cluster_min > 1)
+        before = -1
+        while not is_final and before < self.total() < replicas:
+            before = self.total()
+            self.grow(replicas - before)
+        return unmet
 
     def grow(
         self, wanted: int, *, only: str | None = None, least: int | None = None

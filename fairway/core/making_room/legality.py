@@ -106,7 +106,8 @@ class Case:
 
     def _may_be(self, holder: Holder) -> bool:
         ours, theirs = self.workload, holder.workload
-        if holder.key in self._desk.preempted or holder.key == ours.key:
+        desk = self._desk
+        if holder.key in desk.preempted or holder.key in desk.changed or holder.key == ours.key:
             return False
         if self._is_humbled and theirs.priority >= ours.priority:
             return False

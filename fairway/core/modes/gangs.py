@@ -45,6 +45,17 @@ class Verdict:
         return bool(self.steps)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A form on one step of the ladder: whose it is, its flavors, and the clusters of the group."""
+
+    workload: Workload
+    form: Form
+    options: list[Assignment]
+    group: str
+    clusters: tuple[str, ...]
+
+
 def decide(desk: Desk, workload: Workload) -> Verdict:
     """Finds a place for a gang; what it takes stays charged in the ledger."""
     verdict = Verdict()
@@ -93,41 +104,35 @@ def _climb(desk: Desk, workload: Workload, form: Form, verdict: Verdict) -> bool
         if not names:
             continue
         is_any_tried = True
+        attempt = Attempt(
+            workload=workload, form=form, options=options, group=group, clusters=names
+        )
         if (
             rung == "Preempt"
             and policy.weighs_price
             and prefers_provision(desk, workload, form, options, names)
-            and _provision(desk, workload, form, options, (group, names), verdict)
+            and _provision(desk, attempt, verdict)
         ):
             return True
-        if _RUNGS[rung](desk, workload, form, options, (group, names), verdict):
+        if _RUNGS[rung](desk, attempt, verdict):
             return True
-        if rung == "Idle" and _split(desk, workload, form, options, (group, names), verdict):
+        if rung == "Idle" and _split(desk, attempt, verdict):
             return True
     if not is_any_tried:
         verdict.reasons.append(Reason(code=Code.NO_CLUSTER))  # no group of the ladder has any
     return False
 
 
-Group = tuple[str, tuple[str, ...]]
-
-
-def _idle(
-    desk: Desk,
-    workload: Workload,
-    form: Form,
-    options: list[Assignment],
-    group: Group,
-    verdict: Verdict,
-) -> bool:
+def _idle(desk: Desk, attempt: Attempt, verdict: Verdict) -> bool:
     """Takes what nobody uses."""
-    for option in by_preference(desk, workload, form, options):
+    workload, form = attempt.workload, attempt.form
+    for option in by_preference(desk, workload, form, attempt.options):
         usage = full_usage(form, option)
         reason = quota_reason(desk, workload, usage, option)
         if reason is not None:
             verdict.reasons.append(reason)
             continue
-        ranked = desk.ranked(group[1], workload, desk.snapshot.policy(workload))
+        ranked = desk.ranked(attempt.clusters, workload, desk.snapshot.policy(workload))
         chance = desk.stock.chance(option, form)
         refused: dict[str, Reason] = {}
         for one in _worth_trying(desk, ranked, chance):
@@ -135,7 +140,7 @@ def _idle(
             found = fit.pack(room, desk.wants(one.cluster, option, form), workload.domain)
             if isinstance(found, fit.Packed):
                 scores = _totals(ranked) if len(ranked) > 1 else None
-                placed = placed_of(one.cluster, group[0], form, option, found)
+                placed = placed_of(one.cluster, attempt.group, form, option, found)
                 admit = Admit(
                     workload=workload.key, placed=(placed,), form=form.name, scores=scores
                 )
@@ -143,9 +148,9 @@ def _idle(
                 return True
             desk.stock.look_again(one.cluster, option, form)
             refused[one.cluster] = kept_reason(
-                desk, workload, form, option, (group[0], one.cluster)
-            ) or shortage_reason(one.cluster, group[0], "Idle", option, found)
-        verdict.reasons.extend(idle_reasons(desk, ranked, group[0], option, (chance, refused)))
+                desk, workload, form, option, (attempt.group, one.cluster)
+            ) or shortage_reason(one.cluster, attempt.group, "Idle", option, found)
+        verdict.reasons.extend(idle_reasons(desk, ranked, attempt.group, option, (chance, refused)))
     return False
 
 
@@ -164,27 +169,21 @@ def _totals(ranked: Sequence[ranking.Ranked]) -> dict[str, int]:
     return {one.cluster: one.total for one in ranked}
 
 
-def _split(
-    desk: Desk,
-    workload: Workload,
-    form: Form,
-    options: list[Assignment],
-    group: Group,
-    verdict: Verdict,
-) -> bool:
+def _split(desk: Desk, attempt: Attempt, verdict: Verdict) -> bool:
     """Puts the members of a gang that may split into several clusters."""
+    workload, form = attempt.workload, attempt.form
     if not can_split(workload, form):
         return False
-    for option in by_preference(desk, workload, form, options):
+    for option in by_preference(desk, workload, form, attempt.options):
         if quota_reason(desk, workload, full_usage(form, option), option) is not None:
             continue
-        ranked = desk.ranked(group[1], workload, desk.snapshot.policy(workload))
+        ranked = desk.ranked(attempt.clusters, workload, desk.snapshot.policy(workload))
         parts = split(desk, workload, form, option, tuple(one.cluster for one in ranked))
         if parts is None:
             continue
         placed = []
         for part in parts:
-            one = placed_of(part.cluster, group[0], part.form, option, part.packed)
+            one = placed_of(part.cluster, attempt.group, part.form, option, part.packed)
             charge(desk, workload, one, part.packed)
             placed.append(one)
         verdict.steps.append(Admit(workload=workload.key, placed=tuple(placed), form=form.name))
@@ -193,24 +192,20 @@ def _split(
     return False
 
 
-def _preempt(
-    desk: Desk,
-    workload: Workload,
-    form: Form,
-    options: list[Assignment],
-    group: Group,
-    verdict: Verdict,
-) -> bool:
+def _preempt(desk: Desk, attempt: Attempt, verdict: Verdict) -> bool:
     """Takes from those who must yield: the least harmful set of victims in one cluster."""
+    workload, form = attempt.workload, attempt.form
     best: Victims | None = None
-    for option in options:
+    for option in attempt.options:
         usage = full_usage(form, option)
         reason = user_reason(desk, workload, usage)
         if reason is not None:
             verdict.reasons.append(reason)
             continue
-        searched = clusters_to_search(desk, workload, form, (option, usage), group[1])
-        for cluster, none in zip(group[1], desk.no_victims(*group), strict=True):
+        searched = clusters_to_search(desk, workload, form, (option, usage), attempt.clusters)
+        for cluster, none in zip(
+            attempt.clusters, desk.no_victims(attempt.group, attempt.clusters), strict=True
+        ):
             found = None
             if cluster in searched:
                 found = find_victims(desk, workload, form, option, cluster)
@@ -223,7 +218,7 @@ def _preempt(
     if best is None:
         return False
     evict(desk, workload, best, verdict)
-    placed = placed_of(best.cluster, group[0], form, best.assignment, best.packed)
+    placed = placed_of(best.cluster, attempt.group, form, best.assignment, best.packed)
     _admit(desk, workload, _after(workload, form, placed, best), best.packed, verdict)
     return True
 
@@ -239,23 +234,17 @@ def _after(workload: Workload, form: Form, placed: Placed, victims: Victims) -> 
     )
 
 
-def _provision(
-    desk: Desk,
-    workload: Workload,
-    form: Form,
-    options: list[Assignment],
-    group: Group,
-    verdict: Verdict,
-) -> bool:
+def _provision(desk: Desk, attempt: Attempt, verdict: Verdict) -> bool:
     """Asks for nodes of an elastic pool."""
-    for option in by_preference(desk, workload, form, options):
+    workload, form = attempt.workload, attempt.form
+    for option in by_preference(desk, workload, form, attempt.options):
         usage = full_usage(form, option)
         reason = quota_reason(desk, workload, usage, option)
         if reason is not None:
             if reason not in verdict.reasons:
                 verdict.reasons.append(reason)
             continue
-        ranked = desk.ranked(group[1], workload, desk.snapshot.policy(workload))
+        ranked = desk.ranked(attempt.clusters, workload, desk.snapshot.policy(workload))
         for one in ranked:
             found = find_pool(desk, workload, form, option, one.cluster)
             if isinstance(found, Reason):
@@ -270,7 +259,7 @@ def _provision(
                     count=found.count,
                 )
             )
-            placed = placed_of(one.cluster, group[0], form, option, found.packed)
+            placed = placed_of(one.cluster, attempt.group, form, option, found.packed)
             admit = Admit(workload=workload.key, placed=(placed,), form=form.name, rung="Provision")
             _admit(desk, workload, admit, found.on_existing, verdict)
             return True
