@@ -1,0 +1,268 @@
+"""Steps of a plan as statuses of workloads: one decision is one write, of this.
+
+Pure functions of a workload as it is and of what was decided. What a workload leaves is charged
+until it is confirmed gone, so every placement that a step takes away goes to `releasing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from msgspec.structs import replace
+
+from fairway.api.amounts import Quantity, family_of
+from fairway.api.claim import (
+    Claim,
+    PastAttempt,
+    PlacedPodSet,
+    Placement,
+    Reservation,
+    WaitsFor,
+)
+from fairway.api.fleet import FleetSpec
+from fairway.api.meta import WorkloadReference
+from fairway.api.workload import Workload, WorkloadStatus
+from fairway.core import model, steps
+
+_HISTORY_MOST = 10
+_SUMMARY_MOST = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What holds for all steps of a batch."""
+
+    now: float
+    term: int
+    fleet: FleetSpec = field(default_factory=FleetSpec)
+    priorities: Mapping[str, int] = field(default_factory=dict)  # as the core saw them, by workload
+    queues: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def moment(self) -> datetime:
+        return datetime.fromtimestamp(self.now, UTC)
+
+
+def claimed(
+    workload: Workload,
+    step: steps.Admit,
+    provisions: Sequence[steps.Provision],
+    context: Context,
+) -> WorkloadStatus:
+    """The workload gets its claim, or more or less of it."""
+    status = workload.status
+    before = status.claim
+    attempt = before.attempt if before else last_attempt(status) + 1
+    placements = tuple(placement_of(one, attempt) for one in step.placed)
+    waits_for = (
+        *(WaitsFor(type="Preemption", workload=_reference(key)) for key in step.waits_for),
+        *(
+            WaitsFor(type="Provision", cluster=one.cluster, pool=one.pool, count=one.count)
+            for one in provisions
+        ),
+    )
+    key = key_of(workload)
+    claim = Claim(
+        attempt=attempt,
+        term=context.term,
+        decided_at=context.moment,
+        queue=context.queues.get(key) or workload.spec.queue,
+        summary=summary_of(placements),
+        placements=placements,
+        alternative=step.form,
+        rung=step.rung,
+        waits_for=waits_for,
+        deadline=before.deadline if before else _deadline(workload, context),
+        ready_at=before.ready_at if before else None,
+    )
+    left = tuple(_taken_away(before.placements, placements)) if before else ()
+    return replace(
+        status,
+        observed_generation=workload.metadata.generation,
+        phase=status.phase if before and status.phase == "Running" else "Claimed",
+        reason="",
+        queue=claim.queue,
+        priority=context.priorities.get(key, status.priority),
+        claim=claim,
+        reservation=None,
+        releasing=(*status.releasing, *left),
+        replicas=sum(one.replicas or 0 for one in placements),
+        requeue=replace(status.requeue, not_before=None) if status.requeue else None,
+    )
+
+
+def preempted(workload: Workload, step: steps.Preempt, context: Context) -> WorkloadStatus:
+    """The workload loses its claim to another, and gets a receipt."""
+    status = workload.status
+    assert status.claim is not None, "only what holds a claim can be preempted"
+    claim = status.claim
+    reason = step.reasons[0].code.value if step.reasons else "Preempted"
+    receipt = PastAttempt(
+        attempt=claim.attempt,
+        clusters=tuple(one.cluster for one in claim.placements if one.cluster),
+        started_at=claim.ready_at,
+        ended_at=context.moment,
+        reason=reason,
+        blame="Decision",
+        preempted_by=_reference(step.for_),
+        lost_seconds=int(step.lost_seconds),
+    )
+    return replace(
+        status,
+        phase="Stopping" if receipt.clusters else "Waiting",
+        reason=reason,
+        claim=None,
+        releasing=(*status.releasing, *(one for one in claim.placements if one.cluster)),
+        history=(*status.history, receipt)[-_HISTORY_MOST:],
+        queued_at=status.queued_at or workload.metadata.creation_timestamp,
+        ran_seconds=status.ran_seconds + _ran(claim, context),
+        replicas=0,
+    )
+
+
+def moved(workload: Workload, step: steps.Move, context: Context) -> WorkloadStatus:
+    """Some replicas of a running workload go elsewhere."""
+    status = workload.status
+    assert status.claim is not None, "only what runs can move"
+    claim = status.claim
+    target = placement_of(step.placed, claim.attempt)
+    after = {one.cluster: one for one in claim.placements}
+    source = after[step.source]
+    replicas = source.replicas or 0
+    stays = replicas - step.count
+    if stays > 0:
+        after[step.source] = _scaled(source, stays, replicas)
+    else:
+        del after[step.source]
+    after[target.cluster] = target
+    placements = tuple(after[name] for name in sorted(after))
+    return replace(
+        status,
+        reason=step.reasons[0].code.value if step.reasons else "",
+        claim=replace(
+            claim,
+            term=context.term,
+            decided_at=context.moment,
+            placements=placements,
+            summary=summary_of(placements),
+        ),
+        releasing=(*status.releasing, *_taken_away(claim.placements, placements)),
+    )
+
+
+def reserved(
+    workload: Workload, found: steps.Reservation | None, context: Context
+) -> WorkloadStatus:
+    """The workload holds a place while it waits, or gives it up."""
+    before = workload.status.reservation
+    if found is None:
+        return replace(workload.status, reservation=None)
+    is_same = before is not None and before.cluster == found.cluster
+    starts_at = datetime.fromtimestamp(found.starts_at, UTC) if found.starts_at else None
+    reservation = Reservation(
+        cluster=found.cluster,
+        flavors=found.flavors,
+        held_since=before.held_since if before is not None and is_same else context.moment,
+        starts_at=starts_at,
+    )
+    return replace(workload.status, reservation=reservation)
+
+
+def last_attempt(status: WorkloadStatus) -> int:
+    """The highest attempt there ever was."""
+    known = [one.attempt for one in status.history]
+    known.extend(one.attempt for one in status.releasing)
+    if status.claim is not None:
+        known.append(status.claim.attempt)
+    return max(known, default=0)
+
+
+def key_of(workload: Workload) -> str:
+    return f"{workload.metadata.namespace}/{workload.metadata.name}"
+
+
+def placement_of(placed: model.Placed, attempt: int) -> Placement:
+    """What the core placed in one cluster, in the form of the API."""
+    return Placement(
+        cluster=placed.cluster,
+        group=placed.group,
+        replicas=placed.replicas or None,
+        tasks=placed.tasks,
+        pod_sets=tuple(_pod_set_of(one) for one in placed.pods),
+        attempt=attempt,
+    )
+
+
+def _pod_set_of(pods: model.PlacedPods) -> PlacedPodSet:
+    return PlacedPodSet(
+        name=pods.name,
+        count=pods.count,
+        requests={
+            resource: Quantity(amount * model.unit_nanos(resource), family_of(resource))
+            for resource, amount in pods.shape.requests
+        },
+        flavors={resource: flavor for resource, flavor in pods.flavors if flavor},
+        topology_level=pods.level,
+        domains=dict(pods.domains),
+    )
+
+
+def summary_of(placements: Sequence[Placement]) -> str:
+    """The clusters, for people: `hangzhou-1, shanghai-2 (3)`."""
+    parts = [
+        f"{one.cluster} ({one.replicas})" if one.replicas else one.cluster
+        for one in placements
+        if one.cluster
+    ]
+    text = ", ".join(parts)
+    return text if len(text) <= _SUMMARY_MOST else f"{text[: _SUMMARY_MOST - 4]} ..."
+
+
+def _taken_away(before: Sequence[Placement], after: Sequence[Placement]) -> Iterator[Placement]:
+    """What the placements before have more than those after, cluster by cluster.
+
+    Tasks that are not placed any more have ended; only pods that are asked to go are listed.
+    """
+    now = {one.cluster: one for one in after}
+    for old in before:
+        if not old.cluster or old.tasks:
+            continue
+        new = now.get(old.cluster)
+        counts = {one.name: one.count for one in new.pod_sets} if new else {}
+        pod_sets = tuple(
+            replace(one, count=one.count - counts.get(one.name, 0), domains={})
+            for one in old.pod_sets
+            if one.count > counts.get(one.name, 0)
+        )
+        if pod_sets:
+            replicas = (old.replicas or 0) - ((new.replicas or 0) if new else 0)
+            yield replace(old, replicas=replicas or None, pod_sets=pod_sets)
+
+
+def _scaled(placement: Placement, part: int, whole: int) -> Placement:
+    pod_sets = tuple(replace(one, count=one.count * part // whole) for one in placement.pod_sets)
+    return replace(placement, replicas=part, pod_sets=pod_sets)
+
+
+def _deadline(workload: Workload, context: Context) -> datetime | None:
+    """When a gang that is not ready goes back to its queue; services may fill slowly."""
+    if workload.spec.mode != "Gang":
+        return None
+    gang = workload.spec.gang
+    seconds = context.fleet.defaults.ready_seconds
+    if gang is not None and gang.ready_seconds is not None:
+        seconds = gang.ready_seconds
+    return context.moment + timedelta(seconds=seconds)
+
+
+def _ran(claim: Claim, context: Context) -> int:
+    if claim.ready_at is None:
+        return 0
+    return max(0, int((context.moment - claim.ready_at).total_seconds()))
+
+
+def _reference(key: str) -> WorkloadReference:
+    namespace, _, name = key.partition("/")
+    return WorkloadReference(namespace=namespace, name=name)
