@@ -5,6 +5,10 @@ the arrays of one report run parallel, one entry a node, which keeps 5,000 nodes
 read. A large cluster comes in chunks, one object each; a chunk is rewritten only when it changed,
 whole or as a difference from an earlier sequence. Amounts are whole numbers of a stated unit, hence
 exact.
+
+Each chunk has up to two objects (see `names.report_name`): the whole one, and beside it all that
+has changed since that one was written. Whoever reads applies the difference if it was made from
+just this whole one, by the same agent, and ignores it otherwise (see `report_changes`).
 """
 
 from __future__ import annotations
@@ -14,17 +18,20 @@ from typing import Annotated
 
 from fairway.api.amounts import Quantity
 from fairway.api.doc import (
+    Code,
     Count,
     Key,
     Label,
     Name,
     ResourceName,
     Rule,
+    Text,
     doc,
     limits,
     rules,
 )
-from fairway.api.meta import Object, Part, Taint
+from fairway.api.meta import Object, Part, ResourceList, Taint
+from fairway.api.work import PodSetStatus, WorkPhase
 
 _NODES_MAX = 2000
 _Row = Annotated[int, limits(minimum=0, maximum=_NODES_MAX)]
@@ -146,7 +153,12 @@ class PodCounts(Part, frozen=True, kw_only=True):
 
     nodes: Annotated[
         tuple[_Row, ...],
-        doc("Positions of the nodes in this chunk.", max_items=_NODES_MAX, list_type="atomic"),
+        doc(
+            "Positions of the nodes in this chunk; in a difference, those in the chunk as it is "
+            "after it, with its nodes in order of name.",
+            max_items=_NODES_MAX,
+            list_type="atomic",
+        ),
     ]
     counts: Annotated[
         tuple[_Amount, ...],
@@ -160,9 +172,36 @@ class WorkPods(Part, frozen=True, kw_only=True):
     work: Annotated[Name, doc("Name of the work.")]
     pod_set: Annotated[Label, doc("Name of the pod set.")]
     attempt: Annotated[int, doc("Attempt of the workload that the pods belong to.", minimum=0)] = 0
+    requests: Annotated[
+        ResourceList,
+        doc(
+            "What one pod takes, by the cluster's own names; it counts where no claim accounts "
+            "for the pods."
+        ),
+    ] = {}
     bound: Annotated[PodCounts | None, doc("Pods that have a node and are not ending.")] = None
     terminating: Annotated[PodCounts | None, doc("Pods that are ending.")] = None
     pending: Annotated[Count, doc("Pods without a node; in the first chunk only.")] = 0
+
+
+class WorkState(Part, frozen=True, kw_only=True):
+    """Where one work is in its life, so that one report tells the state of many works."""
+
+    work: Annotated[Name, doc("Name of the work.")]
+    attempt: Annotated[int, doc("Attempt that the agent carries out.", minimum=0)] = 0
+    phase: Annotated[
+        WorkPhase, doc("Where it is; Gone means that no pod and no object of it is left.")
+    ]
+    reason: Annotated[Code, doc("Code of why it is in this phase.")] = ""
+    message: Annotated[Text, doc("What the cluster said of it.")] = ""
+    exit_code: Annotated[int | None, doc("Exit code, where there was one.")] = None
+    started_at: Annotated[datetime | None, doc("When its pods first ran.")] = None
+    ready_at: Annotated[datetime | None, doc("When all its pods were first ready.")] = None
+    finished_at: Annotated[datetime | None, doc("When it ended.")] = None
+    pods: Annotated[
+        tuple[PodSetStatus, ...],
+        doc("Its pods.", max_items=18, list_type="map", list_map_keys=["name"]),
+    ] = ()
 
 
 class PoolReport(Part, frozen=True, kw_only=True):
@@ -186,8 +225,9 @@ class ClusterReportSpec(Part, frozen=True, kw_only=True):
     since_sequence: Annotated[
         int | None,
         doc(
-            "Makes this a difference: nodes and works listed replace those of the report with this "
-            "sequence, all others stay; unset means that the chunk is whole.",
+            "Makes this a difference: what is removed goes, then nodes, works, states and pools "
+            "listed replace those of the whole report with this sequence; all others stay. Unset "
+            "means that the chunk is whole.",
             minimum=0,
         ),
     ] = None
@@ -203,10 +243,21 @@ class ClusterReportSpec(Part, frozen=True, kw_only=True):
         tuple[WorkPods, ...],
         doc("Our pods, per work and pod set.", max_items=10_000, list_type="atomic"),
     ] = ()
+    states: Annotated[
+        tuple[WorkState, ...],
+        doc(
+            "Where works are in their life; each in one chunk only.",
+            max_items=10_000,
+            list_type="atomic",
+        ),
+    ] = ()
     removed_works: Annotated[
         tuple[Name, ...],
         doc(
-            "Works whose pods are all gone, in a difference.", max_items=10_000, list_type="atomic"
+            "Works whose pods and state are gone, in a difference; what is listed of them beside "
+            "this holds.",
+            max_items=10_000,
+            list_type="atomic",
         ),
     ] = ()
     pools: Annotated[

@@ -33,6 +33,10 @@ from fairway.api.meta import (
     WorkloadReference,
 )
 
+WorkPhase = Literal[
+    "Pending", "Reserved", "Held", "Running", "Stopping", "Succeeded", "Failed", "Gone"
+]
+
 
 class FeedbackPath(Part, frozen=True, kw_only=True):
     """A value to read from an object."""
@@ -138,6 +142,13 @@ class Executor(Part, frozen=True, kw_only=True):
     name: Annotated[Name, doc("Name of the service account.")]
 
 
+class PoolNodes(Part, frozen=True, kw_only=True):
+    """Nodes of one elastic pool."""
+
+    pool: Annotated[Label, doc("Name of the pool.")]
+    count: Annotated[Count, doc("How many nodes.")]
+
+
 class WorkSpec(Part, frozen=True, kw_only=True):
     """What the cluster is to run."""
 
@@ -162,6 +173,15 @@ class WorkSpec(Part, frozen=True, kw_only=True):
     tasks: Annotated[str, doc("Tasks of an Independent workload, as ranges.", max_length=65536)] = (
         ""
     )
+    provision: Annotated[
+        tuple[PoolNodes, ...],
+        doc(
+            "Nodes of elastic pools that must come for it.",
+            max_items=64,
+            list_type="map",
+            list_map_keys=["pool"],
+        ),
+    ] = ()
     run_seconds_estimate: Annotated[
         Seconds | None, doc("How long it is expected to run; simulated clusters go by it.")
     ] = None
@@ -225,8 +245,7 @@ class WorkStatus(Part, frozen=True, kw_only=True):
     term: Annotated[int, doc("Highest term that the agent has seen.", minimum=0)] = 0
     agent_epoch: Annotated[int, doc("Start of the agent that wrote this.", minimum=0)] = 0
     phase: Annotated[
-        Literal["Pending", "Reserved", "Held", "Running", "Stopping", "Succeeded", "Failed", "Gone"]
-        | None,
+        WorkPhase | None,
         doc("Where it is; Gone means that no pod and no object of it is left."),
     ] = None
     reason: Annotated[Code, doc("Code of why it is in this phase.")] = ""

@@ -1,0 +1,46 @@
+"""Names that several parts must agree on: of works, of their namespaces, of reports.
+
+Names are made of other names, which may be too long together or hold signs that are not allowed
+where they go. Then the end gives way to a hash of the whole, which is the same everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+_NAME_MOST = 253
+_LABEL_MOST = 63
+_HASH_LENGTH = 10
+_NOT_IN_LABELS = re.compile(r"[^-a-z0-9]")
+
+
+def work_namespace(cluster: str) -> str:
+    """The namespace with the works of a cluster."""
+    plain = f"fairway-cluster-{cluster}"
+    label = _NOT_IN_LABELS.sub("-", plain)
+    if label == plain and len(label) <= _LABEL_MOST:
+        return label
+    return _shortened(label, _LABEL_MOST, of=plain)
+
+
+def work_name(namespace: str, name: str) -> str:
+    """The work of a workload, in the namespace of each cluster that has a part of it.
+
+    A namespace holds no dot, so two workloads never share a name.
+    """
+    plain = f"{namespace}.{name}"
+    return plain if len(plain) <= _NAME_MOST else _shortened(plain, _NAME_MOST, of=plain)
+
+
+def report_name(cluster: str, chunk: int, *, is_difference: bool = False) -> str:
+    """The report on one chunk of a cluster: the whole one, or what changed since."""
+    end = f"-{chunk}-difference" if is_difference else f"-{chunk}"
+    most = _NAME_MOST - len(end)
+    return (cluster if len(cluster) <= most else _shortened(cluster, most, of=cluster)) + end
+
+
+def _shortened(text: str, most: int, *, of: str) -> str:
+    digest = sha256(of.encode()).hexdigest()[:_HASH_LENGTH]
+    kept = text[: most - _HASH_LENGTH - 1].rstrip("-.")
+    return f"{kept}-{digest}"
