@@ -1,0 +1,102 @@
+"""The mirrors that controllers share: one watch for each kind, however many look at it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TypeVar
+
+from fairway.api import codec
+from fairway.api.cluster import Cluster
+from fairway.api.flavor import Flavor
+from fairway.api.fleet import Fleet
+from fairway.api.meta import GROUP, VERSION, Object
+from fairway.api.policy import PlacementPolicy
+from fairway.api.queue import Queue
+from fairway.api.report import ClusterReport
+from fairway.api.work import Work
+from fairway.api.workload import Workload
+from fairway.clock import Clock
+from fairway.controllers.mirrors import Mirror, Name, complete
+from fairway.controllers.terms import LEASES
+from fairway.store.interface import ResourceKey, Store
+
+T = TypeVar("T", bound=Object)
+
+
+def _ours(plural: str) -> ResourceKey:
+    return ResourceKey(GROUP, VERSION, plural)
+
+
+WORKLOADS = _ours("workloads")
+WORKS = _ours("works")
+CLUSTERS = _ours("clusters")
+REPORTS = _ours("clusterreports")
+FLAVORS = _ours("flavors")
+QUEUES = _ours("queues")
+POLICIES = _ours("placementpolicies")
+FLEETS = _ours("fleets")
+PRIORITY_CLASSES = ResourceKey("scheduling.k8s.io", "v1", "priorityclasses")
+
+_KINDS: dict[type[Object], ResourceKey] = {
+    Workload: WORKLOADS,
+    Work: WORKS,
+    Cluster: CLUSTERS,
+    ClusterReport: REPORTS,
+    Flavor: FLAVORS,
+    Queue: QUEUES,
+    PlacementPolicy: POLICIES,
+    Fleet: FLEETS,
+}
+_FLEET = ("", "fleet")
+_DECODED_MOST = 8_192
+
+
+class Cache:
+    """What the store has, kept by watches, and read as typed objects."""
+
+    def __init__(self, store: Store, *, clock: Clock) -> None:
+        self._mirrors = {
+            kind: Mirror(store, kind, clock=clock)
+            for kind in (*_KINDS.values(), PRIORITY_CLASSES, LEASES)
+        }
+
+    def mirror(self, kind: ResourceKey) -> Mirror:
+        return self._mirrors[kind]
+
+    def get(self, kind: type[T], name: str, namespace: str = "") -> T | None:
+        """An object as it was last seen; None where there is none."""
+        stored = self._mirrors[_KINDS[kind]].get((namespace, name))
+        return _read(stored.raw, kind) if stored is not None else None
+
+    def all(self, kind: type[T]) -> Iterable[T]:
+        for _, stored in self._mirrors[_KINDS[kind]].items():
+            yield _read(stored.raw, kind)
+
+    def names(self, kind: ResourceKey) -> list[Name]:
+        return self._mirrors[kind].names()
+
+    def fleet(self) -> Fleet:
+        return self.get(Fleet, _FLEET[1]) or Fleet()
+
+    async def run(self) -> None:
+        """Follows all kinds until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for mirror in self._mirrors.values():
+                tasks.create_task(mirror.run())
+
+    async def complete(self) -> None:
+        """Returns once everything has been read."""
+        await complete(list(self._mirrors.values()))
+
+
+def _read(raw: bytes, kind: type[T]) -> T:
+    """Reports are large and change all the time; they are not worth remembering."""
+    return codec.decode(raw, kind) if kind is ClusterReport else _decoded(raw, kind)
+
+
+@lru_cache(maxsize=_DECODED_MOST)
+def _decoded(raw: bytes, kind: type[T]) -> T:
+    """Objects are immutable, so one that is asked for often is read once."""
+    return codec.decode(raw, kind)

@@ -1,0 +1,119 @@
+"""What an event means for the next plan: who has come, what was freed, and when to look again.
+
+A plan over everybody who waits is dear; one over those who have just come is cheap. The difference
+is whether something was freed since the last whole plan: a claim that went, a node that came, a
+queue that was changed. Claims that appear are the echo of our own decisions, and reports mostly say
+where pods were bound that were already charged.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fairway.clock import parse_timestamp
+
+_OVER = ("Succeeded", "Failed", "Cancelled")
+_CLUSTER_STATUS = ("phase", "claims", "kinds", "avoidedNodes", "elasticPools")
+
+
+class Notice:
+    """What was noticed since the last plan."""
+
+    def __init__(self) -> None:
+        self.is_freed = True  # the first plan is over everybody
+        self.woken: set[str] = set()
+        self._held: dict[str, int] = {}  # workload -> placements that it is charged for
+        self._told: dict[tuple[str, str], Any] = {}  # what mattered of an object, last time
+        self._timers: list[tuple[float, str]] = []
+
+    def put(self, plain: Mapping[str, Any]) -> None:
+        """An object was made or changed."""
+        match plain.get("kind"):
+            case "Workload":
+                self._workload(plain)
+            case "ClusterReport":
+                spec = plain["spec"]
+                self._matters(plain, (spec.get("nodes"), spec.get("removedNodes"), _stock(spec)))
+            case "Cluster":
+                status = plain.get("status") or {}
+                labels = plain["metadata"].get("labels")
+                kept = {key: status.get(key) for key in _CLUSTER_STATUS}
+                self._matters(plain, (plain.get("spec"), labels, kept))
+            case "Fleet" | "Queue" | "PlacementPolicy":
+                self._matters(plain, plain.get("spec"))
+            case _:
+                self.is_freed = True
+
+    def remove(self, plain: Mapping[str, Any]) -> None:
+        """An object is gone."""
+        if plain.get("kind") == "Workload":
+            key = _key(plain)
+            self.woken.discard(key)
+            if self._held.pop(key, 0):
+                self.is_freed = True
+        else:
+            self._told.pop((str(plain.get("kind")), _key(plain)), None)
+            self.is_freed = True
+
+    def ring(self, now: float) -> None:
+        """Wakes those whose moment has come."""
+        while self._timers and self._timers[0][0] <= now:
+            self.woken.add(heapq.heappop(self._timers)[1])
+
+    def next_moment(self) -> float | None:
+        return self._timers[0][0] if self._timers else None
+
+    def clear(self) -> None:
+        """A plan begins that looks at everything noticed so far."""
+        self.is_freed = False
+        self.woken.clear()
+
+    def _workload(self, plain: Mapping[str, Any]) -> None:
+        key = _key(plain)
+        status = plain.get("status") or {}
+        claim = status.get("claim")
+        charged = len((claim or {}).get("placements", ())) + len(status.get("releasing", ()))
+        if charged < self._held.get(key, 0):
+            self.is_freed = True
+        self._held[key] = charged
+        if not charged:
+            del self._held[key]
+        if status.get("phase") in _OVER:
+            self.woken.discard(key)
+            return
+        self.woken.add(key)
+        for moment in _moments(plain):
+            heapq.heappush(self._timers, (moment, key))
+
+    def _matters(self, plain: Mapping[str, Any], what: Any) -> None:
+        """Something is freed if what matters of an object is not what it was."""
+        name = (str(plain["kind"]), _key(plain))
+        if name not in self._told or self._told[name] != what:
+            self._told[name] = what
+            self.is_freed = True
+
+
+def _key(plain: Mapping[str, Any]) -> str:
+    metadata = plain.get("metadata") or {}
+    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+
+
+def _stock(spec: Mapping[str, Any]) -> Any:
+    return [(one.get("name"), one.get("nodes"), one.get("stock")) for one in spec.get("pools", ())]
+
+
+def _moments(plain: Mapping[str, Any]) -> Iterator[float]:
+    """When time alone may let a workload start: after its back-off, or for an alternative."""
+    status = plain.get("status") or {}
+    not_before = (status.get("requeue") or {}).get("notBefore")
+    if not_before:
+        yield parse_timestamp(not_before)
+    since = status.get("queuedAt") or plain["metadata"].get("creationTimestamp")
+    alternatives = plain["spec"].get("alternatives") or ()
+    if since and alternatives:
+        moment = parse_timestamp(since)
+        for one in alternatives:
+            moment += one.get("afterSeconds", 0)
+            yield moment

@@ -1,0 +1,135 @@
+"""How the planner is reached: inline, or in a child process.
+
+A plan of 100,000 workloads takes seconds of a processor. In production it takes them from another
+process, so that the API stays quick; on virtual time, and wherever everything must happen in one
+thread, the same state machine is called in place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import pickle
+import struct
+import sys
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
+
+from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+
+_LENGTH = struct.Struct("<I")
+_END_SECONDS = 5.0
+
+
+class PlannerLost(Exception):
+    """The planner's process has ended; another one must be fed from the beginning."""
+
+
+class Planner(Protocol):
+    """What the scheduler asks for; see `Planning`."""
+
+    async def feed(self, events: Sequence[Fed]) -> None: ...
+
+    async def forget(self, keys: Sequence[str]) -> None: ...
+
+    async def look_again(self) -> None: ...
+
+    async def plan(self, now: float, budget: int) -> Planned: ...
+
+    async def explain(self, key: str, now: float) -> dict[str, Any] | None: ...
+
+    async def close(self) -> None: ...
+
+
+class InlinePlanner:
+    """The state machine, called in place."""
+
+    def __init__(self, planning: Planning | None = None) -> None:
+        self._planning = planning or Planning()
+
+    async def feed(self, events: Sequence[Fed]) -> None:
+        self._planning.feed(events)
+
+    async def forget(self, keys: Sequence[str]) -> None:
+        self._planning.forget(keys)
+
+    async def look_again(self) -> None:
+        self._planning.look_again()
+
+    async def plan(self, now: float, budget: int) -> Planned:
+        return self._planning.plan(now, budget)
+
+    async def explain(self, key: str, now: float) -> dict[str, Any] | None:
+        return self._planning.explain(key, now)
+
+    async def close(self) -> None:
+        return
+
+
+class ProcessPlanner:
+    """The state machine in a child process, by messages over its standard streams.
+
+    Calls are answered in order, one at a time. The child ends when its input does, so it never
+    outlives the hub.
+    """
+
+    def __init__(self) -> None:
+        self._process: asyncio.subprocess.Process | None = None
+        self._calling = asyncio.Lock()
+
+    async def feed(self, events: Sequence[Fed]) -> None:
+        await self._call("feed", events)
+
+    async def forget(self, keys: Sequence[str]) -> None:
+        await self._call("forget", keys)
+
+    async def look_again(self) -> None:
+        await self._call("look_again")
+
+    async def plan(self, now: float, budget: int) -> Planned:
+        return cast("Planned", await self._call("plan", now, budget))
+
+    async def explain(self, key: str, now: float) -> dict[str, Any] | None:
+        return cast("dict[str, Any] | None", await self._call("explain", key, now))
+
+    async def close(self) -> None:
+        process = self._process
+        if process is None or process.stdin is None:
+            return
+        process.stdin.close()
+        try:
+            await asyncio.wait_for(process.wait(), _END_SECONDS)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _call(self, method: str, *arguments: Any) -> Any:
+        async with self._calling:
+            process = await self._running()
+            assert process.stdin is not None, "it is a pipe"
+            assert process.stdout is not None, "it is a pipe"
+            body = pickle.dumps((method, arguments), protocol=pickle.HIGHEST_PROTOCOL)
+            try:
+                process.stdin.write(_LENGTH.pack(len(body)) + body)
+                await process.stdin.drain()
+                head = await process.stdout.readexactly(_LENGTH.size)
+                answer = await process.stdout.readexactly(_LENGTH.unpack(head)[0])
+            except (asyncio.IncompleteReadError, ConnectionError) as fault:
+                raise PlannerLost(f"it ended with {await process.wait()}") from fault
+        is_fault, value = pickle.loads(answer)  # noqa: S301 - from our own child
+        if is_fault:
+            raise value
+        return value
+
+    async def _running(self) -> asyncio.subprocess.Process:
+        if self._process is None:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "fairway.controllers.scheduling.planner_process",
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is for the hub, which then ends its child
+            )
+        return self._process

@@ -1,0 +1,45 @@
+"""The planner's process: reads calls from its input, writes answers to its output."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import struct
+import sys
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+from fairway.controllers.scheduling.planning import Planning
+
+_LENGTH = struct.Struct("<I")
+_NICENESS = 5  # the API goes first
+
+
+def main() -> None:
+    """Answers calls until the input ends."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    sys.stdout = sys.stderr  # nothing else may speak on the pipe
+    with suppress(OSError):
+        os.nice(_NICENESS)
+    gc.set_threshold(50_000, 20, 100)
+    serve(sys.stdin.buffer, answers, Planning())
+
+
+def serve(calls: BinaryIO, answers: BinaryIO, planning: Planning) -> None:
+    while len(head := calls.read(_LENGTH.size)) == _LENGTH.size:
+        method, arguments = pickle.loads(calls.read(_LENGTH.unpack(head)[0]))  # noqa: S301 - ours
+        body = pickle.dumps(_answer(planning, method, arguments), pickle.HIGHEST_PROTOCOL)
+        answers.write(_LENGTH.pack(len(body)) + body)
+        answers.flush()
+
+
+def _answer(planning: Planning, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any]:
+    try:
+        return False, getattr(planning, method)(*arguments)
+    except Exception as fault:  # the caller raises it
+        return True, fault
+
+
+if __name__ == "__main__":
+    main()

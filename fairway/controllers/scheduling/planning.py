@@ -1,0 +1,187 @@
+"""Planning: the view, the cursor and the core, as a state machine that is fed and asked.
+
+It does no I/O and knows no clock: what it answers hangs on what it was fed and asked, in this
+order, and on nothing else. So it can live in another process, and its whole history can be replayed
+from a record of its calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from fairway.controllers.scheduling.noticing import Notice
+from fairway.core import cycle, explain
+from fairway.core.cycle import START, Cursor
+from fairway.core.steps import Admit, Plan, Reservation, Step
+from fairway.view.view import View
+
+_CODES_MOST = 2_000  # changed codes that are told with one part of a plan
+_AGAIN_SECONDS = 30.0  # run times grow and shares fade: who waits is looked at again by then
+
+_decode = msgspec.json.Decoder().decode
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """An object that was made or changed, or is gone; as the store has or last had it."""
+
+    raw: bytes
+    is_removed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """One part of a plan, with what is needed to commit it."""
+
+    now: float
+    steps: tuple[Step, ...] = ()
+    # Reservations that changed: whom they are for -> what is held, or nothing any more.
+    reservations: Mapping[str, Reservation | None] = field(default_factory=dict)
+    codes: Mapping[str, str] = field(default_factory=dict)  # why workloads wait, where it changed
+    queues: Mapping[str, str] = field(default_factory=dict)  # of the workloads in the steps
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)  # that the decisions saw
+    choices: tuple[Mapping[str, Any], ...] = ()
+    waiting: int = 0
+    is_done: bool = True  # nothing more to decide until something happens
+    wake_at: float | None = None  # when time alone may change the answer
+
+
+class Planning:
+    """Keeps the view, and plans part by part."""
+
+    def __init__(self) -> None:
+        self._view = View()
+        self._notice = Notice()
+        self._cursor: Cursor | None = None  # of the plan that goes on; None: none does
+        self._settled = START  # what was set aside when the last whole plan ended
+        self._codes: dict[str, str] = {}
+        self._versions: dict[str, str] = {}  # of workloads, as fed
+
+    def feed(self, events: Iterable[Fed]) -> None:
+        for event in events:
+            plain = _decode(event.raw)
+            if event.is_removed:
+                self._view.remove(plain)
+                self._notice.remove(plain)
+            else:
+                self._view.put(plain)
+                self._notice.put(plain)
+            if plain["kind"] == "Workload":
+                self._remember_version(plain["metadata"], is_removed=event.is_removed)
+
+    def _remember_version(self, metadata: Mapping[str, Any], *, is_removed: bool) -> None:
+        key = f"{metadata['namespace']}/{metadata['name']}"
+        if is_removed:
+            self._versions.pop(key, None)
+            self._codes.pop(key, None)
+        else:
+            self._versions[key] = metadata["resourceVersion"]
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Decisions that could not be written: the workloads are as the store says."""
+        for key in keys:
+            self._view.forget(key)
+            self._notice.woken.add(key)
+        self._notice.is_freed = True
+
+    def plan(self, now: float, budget: int) -> Planned:
+        """The next part: a few decisions, over everybody or over those who have just come."""
+        snapshot = self._view.snapshot(now)
+        self._notice.ring(now)
+        cursor = self._next_cursor(snapshot.facts.workloads)
+        if cursor is None:
+            return Planned(now=now, wake_at=self._wake_at(now))
+        found, cursor = cycle.plan(snapshot, cursor, budget)
+        is_whole = cursor.only is None
+        self._cursor = None if cursor.is_done else cursor
+        if cursor.is_done:
+            self._settled = cursor
+        planned = self._planned(found, snapshot.facts.workloads, is_whole=is_whole)
+        self._view.assume(found)
+        return planned
+
+    def _next_cursor(self, workloads: Mapping[str, Any]) -> Cursor | None:
+        """Where to go on: with the plan that is under way, with all, or with who has come.
+
+        A plan that began is brought to its end whatever is freed meanwhile, else who is last in
+        order would never be looked at.
+        """
+        notice = self._notice
+        if self._cursor is not None:
+            return self._cursor
+        if notice.is_freed:
+            notice.clear()
+            return START
+        woken = [key for key in notice.woken if key in workloads]
+        notice.clear()
+        return self._settled.woken(woken) if woken else None
+
+    def _planned(self, plan: Plan, workloads: Mapping[str, Any], *, is_whole: bool) -> Planned:
+        touched = {step.workload for step in plan.steps}
+        reservations = _changed_reservations(plan, workloads) if is_whole else {}
+        is_done = self._cursor is None and not self._notice.is_freed and not self._notice.woken
+        return Planned(
+            now=plan.now,
+            steps=plan.steps,
+            reservations=reservations,
+            codes=self._changed_codes(plan),
+            queues={key: workloads[key].queue for key in touched},
+            priorities={key: workloads[key].priority for key in touched},
+            versions={key: self._versions[key] for key in touched | set(reservations)},
+            choices=plan.choices,
+            waiting=len(plan.waiting),
+            is_done=is_done,
+            wake_at=self._wake_at(plan.now),
+        )
+
+    def _wake_at(self, now: float) -> float | None:
+        moments = [now + _AGAIN_SECONDS] if self._codes else []
+        next_moment = self._notice.next_moment()
+        if next_moment is not None:
+            moments.append(next_moment)
+        return min(moments, default=None)
+
+    def _changed_codes(self, plan: Plan) -> dict[str, str]:
+        """Why workloads wait, as codes, where they are not what was told before."""
+        changed: dict[str, str] = {}
+        for step in plan.steps:
+            self._codes.pop(step.workload, None)
+        for one in plan.waiting:
+            if len(changed) >= _CODES_MOST:
+                break
+            code = one.reasons[0].code.value if one.reasons else ""
+            if self._codes.get(one.workload) != code:
+                self._codes[one.workload] = changed[one.workload] = code
+        return changed
+
+    def look_again(self) -> None:
+        """Time has passed by which everybody who waits is to be looked at."""
+        self._notice.is_freed = True
+
+    def explain(self, key: str, now: float) -> dict[str, Any] | None:
+        """Why a workload waits and what would let it start; None where there is no such one."""
+        snapshot = self._view.snapshot(now)
+        if key not in snapshot.facts.workloads:
+            return None
+        return explain.explain(snapshot.facts, key).render()
+
+
+def _changed_reservations(
+    plan: Plan, workloads: Mapping[str, Any]
+) -> dict[str, Reservation | None]:
+    """Reservations that are not what the workloads say; those of who is admitted go by itself."""
+    admitted = {step.workload for step in plan.steps if isinstance(step, Admit)}
+    held = {one.workload: one for one in plan.reservations}
+    changed: dict[str, Reservation | None] = {}
+    for key, one in held.items():
+        if workloads[key].reservation != (one.cluster, one.flavors):
+            changed[key] = one
+    for key, workload in workloads.items():
+        if workload.reservation is not None and key not in held and key not in admitted:
+            changed[key] = None
+    return changed

@@ -1,0 +1,215 @@
+"""The scheduler: what wakes it, and what it does then.
+
+Everything that a decision may look at is fed to the planner as it changes; a change wakes the
+scheduler at once. It then plans part by part, and commits each part before the next. Only the
+leader plans; a follower keeps its planner fed, so that it can take over in a moment.
+
+Why workloads wait is written as a code, after they have waited a little, at a limited rate and only
+where it changed: it is worth a write for a person to read, not for a workload that starts at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from fairway.api import codec
+from fairway.api.errors import ApiError
+from fairway.api.workload import Workload
+from fairway.clock import Clock
+from fairway.controllers import cache as kinds
+from fairway.controllers.cache import WORKLOADS, Cache
+from fairway.controllers.loops import Alarm
+from fairway.controllers.mirrors import Follower, Mirror, Name
+from fairway.controllers.scheduling.claims import Context
+from fairway.controllers.scheduling.committing import Committer, Outcome, write_status
+from fairway.controllers.scheduling.planner import Planner
+from fairway.controllers.scheduling.planning import Fed, Planned
+from fairway.controllers.terms import NotLeader, Terms
+from fairway.store.interface import Store, Stored, Write
+
+_log = logging.getLogger(__name__)
+
+_FED = (
+    kinds.FLEETS,
+    kinds.PRIORITY_CLASSES,
+    kinds.FLAVORS,
+    kinds.QUEUES,
+    kinds.POLICIES,
+    kinds.CLUSTERS,
+    kinds.REPORTS,
+    kinds.WORKLOADS,
+)
+_WRITE = Write(user="system:fairway", manager="fairway-scheduler")
+_FED_MOST = 5_000  # events in one message to the planner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How much is done at a time."""
+
+    budget: int = 300  # decisions in one part of a plan
+    code_after_seconds: float = 2.0  # how long a workload waits before it is told why
+    codes_per_second: float = 50.0
+    codes_most: int = 100_000  # that wait to be written; more are told when they change again
+
+
+Observer = Callable[[Planned, Outcome, int], None]
+
+
+class Scheduler:
+    """The scheduling controller."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        cache: Cache,
+        planner: Planner,
+        terms: Terms,
+        clock: Clock,
+        settings: Settings = Settings(),  # noqa: B008 - frozen
+    ) -> None:
+        self._store = store
+        self._cache = cache
+        self._planner = planner
+        self._terms = terms
+        self._clock = clock
+        self._settings = settings
+        self._committer = Committer(store, cache)
+        self._alarm = Alarm(clock)
+        self._pending: deque[Fed] = deque()
+        self._codes: dict[str, tuple[str, float]] = {}  # workload -> (code, when to write it)
+        self._code_alarm = Alarm(clock)
+        self.observers: list[Observer] = []
+        for kind in _FED:
+            mirror = cache.mirror(kind)
+            mirror.followers.append(self._follower(mirror))
+
+    def _follower(self, mirror: Mirror) -> Follower:
+        last: dict[Name, Stored] = {}
+
+        def follow(name: Name, stored: Stored | None) -> None:
+            if stored is not None:
+                last[name] = stored
+                self._pending.append(Fed(stored.raw))
+            elif name in last:
+                self._pending.append(Fed(last.pop(name).raw, is_removed=True))
+            self._alarm.mark()
+
+        return follow
+
+    def wake(self) -> None:
+        self._alarm.mark()
+
+    async def run(self) -> None:
+        """Plans whenever there is something to plan, until cancelled."""
+        await self._cache.complete()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._write_codes())
+            wake_at: float | None = None
+            while True:
+                await self._feed()
+                if self._terms.is_leader and not self._cache.fleet().spec.paused:
+                    wake_at = await self._plan(wake_at)
+                await self._alarm.wait(wake_at)
+
+    async def _feed(self) -> None:
+        while self._pending:
+            count = min(len(self._pending), _FED_MOST)
+            await self._planner.feed([self._pending.popleft() for _ in range(count)])
+
+    async def _plan(self, wake_at: float | None) -> float | None:
+        """Plans and commits until nothing is left to decide; when to look again."""
+        if wake_at is not None and self._clock.now() >= wake_at:
+            await self._planner.look_again()
+        while True:
+            planned = await self._planner.plan(self._clock.now(), self._settings.budget)
+            if planned.steps or planned.reservations:
+                try:
+                    await self._commit(planned)
+                except NotLeader:
+                    _log.warning("another replica leads; what was planned is dropped")
+                    await self._planner.forget(sorted({one.workload for one in planned.steps}))
+                    return None
+            self._note_codes(planned)
+            if planned.is_done:
+                return planned.wake_at
+            await self._feed()
+
+    async def _commit(self, planned: Planned) -> None:
+        term = await self._terms.advance()
+        context = Context(
+            now=planned.now,
+            term=term,
+            fleet=self._cache.fleet().spec,
+            priorities=planned.priorities,
+            queues=planned.queues,
+        )
+        outcome = await self._committer.commit(planned, context)
+        if outcome.refused:
+            _log.info("%d decisions were not written: %s", len(outcome.refused), outcome.refused)
+            await self._planner.forget(sorted(outcome.refused))
+            self._alarm.mark()
+        for observe in self.observers:
+            observe(planned, outcome, term)
+
+    async def explain(self, key: str) -> dict[str, Any] | None:
+        """Why a workload waits, worked out now."""
+        await self._feed()
+        return await self._planner.explain(key, self._clock.now())
+
+    # Codes of why workloads wait.
+
+    def _note_codes(self, planned: Planned) -> None:
+        for step in planned.steps:
+            self._codes.pop(step.workload, None)
+        due = self._clock.now() + self._settings.code_after_seconds
+        for key, code in planned.codes.items():
+            if len(self._codes) < self._settings.codes_most or key in self._codes:
+                self._codes[key] = (code, self._codes.get(key, ("", due))[1])
+        if planned.codes:
+            self._code_alarm.mark()
+
+    async def _write_codes(self) -> None:
+        while True:
+            if not self._codes:
+                await self._code_alarm.wait()
+                continue
+            key, (code, due) = next(iter(self._codes.items()))
+            if self._clock.now() < due:
+                await self._clock.sleep(due - self._clock.now())
+                continue
+            del self._codes[key]
+            if self._terms.is_leader and await self._write_code(key, code):
+                await self._clock.sleep(1 / self._settings.codes_per_second)
+
+    async def _write_code(self, key: str, code: str) -> bool:
+        namespace, _, name = key.partition("/")
+        stored = self._cache.mirror(WORKLOADS).get((namespace, name))
+        if stored is None:
+            return False
+        body = stored.object()
+        workload = codec.decode(body, Workload)
+        status = workload.status
+        if status.claim is not None or status.phase not in (None, "Waiting"):
+            return False
+        if status.reason == code and status.phase == "Waiting":
+            return False
+        changed = replace(
+            status,
+            phase="Waiting",
+            reason=code,
+            queued_at=status.queued_at or workload.metadata.creation_timestamp,
+        )
+        try:
+            await write_status(self._store, body, changed, _WRITE)
+        except (ApiError, OSError) as fault:
+            _log.debug("%s: its code was not written: %s", key, fault)
+        return True
