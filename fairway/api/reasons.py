@@ -34,6 +34,7 @@ class Code(StrEnum):
     # Flavors.
     NO_FLAVOR = "NoFlavor"
     HOLDING_OUT = "HoldingOut"
+    FLAVORS_OVERLAP = "FlavorsOverlap"
     # Clusters.
     NO_CLUSTER = "NoCluster"
     NOT_SELECTED = "NotSelected"
@@ -75,7 +76,7 @@ class Reason:
     pod_set: str = ""
     pool: str = ""
     level: str = ""
-    other: str = ""  # another workload, a kind, a taint, a user
+    other: str = ""  # another workload or flavor, a kind, a taint, a user
     count: int = 0  # pods, replicas or nodes that are missing or left
     until: float = 0.0
     short: tuple[tuple[str, int], ...] = ()  # (resource, nanos) that are missing
@@ -139,6 +140,14 @@ def _quota_too_small(reason: Reason) -> str:
     )
 
 
+def _flavors_overlap(reason: Reason) -> str:
+    have, are = ("1 node has", "is") if reason.count == 1 else (f"{reason.count} nodes have", "are")
+    return (
+        f"{reason.cluster}: {have} both flavors {reason.flavor} and {reason.other} of one resource"
+        f" group, and {are} used for neither"
+    )
+
+
 _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.HELD: lambda r: "it is held",
     Code.BACK_OFF: lambda r: "it failed and is tried again later",
@@ -158,6 +167,7 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
         else f"queue {r.queue} has no flavor that suits it"
     ),
     Code.HOLDING_OUT: lambda r: f"it holds out for its first form before it takes {r.other}",
+    Code.FLAVORS_OVERLAP: _flavors_overlap,
     Code.NO_CLUSTER: lambda r: "no cluster may take it",
     Code.NOT_SELECTED: lambda r: f"{r.cluster} is not chosen by its policy",
     Code.FENCED: lambda r: f"queue {r.queue} may not use {r.cluster}",

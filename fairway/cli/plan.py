@@ -106,6 +106,9 @@ def _show(made: Plan) -> None:
             terminal.write([f"    - {text}" for text in shown[:_REASONS_SHOWN]])
             if len(shown) > _REASONS_SHOWN:
                 terminal.write([f"    - and {len(shown) - _REASONS_SHOWN} more (-o json)"])
+    if made.warnings:
+        terminal.write(["", "Warnings:"])
+        terminal.write([f"  {one.render()['message']}" for one in made.warnings])
     if made.reservations:
         terminal.write(["", "Kept free:"])
         for kept in made.reservations:
