@@ -125,7 +125,10 @@ def _does_not_fit(reason: Reason) -> str:
     what = f"{reason.count} pods of {reason.pod_set}" if reason.pod_set else f"{reason.count} pods"
     if reason.count == 1:
         what = what.replace("pods", "pod", 1)
-    missing = f" ({_short(reason)} short)" if reason.short else ""
+    missing = ""
+    if reason.short:
+        where = f"{reason.level} {reason.other} is " if reason.other else ""
+        missing = f" ({where}{_short(reason)} short)"
     return f"{reason.cluster}: {what} too many{_of_flavor(reason)}{missing}"
 
 

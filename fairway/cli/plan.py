@@ -69,6 +69,7 @@ def plan(
     """
     # The core is much larger than the client; only this command pays for it.
     from fairway.core.cycle import plan as make_plan  # noqa: PLC0415 - as above
+    from fairway.core.shortfalls import with_shortfalls  # noqa: PLC0415 - as above
     from fairway.core.snapshot import Snapshot  # noqa: PLC0415 - as above
     from fairway.view.objects import Objects  # noqa: PLC0415 - as above
 
@@ -84,6 +85,7 @@ def plan(
     if explained is not None:
         return explain_plan.show(facts, explained, output)
     made, _ = make_plan(Snapshot(facts))
+    made = with_shortfalls(facts, made)
     if output == "json":
         terminal.write([json.dumps(made.render(), indent=2)])
     else:
