@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fairway.api.reasons import sentence
 from fairway.clock import timestamp
 from fairway.core.cycle import plan
 from fairway.core.snapshot import Snapshot
@@ -39,10 +40,11 @@ def cluster(
     model: str = "h100",
     labels: Mapping[str, str] | None = None,
     racks: int = 0,
+    extra: Mapping[str, str] | None = None,
     pools: Sequence[Plain] = (),
     **spec: Any,
 ) -> Plain:
-    """A simulated cluster with one node for each number of GPUs."""
+    """A simulated cluster with one node for each number of GPUs; `extra` labels all of them."""
     node_pools = [
         {
             "name": f"n{number}",
@@ -50,6 +52,7 @@ def cluster(
             "shape": {"cpu": "64", "memory": "512Gi", GPU: count, "pods": 110},
             "labels": {
                 "accelerator": model,
+                **(extra or {}),
                 **({"rack": f"r{number // racks}"} if racks else {}),
             },
         }
@@ -197,12 +200,16 @@ def plan_of(*objects: Plain, now: float = NOW) -> Plan:
 
 
 def told(made: Plan) -> list[str]:
-    """A plan in lines: every step, then who waits and the codes of why."""
-    return [_step(one) for one in made.steps] + [
-        f"{one.workload.removeprefix('team/')} waits: "
-        + ", ".join(dict.fromkeys(reason.code.value for reason in one.reasons))
-        for one in made.waiting
-    ]
+    """A plan in lines: every step, then who waits and the codes of why, then warnings."""
+    return (
+        [_step(one) for one in made.steps]
+        + [
+            f"{one.workload.removeprefix('team/')} waits: "
+            + ", ".join(dict.fromkeys(reason.code.value for reason in one.reasons))
+            for one in made.waiting
+        ]
+        + [f"warning: {sentence(one)}" for one in made.warnings]
+    )
 
 
 def _step(step: Admit | Preempt | Provision | Move) -> str:

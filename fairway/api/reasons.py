@@ -34,6 +34,7 @@ class Code(StrEnum):
     # Flavors.
     NO_FLAVOR = "NoFlavor"
     HOLDING_OUT = "HoldingOut"
+    FLAVORS_OVERLAP = "FlavorsOverlap"
     # Clusters.
     NO_CLUSTER = "NoCluster"
     NOT_SELECTED = "NotSelected"
@@ -75,7 +76,7 @@ class Reason:
     pod_set: str = ""
     pool: str = ""
     level: str = ""
-    other: str = ""  # another workload, a kind, a taint, a user
+    other: str = ""  # another workload or flavor, a kind, a taint, a user
     count: int = 0  # pods, replicas or nodes that are missing or left
     until: float = 0.0
     short: tuple[tuple[str, int], ...] = ()  # (resource, nanos) that are missing
@@ -124,7 +125,10 @@ def _does_not_fit(reason: Reason) -> str:
     what = f"{reason.count} pods of {reason.pod_set}" if reason.pod_set else f"{reason.count} pods"
     if reason.count == 1:
         what = what.replace("pods", "pod", 1)
-    missing = f" ({_short(reason)} short)" if reason.short else ""
+    missing = ""
+    if reason.short:
+        where = f"{reason.level} {reason.other} is " if reason.other else ""
+        missing = f" ({where}{_short(reason)} short)"
     return f"{reason.cluster}: {what} too many{_of_flavor(reason)}{missing}"
 
 
@@ -136,6 +140,14 @@ def _quota_too_small(reason: Reason) -> str:
     return (
         f"queue {reason.queue} can never have so much{_of_flavor(reason)}: {_short(reason)} more"
         " than it and all it may borrow from own"
+    )
+
+
+def _flavors_overlap(reason: Reason) -> str:
+    have, are = ("1 node has", "is") if reason.count == 1 else (f"{reason.count} nodes have", "are")
+    return (
+        f"{reason.cluster}: {have} both flavors {reason.flavor} and {reason.other} of one resource"
+        f" group, and {are} used for neither"
     )
 
 
@@ -158,6 +170,7 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
         else f"queue {r.queue} has no flavor that suits it"
     ),
     Code.HOLDING_OUT: lambda r: f"it holds out for its first form before it takes {r.other}",
+    Code.FLAVORS_OVERLAP: _flavors_overlap,
     Code.NO_CLUSTER: lambda r: "no cluster may take it",
     Code.NOT_SELECTED: lambda r: f"{r.cluster} is not chosen by its policy",
     Code.FENCED: lambda r: f"queue {r.queue} may not use {r.cluster}",

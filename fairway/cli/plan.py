@@ -69,6 +69,7 @@ def plan(
     """
     # The core is much larger than the client; only this command pays for it.
     from fairway.core.cycle import plan as make_plan  # noqa: PLC0415 - as above
+    from fairway.core.shortfalls import with_shortfalls  # noqa: PLC0415 - as above
     from fairway.core.snapshot import Snapshot  # noqa: PLC0415 - as above
     from fairway.view.objects import Objects  # noqa: PLC0415 - as above
 
@@ -84,6 +85,7 @@ def plan(
     if explained is not None:
         return explain_plan.show(facts, explained, output)
     made, _ = make_plan(Snapshot(facts))
+    made = with_shortfalls(facts, made)
     if output == "json":
         terminal.write([json.dumps(made.render(), indent=2)])
     else:
@@ -106,6 +108,9 @@ def _show(made: Plan) -> None:
             terminal.write([f"    - {text}" for text in shown[:_REASONS_SHOWN]])
             if len(shown) > _REASONS_SHOWN:
                 terminal.write([f"    - and {len(shown) - _REASONS_SHOWN} more (-o json)"])
+    if made.warnings:
+        terminal.write(["", "Warnings:"])
+        terminal.write([f"  {one.render()['message']}" for one in made.warnings])
     if made.reservations:
         terminal.write(["", "Kept free:"])
         for kept in made.reservations:

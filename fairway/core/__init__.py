@@ -9,7 +9,7 @@ What it sees and says
     snapshot                the fleet frozen at `now`, everything charged and indexed
     steps, outcome          the plan; what the fleet would be once it is carried out
     explain                 why one workload waits, and what would let it start
-    refusals                why not, in the closed set of reasons
+    refusals, shortfalls    why not, in the closed set of reasons; how much is missing exactly
 
 Deciding
     cycle                   plan(snapshot, cursor, budget): the cycle in one screen

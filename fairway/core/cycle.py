@@ -20,6 +20,7 @@ from fairway.core.modes import gangs, services, sweeps
 from fairway.core.modes.choosing import choices
 from fairway.core.modes.gangs import Verdict
 from fairway.core.modes.returning import returns
+from fairway.core.refusals import warnings, warnings_for
 from fairway.core.snapshot import Snapshot, precedence
 from fairway.core.steps import Plan, Preempt, Step, Waits
 from fairway.core.turns.fairness import Candidate, Rules, Tournament
@@ -134,7 +135,7 @@ class _Line:
                 if victim is not None and victim.queue != workload.queue:
                     self._tournament.refresh(victim.queue)
         if verdict.reasons:
-            reasons = tuple(verdict.reasons)
+            reasons = (*verdict.reasons, *warnings_for(self.desk, workload))
             self._wait(workload, reasons)
             if not verdict.is_decided:
                 self._set_aside(workload, reasons)
@@ -190,6 +191,7 @@ def plan(
             waiting=tuple(sorted(line.waiting, key=lambda one: one.workload)),
             reservations=desk.reservations.listed(),
             choices=tuple(one.render() for one in choices(desk)) if is_done else (),
+            warnings=warnings(desk) if is_done else (),
         )
     cursor = Cursor(
         seen=frozenset(line.seen),

@@ -21,8 +21,9 @@ from fairway.core.fitting import fit
 from fairway.core.model import Flavor, Form, PodSet, Queue, Quota, Shape, Workload, unit_nanos
 from fairway.core.modes.gangs import full_usage
 from fairway.core.refusals import quota_reason
+from fairway.core.shortfalls import with_shortfalls
 from fairway.core.snapshot import Facts, Snapshot, precedence
-from fairway.core.steps import Admit
+from fairway.core.steps import Admit, Plan
 from fairway.core.turns.flavors import Assignment, groups_of
 
 __all__ = ["Explanation", "explain", "sentence"]
@@ -42,10 +43,12 @@ def explain(facts: Facts, key: str) -> Explanation:
     if never is not None:
         return replace(base, state="Impossible", reasons=(never,))
     alone = _alone(facts, workload)
-    step, reasons = _decision(alone, key)
+    tried = alone
+    step, made = _decision(tried, key)
     is_held_up = step is not None  # by others that wait
     if step is not None:
-        step, reasons = _decision(facts, key)
+        tried = facts
+        step, made = _decision(tried, key)
     if step is not None:
         clusters = tuple(one.cluster for one in step.placed)
         return replace(base, state="Starts", clusters=clusters)
@@ -61,7 +64,7 @@ def explain(facts: Facts, key: str) -> Explanation:
         base,
         position=position,
         waiting=len(line),
-        reasons=reasons,
+        reasons=_reasons(tried, made, key),
         start=expected.start,
         earliest=expected.earliest,
         latest=expected.latest,
@@ -80,15 +83,20 @@ def _alone(facts: Facts, workload: Workload) -> Facts:
     return replace(facts, workloads={**kept, workload.key: workload})
 
 
-def _decision(facts: Facts, key: str) -> tuple[Admit | None, tuple[Reason, ...]]:
+def _decision(facts: Facts, key: str) -> tuple[Admit | None, Plan]:
+    """How a workload starts, if it does, and the plan that says so."""
     made, _ = plan(Snapshot(facts))
     for step in made.steps:
         if isinstance(step, Admit) and step.workload == key:
-            return step, ()
-    for one in made.waiting:
-        if one.workload == key:
-            return None, one.reasons
-    return None, ()
+            return step, made
+    return None, made
+
+
+def _reasons(facts: Facts, made: Plan, key: str) -> tuple[Reason, ...]:
+    """Why a plan lets a workload wait, with the missing amounts."""
+    waiting = tuple(one for one in made.waiting if one.workload == key)
+    found = with_shortfalls(facts, replace(made, waiting=waiting))
+    return found.waiting[0].reasons if found.waiting else ()
 
 
 def _expected(facts: Facts, workload: Workload, position: int) -> Expected:

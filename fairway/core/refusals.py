@@ -120,6 +120,37 @@ def shortage_reason(
     )
 
 
+def warnings(desk: Desk) -> tuple[Reason, ...]:
+    """What is wrong with the fleet, whoever waits: nodes that have two flavors of one group."""
+    return tuple(
+        Reason(
+            code=Code.FLAVORS_OVERLAP,
+            cluster=one.cluster,
+            flavor=one.first,
+            other=one.second,
+            count=one.count,
+        )
+        for one in desk.snapshot.overlaps()
+    )
+
+
+def warnings_for(desk: Desk, workload: Workload) -> Iterator[Reason]:
+    """Those that keep nodes from a workload which it might use otherwise."""
+    found = warnings(desk)
+    if not found:
+        return
+    allowed = desk.candidates(workload).allowed
+    flavors = {
+        name
+        for form in workload.forms
+        for option in desk.assignments(workload, form)
+        for name in option.names
+    }
+    for one in found:
+        if one.cluster in allowed and (one.flavor in flavors or one.other in flavors):
+            yield one
+
+
 def refusal_reason(cluster: str, refusal: where.Refusal) -> Reason:
     """Why a cluster may not be used, as a reason."""
     match refusal:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from fairway.core.fitting import fit
 from fairway.core.fitting.eligibility import Eligibility
+from fairway.core.fitting.overlaps import Overlap, overlaps, rivals_of
 from fairway.core.fitting.topology import level_index, levels_of
 from fairway.core.ledger import Ledger
 from fairway.core.model import (
@@ -77,7 +78,8 @@ class Snapshot:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.now = facts.now
-        self.eligibility = Eligibility()
+        groups = (group for queue in facts.queues.values() for group in queue.groups)
+        self.eligibility = Eligibility(rivals_of(groups, facts.flavors))
         self.tree = Tree.of(facts.queues.values())
         self.ledger = Ledger(self.tree, facts.clusters)
         # Where the pods of a workload are, or are taken to be: (workload, cluster) -> packing.
@@ -88,6 +90,7 @@ class Snapshot:
         self.reserving = sorted(one.key for one in facts.workloads.values() if one.reservation)
         self.stock = Stock(self)
         self.futures: dict[str, Future] = {}  # of clusters, kept by `reservations`
+        self._overlaps: tuple[Overlap, ...] | None = None
         self._own: dict[str, Workload] | None = None  # workloads, once somebody has come
         self._charge_all()
         self.lines = self._line_up()
@@ -319,6 +322,14 @@ class Snapshot:
 
     def above(self, queue: str) -> list[Queue]:
         return [self.facts.queues[name] for name in self.tree.ancestors(queue)]
+
+    def overlaps(self) -> tuple[Overlap, ...]:
+        """Nodes that have two flavors of one resource group, and are used for neither."""
+        if self._overlaps is None:
+            facts = self.facts
+            found = overlaps(facts.clusters, facts.flavors, self.eligibility.rivals)
+            self._overlaps = tuple(found)
+        return self._overlaps
 
     def is_running(self, workload: Workload) -> bool:
         return workload.held is not None and workload.held.started_at is not None

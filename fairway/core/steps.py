@@ -155,6 +155,7 @@ class Plan:
     waiting: tuple[Waits, ...] = ()
     reservations: tuple[Reservation, ...] = ()  # all that are held after it; others are given up
     choices: tuple[Mapping[str, Any], ...] = ()  # of policies that choose clusters by themselves
+    warnings: tuple[Reason, ...] = ()  # what is wrong with the fleet, whoever waits
 
     def render(self) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -166,6 +167,8 @@ class Plan:
             found["reservations"] = [one.render() for one in self.reservations]
         if self.choices:
             found["choices"] = [dict(one) for one in self.choices]
+        if self.warnings:
+            found["warnings"] = [one.render() for one in self.warnings]
         return found
 
 

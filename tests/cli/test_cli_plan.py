@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairway.cli.main import run
+from tests.builders import cluster, flavor, queue, workload
 
 PLANS = Path(__file__).parents[2] / "examples" / "plans"
 NOW = "1794729600"  # 2026-11-15 08:00 UTC
@@ -26,6 +27,25 @@ def test_one_workload_is_explained_in_a_sentence(capsys: pytest.CaptureFixture[s
         "vision/too-much can never start: queue research can never have so much of h100:"
         " 8 nvidia.com/gpu more than it and all it may borrow from own.\n"
     )
+
+
+def test_nodes_in_doubt_are_warned_of(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    objects = [
+        flavor("h100"),
+        flavor("fast", nodeLabels={"net": "fast"}),
+        queue("q", quotas={"h100": 8, "fast": 8}),
+        cluster("west", 8, extra={"net": "fast"}),
+        workload("a", "q"),
+    ]
+    (tmp_path / "fleet.json").write_text("\n---\n".join(json.dumps(one) for one in objects))
+    code, out, _ = told(capsys, str(tmp_path))
+    warning = (
+        "west: 1 node has both flavors fast and h100 of one resource group, and is used for neither"
+    )
+    assert code == 0
+    assert out.endswith(f"\nWarnings:\n  {warning}\n")
+    _, out, _ = told(capsys, str(tmp_path), "-o", "json")
+    assert [one["message"] for one in json.loads(out)["warnings"]] == [warning]
 
 
 def test_programs_get_the_explanation_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -314,7 +314,8 @@ def test_programs_get_everything() -> None:
                 "flavor": "h100",
                 "podSet": "worker",
                 "count": 4,
-                "message": "hangzhou-1: 4 pods of worker too many of h100",
+                "short": {"nvidia.com/gpu": "4"},
+                "message": "hangzhou-1: 4 pods of worker too many of h100 (4 nvidia.com/gpu short)",
             },
             {
                 "code": "NoVictims",

@@ -9,10 +9,10 @@ from fairway.api.meta import NodeRequirement, NodeTerm, Taint, Toleration
 from fairway.core.fitting.eligibility import (
     Eligibility,
     eligible,
-    flavor_overlaps,
     pool_takes,
     tolerates,
 )
+from fairway.core.fitting.overlaps import overlaps, rivals_of
 from fairway.core.model import Flavor, Pool, ResourceGroup, Shape
 from fairway.core.nodes import Cluster, Nodes, label_column
 
@@ -196,17 +196,26 @@ def test_a_new_node_of_a_pool_is_judged_like_any_node() -> None:
 @pytest.mark.parametrize(
     ("groups", "expected"),
     [
-        pytest.param([("h100", "spot")], ["n1"], id="one node has both"),
+        pytest.param([("h100", "spot")], [("n1", 1)], id="one node has both"),
         pytest.param([("h100",), ("spot",)], [], id="in two resource groups both are fine"),
-        pytest.param([("here", "spot"), ("spot", "here")], ["n1"], id="each pair is told once"),
+        pytest.param(
+            [("here", "spot"), ("spot", "here")], [("n1", 1)], id="each pair is told once"
+        ),
         pytest.param([("there", "h100", "unknown")], [], id="no node has both"),
-        pytest.param([("h100", "here")], ["n0 and 2 more"], id="several nodes have both"),
+        pytest.param([("h100", "here")], [("n0", 3)], id="several nodes have both"),
     ],
 )
-def test_flavors_that_overlap(groups: list[tuple[str, ...]], expected: list[str]) -> None:
-    found = flavor_overlaps(
-        cluster_of(),
-        {one.name: one for one in (H100, SPOT, HERE, THERE)},
-        [ResourceGroup(resources=("cpu",), flavors=flavors) for flavors in groups],
+def test_flavors_that_overlap(
+    groups: list[tuple[str, ...]], expected: list[tuple[str, int]]
+) -> None:
+    flavors = {one.name: one for one in (H100, SPOT, HERE, THERE)}
+    rivals = rivals_of(
+        [ResourceGroup(resources=("cpu",), flavors=names) for names in groups], flavors
     )
-    assert [one.split(" of ")[0].removeprefix("node ") for one in found] == expected
+    found = overlaps({"c": cluster_of()}, flavors, rivals)
+    assert [(one.node, one.count) for one in found] == expected
+    for first in flavors.values():
+        known = Eligibility(rivals)
+        own = known.of(cluster_of(), Shape(requests=()), (first,))
+        for second in rivals.get(first.name, ()):
+            assert not (own & cluster_of().flavor_nodes(second)).any()

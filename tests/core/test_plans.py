@@ -55,6 +55,43 @@ QUOTA = {
     ),
 }  # fmt: skip
 
+_FAST = flavor("fast", nodeLabels={"net": "fast"})
+_IN_DOUBT = (
+    "warning: west: 1 node has both flavors fast and h100 of one resource group, "
+    "and is used for neither"
+)
+_DOUBTFUL = [
+    _FAST, queue("q", quotas={"h100": 8, "fast": 8}),
+    cluster("east", 4), cluster("west", 8, extra={"net": "fast"}),
+]  # fmt: skip
+
+OVERLAPS = {
+    "a node that has two flavors of one resource group is used for neither": (
+        [*_DOUBTFUL, workload("a", "q", count=4), workload("b", "q", count=4)],
+        ["a starts in east:4@h100", "b waits: DoesNotFit, NoVictims, NoPool, FlavorsOverlap",
+         _IN_DOUBT],
+    ),
+    "who could not use those nodes anyway is not bothered with them": (
+        [*_DOUBTFUL, policy("near", ["east"]), workload("a", "q", count=8, policy="near")],
+        ["a waits: NotSelected, DoesNotFit, NoVictims, NoPool",
+         _IN_DOUBT],
+    ),
+    "in two resource groups both flavors are fine": (
+        [_FAST, queue("q", resourceGroups=[
+            {"resources": [resource], "flavors": [
+                {"name": name, "quotas": [{"resource": resource, "nominal": 8}]}]}
+            for resource, name in (("nvidia.com/gpu", "h100"), ("cpu", "fast"))]),
+         cluster("west", 8, extra={"net": "fast"}), workload("a", "q", count=8)],
+        ["a starts in west:8@fast,h100"],
+    ),
+    "new nodes that would have two flavors of one group are not asked for": (
+        [_FAST, queue("q", quotas={"h100": 8, "fast": 8}), cluster("east", pools=[
+            {**pool("p", 8, stock=9), "labels": {"accelerator": "h100", "net": "fast"}}]),
+         workload("a", "q", count=8)],
+        ["a waits: DoesNotFit, NoVictims, NoPool"],
+    ),
+}  # fmt: skip
+
 ORDER = {
     "the more urgent goes first, then the older": (
         [queue("q", 2), EAST, workload("young", "q", waited=10), workload("old", "q", waited=90),
@@ -286,7 +323,7 @@ def _rows(*tables: dict) -> list:
     ]
 
 
-ROWS = _rows(QUOTA, ORDER, WHERE, MODES, RUNGS, HOMECOMING, PRICES)
+ROWS = _rows(QUOTA, OVERLAPS, ORDER, WHERE, MODES, RUNGS, HOMECOMING, PRICES)
 
 
 @pytest.mark.parametrize(("objects", "want"), ROWS)

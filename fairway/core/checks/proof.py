@@ -148,8 +148,9 @@ class Proof:
     ) -> tuple[Room, dict[str, Mask]]:
         cluster = self._snapshot.facts.clusters[placed.cluster]
         pool = next(one for one in cluster.pools if one.name == step.pool)
+        rivals = self._snapshot.eligibility.rivals
         takes = {
-            pods.name: pool_takes(cluster, pool, pods.shape, self._flavors(pods))
+            pods.name: pool_takes(cluster, pool, pods.shape, self._flavors(pods), rivals)
             for pods in placed.pods
         }
         longer: dict[str, Mask] = {

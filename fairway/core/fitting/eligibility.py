@@ -1,21 +1,24 @@
 """Which nodes may take a pod at all, whatever is free on them.
 
 A node is eligible when it is ready, has the labels that the pod's selector and affinity ask for, is
-of the flavors chosen, and has no taint that neither the pod nor its flavors tolerate. This depends
-on nothing that a plan changes, so the answers are kept in an `Eligibility`, which a snapshot owns.
+of the flavors chosen and of none of their rivals (see `overlaps`), and has no taint that neither
+the pod nor its flavors tolerate. This depends on nothing that a plan changes, so the answers are
+kept in an `Eligibility`, which a snapshot owns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from fairway.api.meta import NodeRequirement, NodeTerm, Taint, Toleration
-from fairway.core.model import Flavor, Pool, ResourceGroup, Shape
+from fairway.core.fitting.overlaps import Rivals
+from fairway.core.model import Flavor, Pool, Shape
 from fairway.core.nodes import Cluster, LabelColumn, Mask, Nodes, label_column
 
 _Key = tuple[object, ...]
+NO_RIVALS: Rivals = {}
 _REPELS = ("NoSchedule", "NoExecute")
 
 
@@ -44,9 +47,10 @@ class Eligibility:
     new value of the same name is forgotten when the new one is first asked about.
     """
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "rivals")
 
-    def __init__(self) -> None:
+    def __init__(self, rivals: Rivals = NO_RIVALS) -> None:
+        self.rivals = rivals
         self._known: dict[str, tuple[Cluster, dict[_Key, Mask]]] = {}
 
     def of(self, cluster: Cluster, shape: Shape, flavors: Sequence[Flavor] = ()) -> Mask:
@@ -62,7 +66,7 @@ class Eligibility:
         )
         mask = known[1].get(key)
         if mask is None:
-            mask = known[1][key] = _of_flavors(cluster, shape, flavors)
+            mask = known[1][key] = _of_flavors(cluster, shape, flavors, self.rivals)
             mask.setflags(write=False)
         return mask
 
@@ -71,15 +75,23 @@ class Eligibility:
         self._known.pop(cluster, None)
 
 
-def _of_flavors(cluster: Cluster, shape: Shape, flavors: Sequence[Flavor]) -> Mask:
+def _of_flavors(cluster: Cluster, shape: Shape, flavors: Sequence[Flavor], rivals: Rivals) -> Mask:
     chosen: Mask = np.ones(len(cluster.nodes), dtype=np.bool_)
     for flavor in flavors:
         chosen &= cluster.flavor_nodes(flavor)
+        for rival in rivals.get(flavor.name, ()):
+            chosen &= ~cluster.flavor_nodes(rival)
     tolerations = tuple(one for flavor in flavors for one in flavor.tolerations)
     return eligible(cluster, shape, chosen, tolerations)
 
 
-def pool_takes(cluster: Cluster, pool: Pool, shape: Shape, flavors: Sequence[Flavor] = ()) -> bool:
+def pool_takes(
+    cluster: Cluster,
+    pool: Pool,
+    shape: Shape,
+    flavors: Sequence[Flavor] = (),
+    rivals: Rivals = NO_RIVALS,
+) -> bool:
     """Whether a new node of an elastic pool would be eligible."""
     nodes = Nodes(
         names=(pool.name,),
@@ -90,32 +102,7 @@ def pool_takes(cluster: Cluster, pool: Pool, shape: Shape, flavors: Sequence[Fla
         taint_set=np.zeros(1, dtype=np.int32),
     )
     alone = Cluster(name=cluster.name, nodes=nodes, labels=cluster.labels)
-    return bool(_of_flavors(alone, shape, flavors)[0])
-
-
-def flavor_overlaps(
-    cluster: Cluster, flavors: Mapping[str, Flavor], groups: Iterable[ResourceGroup]
-) -> list[str]:
-    """Sentences about nodes that have two flavors of one resource group, which is an error."""
-    found: list[str] = []
-    pairs = {
-        (first, second) if first < second else (second, first)
-        for group in groups
-        for position, first in enumerate(group.flavors)
-        for second in group.flavors[position + 1 :]
-        if first != second and first in flavors and second in flavors
-    }
-    for first, second in sorted(pairs):
-        both = cluster.flavor_nodes(flavors[first]) & cluster.flavor_nodes(flavors[second])
-        count = int(np.count_nonzero(both))
-        if count:
-            node = cluster.nodes.names[int(both.argmax())]
-            others = f" and {count - 1} more" if count > 1 else ""
-            found.append(
-                f"node {node}{others} of cluster {cluster.name} has both flavors "
-                f"{first} and {second} of one resource group"
-            )
-    return found
+    return bool(_of_flavors(alone, shape, flavors, rivals)[0])
 
 
 def _any_term(nodes: Nodes, terms: Sequence[NodeTerm]) -> Mask:

@@ -42,11 +42,14 @@ def find_pool(
         ]
         for one in form.pod_sets
     }
+    rivals = desk.snapshot.eligibility.rivals
     room = desk.ledger.rooms[cluster]
     wants = desk.wants(cluster, option, form)
     refusal = desk.no_pool(cluster)
     for pool in sorted(place.pools, key=_price):
-        takes = [pool_takes(place, pool, one.shape, flavors[one.name]) for one in form.pod_sets]
+        takes = [
+            pool_takes(place, pool, one.shape, flavors[one.name], rivals) for one in form.pod_sets
+        ]
         if not any(takes):
             continue
         left = desk.ledger.left_in_pool(cluster, pool.name)

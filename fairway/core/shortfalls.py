@@ -1,0 +1,99 @@
+"""What exactly is missing where a workload does not fit: worked out when somebody reads it.
+
+While a plan is made it is enough to know that pods do not fit in a cluster, by whatever bound says
+so first. A reader wants to know how near it was: how many pods find no room, what they lack, and
+on which node or in which domain that comes nearest. This is the state after the plan, when
+everybody who starts has started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+
+from fairway.api.reasons import Code, Reason
+from fairway.core.desk import Desk
+from fairway.core.fitting.miss import nearest_miss
+from fairway.core.fitting.placing import Want
+from fairway.core.fitting.space import leading
+from fairway.core.model import Workload, unit_nanos
+from fairway.core.modes.multiples import times
+from fairway.core.nodes import Room
+from fairway.core.outcome import after
+from fairway.core.snapshot import Facts, Snapshot
+from fairway.core.steps import Plan
+
+NODE = "node"  # as a level: one node had to hold a pod
+
+
+def with_shortfalls(facts: Facts, plan: Plan) -> Plan:
+    """The plan, made from these facts, with the missing amounts of everybody who waits."""
+    if not any(one.code == Code.DOES_NOT_FIT for each in plan.waiting for one in each.reasons):
+        return plan
+    found = _Shortfalls(after(facts, plan))
+    return replace(
+        plan,
+        waiting=tuple(
+            replace(one, reasons=found.of(facts.workloads[one.workload], one.reasons))
+            for one in plan.waiting
+        ),
+    )
+
+
+class _Shortfalls:
+    """Asks each question once: many workloads are alike."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._desk = Desk(Snapshot(facts))
+        self._known: dict[Hashable, Reason] = {}
+
+    def of(self, workload: Workload, reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
+        return tuple(
+            self._completed(workload, one) if one.code == Code.DOES_NOT_FIT else one
+            for one in reasons
+        )
+
+    def _completed(self, workload: Workload, reason: Reason) -> Reason:
+        key = (workload.queue, workload.forms, workload.replicas, workload.tasks, reason)
+        found = self._known.get(key)
+        if found is None:
+            want = next(self._wants(workload, reason), None)
+            found = reason if want is None else _with_miss(self._room(reason), want, reason)
+            self._known[key] = found
+        return found
+
+    def _room(self, reason: Reason) -> Room:
+        return self._desk.ledger.rooms[reason.cluster]
+
+    def _wants(self, workload: Workload, reason: Reason) -> Iterator[Want]:
+        """What a reason speaks of: pods of a set of the first form that has these flavors."""
+        if reason.cluster not in self._desk.ledger.rooms:
+            return
+        for form in workload.forms:
+            whole = form if workload.mode == "Gang" else times(form, max(1, reason.count))
+            for option in self._desk.assignments(workload, form):
+                if ",".join(option.names) == reason.flavor:
+                    for one in self._desk.wants(reason.cluster, option, whole, is_bare=True):
+                        if one.name == reason.pod_set:
+                            yield one
+
+
+def _with_miss(room: Room, want: Want, reason: Reason) -> Reason:
+    """The reason with what the pods lack at the place that comes nearest."""
+    miss = nearest_miss(room, want)
+    if miss is None:  # beside other sets, or in one domain with them
+        resource, amount = leading(room, want.shape.requests)
+        short = ((resource, amount * reason.count),) if resource else ()
+        return replace(reason, short=_in_nanos(short))
+    level = NODE if miss.node else want.topology.required if miss.domain else ""
+    return replace(
+        reason,
+        count=want.count - miss.placeable,
+        short=_in_nanos(miss.short),
+        level=level,
+        other=miss.node or miss.domain,
+    )
+
+
+def _in_nanos(short: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted((name, amount * unit_nanos(name)) for name, amount in short))

@@ -1,0 +1,67 @@
+"""What is missing where a workload does not fit, in the words that people read."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairway.api.reasons import Code, sentence
+from fairway.core.cycle import plan
+from fairway.core.shortfalls import with_shortfalls
+from fairway.core.snapshot import Snapshot
+from fairway.view.objects import Objects
+from tests.builders import H100, NOW, cluster, queue, workload
+
+_SETS = [
+    {"name": "head", "count": 1, "requests": {"cpu": "64"}},
+    {"name": "worker", "count": 1, "requests": {"cpu": "64"}},
+]
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        pytest.param(
+            [cluster("east", 8, 4), workload("a", "q", count=16)],
+            ["east: 4 pods of worker too many of h100 (4 nvidia.com/gpu short)"],
+            id="the amount that is missing in all",
+        ),
+        pytest.param(
+            [cluster("east", 4, 6), workload("a", "q", gpus=8)],
+            ["east: 1 pod of worker too many of h100 (node n1-0000 is 2 nvidia.com/gpu short)"],
+            id="the node that lacks least, where none holds one pod",
+        ),
+        pytest.param(
+            [cluster("east", 2, 2, 4, 2, racks=2),
+             workload("a", "q", count=8, topology={"required": "rack"})],
+            ["east: 2 pods of worker too many of h100 (rack r1 is 2 nvidia.com/gpu short)"],
+            id="the domain that holds most, where one must hold all",
+        ),
+        pytest.param(
+            [cluster("east", 8), workload("a", "q", pod_sets=_SETS)],
+            ["east: 1 pod of worker too many (64 cpu short)"],
+            id="what a set lacks beside another",
+        ),
+        pytest.param(
+            [cluster("east", 8), workload("first", "q", count=5, waited=90),
+             workload("a", "q", count=5)],
+            ["east: 2 pods of worker too many of h100 (2 nvidia.com/gpu short)"],
+            id="after everybody who starts has started",
+        ),
+        pytest.param(
+            [cluster("east", 8), cluster("west", 6), workload("a", "q", count=9)],
+            ["east: 1 pod of worker too many of h100 (1 nvidia.com/gpu short)",
+             "west: 3 pods of worker too many of h100 (3 nvidia.com/gpu short)"],
+            id="in each cluster",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_missing(objects: list[dict], expected: list[str]) -> None:
+    facts = Objects.of([H100, queue("q", 64), *objects]).facts(NOW)
+    made, _ = plan(Snapshot(facts))
+    found = with_shortfalls(facts, made)
+    assert [
+        sentence(reason)
+        for one in found.waiting
+        for reason in one.reasons
+        if reason.code == Code.DOES_NOT_FIT
+    ] == expected
