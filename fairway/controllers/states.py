@@ -1,0 +1,116 @@
+"""States of works, as agents tell them in their reports.
+
+A report tells the states of many works at once, whole or as the difference from the last whole
+one. Here they are put together again, and who follows is told which works changed, so that one
+report costs what it changes. A difference that does not fit the whole one is left until it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from fairway.api.report import WorkState
+from fairway.controllers.mirrors import Mirror, Name
+from fairway.store.interface import Stored
+
+# Told of a work by its cluster and name.
+StateFollower = Callable[[str, str], None]
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    cluster: str
+    agent_epoch: int
+    sequence: int
+    since_sequence: int | None = None
+    chunk: int = 0
+    states: tuple[WorkState, ...] = ()
+    removed_works: tuple[str, ...] = ()
+
+
+class _Report(msgspec.Struct):
+    """As much of a report as tells states; its nodes are skipped."""
+
+    spec: _Spec
+
+
+_decode = msgspec.json.Decoder(_Report).decode
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """What was told last of one part of a cluster."""
+
+    whole: _Spec | None = None
+    changes: _Spec | None = None
+    states: dict[str, WorkState] = field(default_factory=dict)
+
+    def joined(self) -> dict[str, WorkState]:
+        if self.whole is None:
+            return {}
+        states = {one.work: one for one in self.whole.states}
+        changes = self.changes
+        if (
+            changes is not None
+            and changes.since_sequence == self.whole.sequence
+            and changes.agent_epoch == self.whole.agent_epoch
+        ):
+            for work in changes.removed_works:
+                states.pop(work, None)
+            states.update({one.work: one for one in changes.states})
+        return states
+
+
+class States:
+    """The state of every work that an agent has told of."""
+
+    def __init__(self, reports: Mirror) -> None:
+        self.followers: list[StateFollower] = []
+        self._chunks: dict[tuple[str, int], _Chunk] = {}
+        self._origin: dict[Name, tuple[str, int, bool]] = {}  # report -> (cluster, chunk, whole)
+        self._states: dict[tuple[str, str], WorkState] = {}
+        reports.followers.append(self._follow)
+
+    def get(self, cluster: str, work: str) -> WorkState | None:
+        """The state of a work in a cluster; None where no agent has told of it."""
+        return self._states.get((cluster, work))
+
+    def of_cluster(self, cluster: str) -> dict[str, WorkState]:
+        found: dict[str, WorkState] = {}
+        for (name, _), chunk in self._chunks.items():
+            if name == cluster:
+                found.update(chunk.states)
+        return found
+
+    def _follow(self, name: Name, stored: Stored | None) -> None:
+        if stored is None:
+            origin = self._origin.pop(name, None)
+            if origin is not None:
+                self._put(origin, None)
+            return
+        spec = _decode(stored.raw).spec
+        origin = (spec.cluster, spec.chunk, spec.since_sequence is None)
+        self._origin[name] = origin
+        self._put(origin, spec)
+
+    def _put(self, origin: tuple[str, int, bool], spec: _Spec | None) -> None:
+        cluster, number, is_whole = origin
+        chunk = self._chunks.setdefault((cluster, number), _Chunk())
+        if is_whole:
+            chunk.whole = spec
+        else:
+            chunk.changes = spec
+        before, chunk.states = chunk.states, chunk.joined()
+        for work, state in chunk.states.items():
+            if before.pop(work, None) != state:
+                self._states[cluster, work] = state
+                self._tell(cluster, work)
+        for work in before:
+            self._states.pop((cluster, work), None)
+            self._tell(cluster, work)
+
+    def _tell(self, cluster: str, work: str) -> None:
+        for follow in self.followers:
+            follow(cluster, work)

@@ -1,0 +1,92 @@
+"""Loops look at what was marked: once, one at a time for each key, and again after a failure."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fairway.api.errors import Unavailable
+from fairway.clock import VirtualClock
+from fairway.controllers.loops import Alarm, Loop
+
+
+async def test_a_key_marked_many_times_is_looked_at_once(clock: VirtualClock) -> None:
+    seen: list[str] = []
+
+    async def look(key: str) -> None:
+        seen.append(key)
+
+    loop = Loop("test", look, clock=clock)
+    for _ in range(5):
+        loop.mark("a")
+    loop.mark("b")
+    running = asyncio.ensure_future(loop.run())
+    await clock.advance(1)
+    assert seen == ["a", "b"]
+    running.cancel()
+
+
+async def test_a_key_marked_while_it_is_looked_at_is_looked_at_again_afterwards(
+    clock: VirtualClock,
+) -> None:
+    at_once: list[int] = []
+    looking = 0
+
+    async def look(key: str) -> None:
+        nonlocal looking
+        looking += 1
+        at_once.append(looking)
+        await clock.sleep(1)
+        looking -= 1
+
+    loop = Loop("test", look, clock=clock)
+    loop.mark("a")
+    running = asyncio.ensure_future(loop.run())
+    await clock.advance(0.5)
+    loop.mark("a")
+    await clock.advance(5)
+    assert at_once == [1, 1]
+    running.cancel()
+
+
+async def test_a_key_that_fails_is_looked_at_again_after_a_while_that_doubles(
+    clock: VirtualClock,
+) -> None:
+    moments: list[float] = []
+    start = clock.now()
+
+    async def look(key: str) -> None:
+        moments.append(round(clock.now() - start, 3))
+        raise Unavailable("not now")
+
+    loop = Loop("test", look, clock=clock)
+    loop.mark("a")
+    running = asyncio.ensure_future(loop.run())
+    await clock.advance(0.8)
+    assert moments == [0.0, 0.05, 0.15, 0.35, 0.75]
+    running.cancel()
+
+
+async def test_a_key_that_names_a_moment_is_looked_at_then(clock: VirtualClock) -> None:
+    moments: list[float] = []
+    start = clock.now()
+
+    async def look(key: str) -> float | None:
+        moments.append(clock.now() - start)
+        return start + 60 if len(moments) == 1 else None
+
+    loop = Loop("test", look, clock=clock)
+    loop.mark("a")
+    running = asyncio.ensure_future(loop.run())
+    await clock.advance(300)
+    assert moments == [0, 60]
+    running.cancel()
+
+
+async def test_an_alarm_rings_for_a_mark_before_its_moment(clock: VirtualClock) -> None:
+    alarm = Alarm(clock)
+    waiting = asyncio.ensure_future(alarm.wait(clock.now() + 100))
+    await clock.advance(1)
+    assert not waiting.done()
+    alarm.mark()
+    await clock.advance(0)
+    assert waiting.done()

@@ -1,0 +1,110 @@
+"""Mirrors hold what the store holds, whatever happens to their watches."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from fairway.clock import VirtualClock
+from fairway.controllers.mirrors import Mirror, Name
+from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.interface import Patch, ResourceKey, Store, Stored, Watch, Write
+
+CONFIGURATIONS = ResourceKey("", "v1", "configmaps")
+
+
+async def _put(store: EmbeddedStore, name: str, value: str = "") -> None:
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name},
+        "data": {"v": value},
+    }
+    patch = Patch(type="apply", body=body, force=True)
+    await store.patch(CONFIGURATIONS, name, patch, namespace="default", write=Write())
+
+
+class _Told:
+    """What a follower was told."""
+
+    def __init__(self, mirror: Mirror) -> None:
+        self.of: list[tuple[str, str | None]] = []
+        mirror.followers.append(self._follow)
+
+    def _follow(self, name: Name, stored: Stored | None) -> None:
+        self.of.append((name[1], stored.object()["data"]["v"] if stored else None))
+
+
+@pytest.fixture
+async def mirror(store: EmbeddedStore, clock: VirtualClock) -> Mirror:
+    return Mirror(store, CONFIGURATIONS, clock=clock)
+
+
+async def test_what_is_there_is_told_first_then_what_changes(
+    store: EmbeddedStore, clock: VirtualClock, mirror: Mirror
+) -> None:
+    await _put(store, "one", "a")
+    told = _Told(mirror)
+    running = asyncio.ensure_future(mirror.run())
+    await mirror.is_complete.wait()
+    await _put(store, "two", "b")
+    await _put(store, "one", "c")
+    await store.delete(CONFIGURATIONS, "two", namespace="default", write=Write())
+    await clock.advance(1)
+    assert told.of == [("one", "a"), ("two", "b"), ("one", "c"), ("two", None)]
+    assert mirror.names() == [("default", "one")]
+    running.cancel()
+
+
+class _Cut:
+    """A store whose watches can be cut, as by a connection that breaks."""
+
+    def __init__(self, store: EmbeddedStore) -> None:
+        self.list = store.list
+        self._store = store
+        self._watches: list[Watch] = []
+
+    async def watch(self, *arguments: Any) -> Watch:
+        self._watches.append(await self._store.watch(*arguments))
+        return self._watches[-1]
+
+    async def cut(self) -> None:
+        for watch in self._watches:
+            await watch.close()
+
+
+async def test_a_mirror_whose_watch_ended_goes_on_where_it_was(
+    store: EmbeddedStore, clock: VirtualClock
+) -> None:
+    cut = _Cut(store)
+    mirror = Mirror(cast("Store", cut), CONFIGURATIONS, clock=clock)
+    told = _Told(mirror)
+    running = asyncio.ensure_future(mirror.run())
+    await mirror.is_complete.wait()
+    await clock.advance(1)
+    await cut.cut()
+    await _put(store, "one", "a")
+    await clock.advance(30)
+    assert told.of == [("one", "a")]
+    running.cancel()
+
+
+async def test_what_was_missed_altogether_is_told_as_differences(
+    store: EmbeddedStore, clock: VirtualClock, mirror: Mirror
+) -> None:
+    await _put(store, "stays", "a")
+    await _put(store, "goes", "a")
+    running = asyncio.ensure_future(mirror.run())
+    await mirror.is_complete.wait()
+    running.cancel()
+    await clock.advance(1)
+    await store.delete(CONFIGURATIONS, "goes", namespace="default", write=Write())
+    await _put(store, "comes", "b")
+    told = _Told(mirror)
+    mirror._version = ""  # as after Expired
+    running = asyncio.ensure_future(mirror.run())
+    await clock.advance(1)
+    assert told.of == [("comes", "b"), ("goes", None)]
+    running.cancel()
