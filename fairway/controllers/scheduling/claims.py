@@ -55,7 +55,9 @@ def claimed(
     status = workload.status
     before = status.claim
     attempt = before.attempt if before else last_attempt(status) + 1
-    placements = tuple(placement_of(one, attempt) for one in step.placed)
+    # What stays where it is keeps its attempt, so that nothing there is made anew.
+    kept = {one.cluster: one.attempt for one in before.placements} if before else {}
+    placements = tuple(placement_of(one, kept.get(one.cluster) or attempt) for one in step.placed)
     waits_for = (
         *(WaitsFor(type="Preemption", workload=_reference(key)) for key in step.waits_for),
         *(
@@ -127,8 +129,9 @@ def moved(workload: Workload, step: steps.Move, context: Context) -> WorkloadSta
     status = workload.status
     assert status.claim is not None, "only what runs can move"
     claim = status.claim
-    target = placement_of(step.placed, claim.attempt)
     after = {one.cluster: one for one in claim.placements}
+    known = after.get(step.placed.cluster)
+    target = placement_of(step.placed, known.attempt if known else claim.attempt)
     source = after[step.source]
     replicas = source.replicas or 0
     stays = replicas - step.count

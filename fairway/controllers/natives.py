@@ -1,0 +1,258 @@
+"""Natives: objects with a queue label become workloads, and get their status back.
+
+For a Job, Deployment or any other known kind that names its queue, or lives in a namespace that
+has a default queue, a Workload is kept that stands for it. It belongs to the object, so deleting
+the object stops the workload. What becomes of it in the clusters is written to the object's status
+and to nothing else of it: whoever keeps the object in a repository sees no difference.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from fairway.api.errors import Invalid, NotFound
+from fairway.api.meta import API_VERSION, JsonObject
+from fairway.api.names import work_name, work_namespace
+from fairway.api.work import Work
+from fairway.api.workload import Workload
+from fairway.clock import Clock
+from fairway.controllers.cache import WORKLOADS, WORKS, Cache
+from fairway.controllers.loops import Loop
+from fairway.controllers.mirrors import Mirror, Name
+from fairway.controllers.notes import Notes
+from fairway.kinds.native import QUEUE, as_workload
+from fairway.kinds.registry import Kinds
+from fairway.store.interface import Patch, ResourceKey, Store, Stored, Write
+
+DEFAULT_QUEUE = "fairway.dev/default-queue"
+STATUS_FEEDBACK = "status"  # the feedback value that carries an object's whole status
+_HASH = "fairway.dev/source-hash"
+_DEFINITIONS = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+_NAMESPACES = ResourceKey("", "v1", "namespaces")
+_BUILT_IN = frozenset({"v1", "apps/v1", "batch/v1"})
+_WRITE = Write(user="system:fairway", manager="fairway-natives")
+
+_log = logging.getLogger(__name__)
+
+# (apiVersion, kind, namespace, name)
+Source = tuple[str, str, str, str]
+
+
+class Natives:
+    """The controller of native objects."""
+
+    def __init__(
+        self, *, store: Store, cache: Cache, kinds: Kinds, clock: Clock, notes: Notes
+    ) -> None:
+        self._store = store
+        self._cache = cache
+        self._kinds = kinds
+        self._clock = clock
+        self._notes = notes
+        self._loop: Loop[Source] = Loop("natives", self._reconcile, clock=clock)
+        self._mirrors: dict[tuple[str, str], Mirror] = {}
+        self._namespaces = Mirror(store, _NAMESPACES, clock=clock)
+        self._definitions = Mirror(store, _DEFINITIONS, clock=clock)
+        self._namespaces.followers.append(self._namespace_changed)
+        cache.mirror(WORKS).followers.append(self._work_changed)
+
+    async def run(self) -> None:
+        """Follows every kind that is served and known, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            served: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+
+            def defined(name: Name, stored: Stored | None) -> None:
+                if stored is not None:
+                    for one in self._defined_kinds(stored.object()):
+                        served.put_nowait(one)
+
+            self._definitions.followers.append(defined)
+            tasks.create_task(self._namespaces.run())
+            tasks.create_task(self._definitions.run())
+            tasks.create_task(self._loop.run())
+            for one in self._kinds.known():
+                if one[0] in _BUILT_IN:
+                    served.put_nowait(one)
+            while True:
+                one = await served.get()
+                if one not in self._mirrors:
+                    tasks.create_task(self._mirror(one).run())
+
+    def _defined_kinds(self, definition: JsonObject) -> list[tuple[str, str]]:
+        spec = definition["spec"]
+        versions = {
+            f"{spec['group']}/{one['name']}" for one in spec["versions"] if one.get("served")
+        }
+        kind = spec["names"]["kind"]
+        known = [one for one in self._kinds.known() if one[1] == kind and one[0] in versions]
+        return known[:1]  # the same objects are served in every version
+
+    def _mirror(self, kind: tuple[str, str]) -> Mirror:
+        mirror = Mirror(self._store, resource_of(*kind), clock=self._clock)
+        mirror.followers.append(lambda name, _: self._loop.mark((*kind, *name)))
+        self._mirrors[kind] = mirror
+        return mirror
+
+    def _namespace_changed(self, name: Name, stored: Stored | None) -> None:
+        for kind, mirror in self._mirrors.items():
+            for namespace, one in mirror.names():
+                if namespace == name[1]:
+                    self._loop.mark((*kind, namespace, one))
+
+    def _work_changed(self, name: Name, stored: Stored | None) -> None:
+        work = self._cache.get(Work, name[1], name[0])
+        if work is None:
+            return
+        reference = work.spec.workload
+        workload = self._cache.get(Workload, reference.name, reference.namespace)
+        if workload is not None and workload.spec.source is not None:
+            source = workload.spec.source
+            self._loop.mark(
+                (source.api_version, source.kind, workload.metadata.namespace, source.name)
+            )
+
+    async def _reconcile(self, source: Source) -> float | None:
+        api_version, kind, namespace, name = source
+        stored = self._mirrors[api_version, kind].get((namespace, name))
+        if stored is None:
+            return None  # its workload goes with it
+        found = {"apiVersion": api_version, "kind": kind, **stored.object()}
+        if found["metadata"].get("deletionTimestamp"):
+            return None
+        try:
+            wanted = as_workload(self._with_queue(found), self._kinds)
+        except Invalid as fault:
+            await self._notes.warn(found, "InvalidWorkload", str(fault))
+            return None
+        workload_name = name_of(kind, name)
+        if wanted is None:
+            await self._drop(namespace, workload_name, found)
+            return None
+        await self._keep(wanted, workload_name, found)
+        await self._write_status(found, workload_name)
+        return None
+
+    def _with_queue(self, found: JsonObject) -> JsonObject:
+        """The object as if it named the default queue of its namespace, where it names none."""
+        metadata = found["metadata"]
+        labels = metadata.get("labels") or {}
+        namespace = self._namespaces.get(("", metadata.get("namespace", "")))
+        if namespace is None or any(key in labels for key in QUEUE):
+            return found
+        queue = (namespace.object()["metadata"].get("labels") or {}).get(DEFAULT_QUEUE)
+        if not queue:
+            return found
+        return {**found, "metadata": {**metadata, "labels": {**labels, QUEUE[0]: queue}}}
+
+    async def _keep(self, wanted: JsonObject, name: str, found: JsonObject) -> None:
+        """Makes the workload of an object what the object says."""
+        metadata = {
+            key: value for key, value in wanted["metadata"].items() if key != "creationTimestamp"
+        }
+        owner = {
+            "apiVersion": found["apiVersion"],
+            "kind": found["kind"],
+            "name": found["metadata"]["name"],
+            "uid": found["metadata"]["uid"],
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+        digest = sha256(msgspec.json.encode([metadata, wanted["spec"]], order="sorted")).hexdigest()
+        annotations = {**metadata.get("annotations", {}), _HASH: digest[:16]}
+        existing = self._cache.get(Workload, name, metadata["namespace"])
+        if existing is not None and existing.metadata.annotations.get(_HASH) == digest[:16]:
+            return
+        body = {
+            "apiVersion": API_VERSION,
+            "kind": "Workload",
+            "metadata": {
+                **metadata,
+                "name": name,
+                "annotations": annotations,
+                "ownerReferences": [owner],
+            },
+            "spec": wanted["spec"],
+        }
+        await self._store.patch(
+            WORKLOADS,
+            name,
+            Patch(type="apply", body=body, force=True),
+            namespace=metadata["namespace"],
+            write=_WRITE,
+        )
+
+    async def _drop(self, namespace: str, name: str, found: JsonObject) -> None:
+        """Its queue was taken away: the workload that stood for it is stopped."""
+        workload = self._cache.get(Workload, name, namespace)
+        if workload is None or workload.metadata.deletion_timestamp is not None:
+            return
+        if any(one.uid == found["metadata"]["uid"] for one in workload.metadata.owner_references):
+            try:
+                await self._store.delete(WORKLOADS, name, namespace=namespace, write=_WRITE)
+            except NotFound:
+                return
+
+    async def _write_status(self, found: JsonObject, name: str) -> None:
+        """Writes what the clusters say of it to the object, where it changed."""
+        kind = self._kinds.of(found)
+        workload = self._cache.get(Workload, name, found["metadata"]["namespace"])
+        if kind is None or workload is None:
+            return
+        statuses = self._statuses(workload)
+        if not statuses:
+            return
+        status = kind.merged(found, statuses)
+        if status == found.get("status"):
+            return
+        try:
+            await self._store.update(
+                resource_of(found["apiVersion"], found["kind"]),
+                {**found, "status": status},
+                namespace=found["metadata"]["namespace"],
+                subresource="status",
+                write=_WRITE,
+            )
+        except Invalid as fault:
+            _log.warning("the status of %s was refused: %s", found["metadata"]["name"], fault)
+
+    def _statuses(self, workload: Workload) -> dict[str, JsonObject]:
+        """The status of the object in each cluster that has a part of it."""
+        metadata, status = workload.metadata, workload.status
+        placements = status.claim.placements if status.claim else ()
+        clusters = {one.cluster for one in placements}
+        clusters.update(cluster for one in status.history[-1:] for cluster in one.clusters)
+        found: dict[str, JsonObject] = {}
+        for cluster in sorted(clusters):
+            name = work_name(metadata.namespace, metadata.name)
+            work = self._cache.get(Work, name, work_namespace(cluster))
+            if work is not None:
+                value = _feedback(work)
+                if value is not None:
+                    found[cluster] = value
+        return found
+
+
+def resource_of(api_version: str, kind: str) -> ResourceKey:
+    """The resource of a kind; every kind that we know has the plain plural."""
+    group, _, version = api_version.rpartition("/")
+    return ResourceKey(group, version, f"{kind.lower()}s")
+
+
+def name_of(kind: str, name: str) -> str:
+    """The workload of an object; two objects of different kinds may have one name."""
+    return f"{kind.lower()}-{name}"
+
+
+def _feedback(work: Work) -> JsonObject | None:
+    """The object's status in a cluster, as its work feeds it back."""
+    for manifest in work.status.manifests:
+        for value in manifest.feedback:
+            if value.name == STATUS_FEEDBACK and value.type == "Json":
+                found: Any = msgspec.json.decode(value.value)
+                return found if isinstance(found, dict) else None
+    return None

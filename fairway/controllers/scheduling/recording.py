@@ -1,0 +1,152 @@
+"""Recording: what the planner was fed and asked, so that every decision can be replayed.
+
+The planner is a state machine; a record of its calls from its first on is all it takes to make it
+decide the same again. A record comes in segments. Each begins with a planner that knows nothing and
+is fed everything, so any segment can be replayed alone, and the oldest can be dropped.
+
+An entry is a line of JSON. Answers are kept with their calls, so a replay says where it differs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from fairway.controllers.scheduling.planner import Planner
+from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+
+_DECISIONS_MOST = 5_000  # kept in memory for whoever asks what was decided lately
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+class Sink(Protocol):
+    """Where a record goes."""
+
+    def begin(self) -> None:
+        """Begins a segment; the oldest may be dropped."""
+        ...
+
+    def write(self, entry: bytes) -> None: ...
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the segment is long enough for another to begin."""
+        ...
+
+
+class NoSink:
+    """Nothing is recorded."""
+
+    is_full = False
+
+    def begin(self) -> None:
+        return
+
+    def write(self, entry: bytes) -> None:
+        del entry
+
+
+class RecordingPlanner:
+    """A planner whose calls are recorded."""
+
+    def __init__(self, make: Callable[[], Planner], sink: Sink) -> None:
+        self._make = make
+        self._sink = sink
+        self._planner = make()
+        self.decisions: deque[dict[str, Any]] = deque(maxlen=_DECISIONS_MOST)
+        sink.begin()
+
+    @property
+    def wants_restart(self) -> bool:
+        """Whether a new segment should begin, which takes everything to be fed again."""
+        return self._sink.is_full
+
+    async def restart(self, events: Sequence[Fed]) -> None:
+        """Begins a segment, with a planner that is fed everything anew."""
+        await self._planner.close()
+        self._planner = self._make()
+        self._sink.begin()
+        await self.feed(events)
+
+    async def feed(self, events: Sequence[Fed]) -> None:
+        told = [[msgspec.Raw(one.raw), one.is_removed] for one in events]
+        self._sink.write(_encode({"call": "feed", "events": told}))
+        await self._planner.feed(events)
+
+    async def forget(self, keys: Sequence[str]) -> None:
+        self._sink.write(_encode({"call": "forget", "keys": list(keys)}))
+        await self._planner.forget(keys)
+
+    async def look_again(self) -> None:
+        self._sink.write(_encode({"call": "look_again"}))
+        await self._planner.look_again()
+
+    async def plan(self, now: float, budget: int) -> Planned:
+        planned = await self._planner.plan(now, budget)
+        answer = answer_of(planned)
+        self._sink.write(_encode({"call": "plan", "now": now, "budget": budget, **answer}))
+        if planned.steps:
+            self.decisions.append({"now": now, **answer})
+        return planned
+
+    async def explain(self, key: str, now: float) -> dict[str, Any] | None:
+        return await self._planner.explain(key, now)
+
+    async def close(self) -> None:
+        await self._planner.close()
+
+
+def answer_of(planned: Planned) -> dict[str, Any]:
+    """What the planner answered, as far as it was carried out."""
+    return {
+        "steps": [step.render() for step in planned.steps],
+        "reservations": {
+            key: one.render() if one else None for key, one in planned.reservations.items()
+        },
+        "waiting": planned.waiting,
+    }
+
+
+@dataclass(slots=True)
+class Replay:
+    """What a replay found."""
+
+    plans: int = 0
+    decisions: int = 0
+    differences: list[dict[str, Any]] = field(default_factory=list)
+
+
+def replay(entries: Iterable[bytes], *, differences_most: int = 20) -> Replay:
+    """Makes a planner decide again what a segment says it decided."""
+    found = Replay()
+    planning = Planning()
+    for line in entries:
+        entry = _decode(line)
+        match entry["call"]:
+            case "feed":
+                planning.feed(_fed(entry["events"]))
+            case "forget":
+                planning.forget(entry["keys"])
+            case "look_again":
+                planning.look_again()
+            case "plan":
+                again = answer_of(planning.plan(entry["now"], entry["budget"]))
+                before = {key: entry[key] for key in again}
+                found.plans += 1
+                found.decisions += len(again["steps"])
+                if _decode(_encode(again)) != before and len(found.differences) < differences_most:
+                    found.differences.append(
+                        {"now": entry["now"], "recorded": before, "replayed": again}
+                    )
+    return found
+
+
+def _fed(events: list[list[Any]]) -> Iterator[Fed]:
+    for plain, is_removed in events:
+        yield Fed(_encode(plain), is_removed=is_removed)
