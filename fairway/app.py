@@ -25,6 +25,7 @@ from fairway.server.http import HttpServer
 from fairway.server.identity import Identity
 from fairway.server.metrics import Metrics
 from fairway.server.objects import Gate, Objects
+from fairway.server.questions import Questions
 from fairway.server.rbac import Authorizer
 from fairway.server.reviewing import Reviewer
 from fairway.server.routes import Target
@@ -186,6 +187,7 @@ def _make_api(store: EmbeddedStore, data: Path, audit_log: AuditLog, clock: Cloc
         authorizer=authorizer,
         objects=Objects(store, clock, Streams(store, clock, metrics), _gate(authorizer)),
         reviewer=reviewer,
+        questions=Questions(store),
         documents=documents,
         audit_log=audit_log,
         metrics=metrics,

@@ -28,6 +28,7 @@ from fairway.server.identity import ANONYMOUS, Identity
 from fairway.server.impersonation import impersonate
 from fairway.server.metrics import Metrics
 from fairway.server.objects import Call, Objects
+from fairway.server.questions import Questions
 from fairway.server.rbac import Authorizer
 from fairway.server.rbac_rules import Attributes
 from fairway.server.reviewing import Reviewer
@@ -56,6 +57,7 @@ class Api:
     authorizer: Authorizer
     objects: Objects
     reviewer: Reviewer
+    questions: Questions
     documents: Documents
     audit_log: audit.AuditLog
     metrics: Metrics
@@ -95,6 +97,8 @@ class Api:
         call = Call(request=request, target=target, resource=resource, identity=acting)
         if self.reviewer.answers(call):
             return await self.reviewer.answer(call)
+        if self.questions.answers(call):
+            return await self.questions.answer(call)
         return await self.objects.answer(call)
 
     def _authenticate(self, request: Request) -> Identity:

@@ -5,8 +5,8 @@ tenant runs, `admin` also hands out rights within a namespace, `cluster-admin` m
 first three are aggregated, so a role with the label `rbac.authorization.k8s.io/aggregate-to-view:
 "true"` widens `view` for everybody; `edit` includes `view`, and `admin` includes `edit`.
 
-Workloads and placement policies belong to tenants. Fleets, clusters, reports, flavors and queues
-belong to the platform, and works to the hub: `view`, `edit` and `admin` only read them.
+Workloads and placement policies belong to tenants. Fleets, clusters, reports, flavors, queues
+and kind rules belong to the platform, works to the hub: `view`, `edit`, `admin` only read them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fairway.api.kindrule import KINDS_GROUP
 from fairway.server.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
 from fairway.server.rbac import GROUP, Authorizer
 
@@ -98,6 +99,7 @@ def _view_rules() -> list[JsonObject]:
         _rule(_READ, ("batch",), ("jobs", "jobs/status")),
         _rule(_READ, (_FAIRWAY,), ours),
         _rule(_READ, (_FAIRWAY,), platform),
+        _rule(_READ, (KINDS_GROUP,), ("kindrules", "kindrules/status")),
     ]
 
 

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from fairway.api.errors import NotFound
+from fairway.api.meta import GROUP
 from fairway.resources.catalogue import Catalogue
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
 from fairway.server.exchange import Request
+from fairway.server.questions import SUBRESOURCES
 
 _AGGREGATED = re.compile(
     r"application/json;\s*g=apidiscovery\.k8s\.io;\s*v=(v2|v2beta1);\s*as=APIGroupDiscoveryList"
@@ -148,6 +150,9 @@ def _subresources(resource: Resource) -> Iterable[tuple[str, dict[str, Any], lis
         yield "scale", dict(_SCALE), ["get", "patch", "update"]
     if resource.kind == "ServiceAccount":
         yield "token", dict(_TOKEN), ["create"]
+    if resource.group == GROUP:
+        for name in SUBRESOURCES.get(resource.plural, ()):
+            yield name, {"kind": resource.kind}, ["get"]
 
 
 def _aggregated_group(catalogue: Catalogue, group: str) -> JsonObject:
