@@ -18,9 +18,9 @@ from fairway.api.report import ClusterReport
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.controllers.mirrors import Mirror, Name, complete
 from fairway.controllers.terms import LEASES
 from fairway.store.interface import ResourceKey, Store
+from fairway.store.mirrors import Mirror, Name, complete
 
 T = TypeVar("T", bound=Object)
 

@@ -22,12 +22,12 @@ from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers.cache import WORKLOADS, WORKS, Cache
-from fairway.controllers.loops import Loop
-from fairway.controllers.mirrors import Mirror, Name
 from fairway.controllers.notes import Notes
 from fairway.kinds.native import QUEUE, as_workload
 from fairway.kinds.registry import Kinds
+from fairway.loops import Loop
 from fairway.store.interface import Patch, ResourceKey, Store, Stored, Write
+from fairway.store.mirrors import Mirror, Name
 
 DEFAULT_QUEUE = "fairway.dev/default-queue"
 STATUS_FEEDBACK = "status"  # the feedback value that carries an object's whole status

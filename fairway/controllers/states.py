@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from fairway.api.report import WorkState
-from fairway.controllers.mirrors import Mirror, Name
 from fairway.store.interface import Stored
+from fairway.store.mirrors import Mirror, Name
 
 # Told of a work by its cluster and name.
 StateFollower = Callable[[str, str], None]

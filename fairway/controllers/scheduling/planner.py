@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+from fairway.core.standings import Standing
 
 _LENGTH = struct.Struct("<I")
 _END_SECONDS = 5.0
@@ -37,6 +38,8 @@ class Planner(Protocol):
     async def plan(self, now: float, budget: int) -> Planned: ...
 
     async def explain(self, key: str, now: float) -> dict[str, Any] | None: ...
+
+    async def standings(self, now: float) -> list[Standing]: ...
 
     async def close(self) -> None: ...
 
@@ -61,6 +64,9 @@ class InlinePlanner:
 
     async def explain(self, key: str, now: float) -> dict[str, Any] | None:
         return self._planning.explain(key, now)
+
+    async def standings(self, now: float) -> list[Standing]:
+        return self._planning.standings(now)
 
     async def close(self) -> None:
         return
@@ -91,6 +97,9 @@ class ProcessPlanner:
 
     async def explain(self, key: str, now: float) -> dict[str, Any] | None:
         return cast("dict[str, Any] | None", await self._call("explain", key, now))
+
+    async def standings(self, now: float) -> list[Standing]:
+        return cast("list[Standing]", await self._call("standings", now))
 
     async def close(self) -> None:
         process = self._process

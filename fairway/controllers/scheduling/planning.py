@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 
 from fairway.controllers.scheduling.noticing import Notice
-from fairway.core import cycle, explain
+from fairway.core import cycle, explain, standings
 from fairway.core.cycle import START, Cursor
+from fairway.core.standings import Standing
 from fairway.core.steps import Admit, Plan, Reservation, Step
 from fairway.view.view import View
 
@@ -162,6 +163,10 @@ class Planning:
     def look_again(self) -> None:
         """Time has passed by which everybody who waits is to be looked at."""
         self._notice.is_freed = True
+
+    def standings(self, now: float) -> list[Standing]:
+        """How every queue stands."""
+        return standings.standings(self._view.snapshot(now))
 
     def explain(self, key: str, now: float) -> dict[str, Any] | None:
         """Why a workload waits and what would let it start; None where there is no such one."""

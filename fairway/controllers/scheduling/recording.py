@@ -18,6 +18,7 @@ import msgspec
 
 from fairway.controllers.scheduling.planner import Planner
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+from fairway.core.standings import Standing
 
 _DECISIONS_MOST = 5_000  # kept in memory for whoever asks what was decided lately
 
@@ -97,6 +98,9 @@ class RecordingPlanner:
 
     async def explain(self, key: str, now: float) -> dict[str, Any] | None:
         return await self._planner.explain(key, now)
+
+    async def standings(self, now: float) -> list[Standing]:
+        return await self._planner.standings(now)
 
     async def close(self) -> None:
         await self._planner.close()

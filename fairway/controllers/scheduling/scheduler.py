@@ -25,18 +25,20 @@ from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers import cache as kinds
 from fairway.controllers.cache import WORKLOADS, Cache
-from fairway.controllers.loops import Alarm
-from fairway.controllers.mirrors import Follower, Mirror, Name
 from fairway.controllers.scheduling.claims import Context
 from fairway.controllers.scheduling.committing import Committer, Outcome, write_status
-from fairway.controllers.scheduling.planner import Planner
+from fairway.controllers.scheduling.planner import PlannerLost
 from fairway.controllers.scheduling.planning import Fed, Planned
+from fairway.controllers.scheduling.recording import RecordingPlanner
 from fairway.controllers.terms import NotLeader, Terms
+from fairway.core.standings import Standing
+from fairway.loops import Alarm
 from fairway.store.interface import Store, Stored, Write
+from fairway.store.mirrors import Follower, Mirror, Name
 
 _log = logging.getLogger(__name__)
 
-_FED = (
+FED = (
     kinds.FLEETS,
     kinds.PRIORITY_CLASSES,
     kinds.FLAVORS,
@@ -71,7 +73,7 @@ class Scheduler:
         *,
         store: Store,
         cache: Cache,
-        planner: Planner,
+        planner: RecordingPlanner,
         terms: Terms,
         clock: Clock,
         settings: Settings = Settings(),  # noqa: B008 - frozen
@@ -88,7 +90,7 @@ class Scheduler:
         self._codes: dict[str, tuple[str, float]] = {}  # workload -> (code, when to write it)
         self._code_alarm = Alarm(clock)
         self.observers: list[Observer] = []
-        for kind in _FED:
+        for kind in FED:
             mirror = cache.mirror(kind)
             mirror.followers.append(self._follower(mirror))
 
@@ -115,10 +117,28 @@ class Scheduler:
             tasks.create_task(self._write_codes())
             wake_at: float | None = None
             while True:
-                await self._feed()
-                if self._terms.is_leader and not self._cache.fleet().spec.paused:
-                    wake_at = await self._plan(wake_at)
+                try:
+                    await self._feed()
+                    if self._terms.is_leader and not self._cache.fleet().spec.paused:
+                        wake_at = await self._plan(wake_at)
+                    if self._planner.wants_restart:
+                        await self._restart()
+                except PlannerLost as fault:
+                    _log.error("the planner is lost, another one begins: %s", fault)
+                    await self._restart()
+                    continue
                 await self._alarm.wait(wake_at)
+
+    async def _restart(self) -> None:
+        """Another planner, fed with everything there is."""
+        self._pending.clear()
+        await self._planner.restart(
+            [
+                Fed(stored.raw)
+                for kind in FED
+                for _, stored in sorted(self._cache.mirror(kind).items())
+            ]
+        )
 
     async def _feed(self) -> None:
         while self._pending:
@@ -164,6 +184,11 @@ class Scheduler:
         """Why a workload waits, worked out now."""
         await self._feed()
         return await self._planner.explain(key, self._clock.now())
+
+    async def standings(self) -> list[Standing]:
+        """How every queue stands now."""
+        await self._feed()
+        return await self._planner.standings(self._clock.now())
 
     # Codes of why workloads wait.
 

@@ -1,0 +1,177 @@
+"""The control plane: all controllers of one replica, and who of the replicas may act.
+
+Every replica follows the store and keeps its planner fed; the leader alone decides and writes. What
+a controller had under way when the leadership is lost is dropped; whoever leads next looks at
+everything once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from fairway.clock import Clock
+from fairway.controllers import cache as kinds_of
+from fairway.controllers.cache import Cache
+from fairway.controllers.clusters import Clusters
+from fairway.controllers.lifecycle.controller import Lifecycle
+from fairway.controllers.natives import Natives
+from fairway.controllers.notes import Notes
+from fairway.controllers.queues import Queues
+from fairway.controllers.scheduling.planner import InlinePlanner, Planner
+from fairway.controllers.scheduling.recording import NoSink, RecordingPlanner, Sink
+from fairway.controllers.scheduling.scheduler import FED, Scheduler
+from fairway.controllers.scheduling.scheduler import Settings as SchedulerSettings
+from fairway.controllers.states import States
+from fairway.controllers.terms import Settings, Terms
+from fairway.controllers.works.controller import Works
+from fairway.kinds.registry import Kinds
+from fairway.store.interface import Store
+
+_log = logging.getLogger(__name__)
+
+_RESTART_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaneOptions:
+    """What differs between a hub on a laptop, replicas on Kubernetes, and a simulation."""
+
+    terms: Settings
+    scheduling: SchedulerSettings = field(default_factory=SchedulerSettings)
+    make_planner: Callable[[], Planner] = InlinePlanner
+    sink: Sink = field(default_factory=NoSink)
+
+
+class Controller(Protocol):
+    """Something that runs while its replica leads."""
+
+    async def run(self) -> None: ...
+
+
+class ControlPlane:
+    """One replica's controllers."""
+
+    def __init__(self, *, store: Store, clock: Clock, kinds: Kinds, options: PlaneOptions) -> None:
+        self.cache = Cache(store, clock=clock)
+        self.terms = Terms(store, clock, options.terms)
+        self.states = States(self.cache.mirror(kinds_of.REPORTS))
+        self.planner = RecordingPlanner(options.make_planner, options.sink)
+        self.scheduler = Scheduler(
+            store=store,
+            cache=self.cache,
+            planner=self.planner,
+            terms=self.terms,
+            clock=clock,
+            settings=options.scheduling,
+        )
+        self._clock = clock
+        notes = Notes(store, clock)
+        self._led: Sequence[Controller] = (
+            Lifecycle(store=store, cache=self.cache, states=self.states, clock=clock, notes=notes),
+            Works(
+                store=store,
+                cache=self.cache,
+                states=self.states,
+                terms=self.terms,
+                kinds=kinds,
+                clock=clock,
+                notes=notes,
+            ),
+            Clusters(store=store, cache=self.cache, states=self.states, clock=clock),
+            Queues(store=store, cache=self.cache, scheduler=self.scheduler, clock=clock),
+            Natives(store=store, cache=self.cache, kinds=kinds, clock=clock, notes=notes),
+        )
+
+    async def run(self) -> None:
+        """Runs until cancelled; ends in order."""
+        parts = (self.cache.run, self.scheduler.run, self._lead)
+        await run_all([self._kept_up(one) for one in parts])
+
+    async def close(self) -> None:
+        await self.planner.close()
+
+    async def _lead(self) -> None:
+        """Leads whenever it may, and acts only then."""
+        await self.cache.complete()
+        while True:
+            await self.terms.campaign()
+            self.scheduler.wake()
+            acting = asyncio.ensure_future(run_all([self._kept_up(one.run) for one in self._led]))
+            try:
+                await self.terms.keep()
+            finally:
+                await end(acting)
+            _log.warning("the leadership is lost")
+
+    async def _kept_up(self, run: Callable[[], Awaitable[None]]) -> None:
+        """Runs a part; one that fails is a fault of ours, and is started again."""
+        while True:
+            try:
+                await run()
+            except Exception:
+                _log.exception("a controller failed and is started again")
+                await self._clock.sleep(_RESTART_SECONDS)
+            else:
+                return
+
+    # Questions.
+
+    async def explain(self, namespace: str, name: str) -> dict[str, Any] | None:
+        return await self.scheduler.explain(f"{namespace}/{name}")
+
+    async def decisions(self, workload: str, most: int) -> list[dict[str, Any]]:
+        """What was decided lately, of everybody or of one workload, the latest last."""
+        found: list[dict[str, Any]] = []
+        for decision in reversed(self.planner.decisions):
+            steps = [
+                step for step in decision["steps"] if not workload or _concerns(step, workload)
+            ]
+            if steps:
+                found.append({"now": decision["now"], "steps": steps})
+            if len(found) >= most:
+                break
+        return found[::-1]
+
+    async def standing(self) -> dict[str, Any]:
+        queues = [one.render() for one in await self.scheduler.standings()]
+        return {"now": self._clock.now(), "queues": queues}
+
+    async def snapshot(self) -> dict[str, Any]:
+        """Everything that a decision looks at, as a list of objects."""
+        items = [
+            msgspec.Raw(stored.raw)
+            for kind in FED
+            for _, stored in sorted(self.cache.mirror(kind).items())
+        ]
+        return {
+            "apiVersion": "v1",
+            "kind": "List",
+            "metadata": {"annotations": {"fairway.dev/now": repr(self._clock.now())}},
+            "items": items,
+        }
+
+
+def _concerns(step: dict[str, Any], workload: str) -> bool:
+    return workload in (step.get("workload"), step.get("for"))
+
+
+async def run_all(parts: Sequence[Awaitable[None]]) -> None:
+    """Runs parts side by side until cancelled, and ends them in their order."""
+    tasks = [asyncio.ensure_future(one) for one in parts]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            await end(task)
+
+
+async def end(task: asyncio.Future[None]) -> None:
+    """Cancels a task and waits until it is over."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

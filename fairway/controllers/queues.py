@@ -1,0 +1,107 @@
+"""Queues: how they stand, written to their status now and then, and their memory of past use.
+
+What a queue holds changes with every claim, so it is worked out when read; the status is a picture
+for people, taken every few seconds and written only where it changed. Memory of usage fades and is
+brought up to date at the fleet's sampling interval.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from fairway.api import codec
+from fairway.api.amounts import Quantity, family_of
+from fairway.api.errors import ApiError
+from fairway.api.queue import FlavorUsage, Queue, QueueStatus, RememberedUsage
+from fairway.clock import Clock
+from fairway.controllers.cache import QUEUES, Cache
+from fairway.controllers.scheduling.scheduler import Scheduler
+from fairway.core.standings import Standing
+from fairway.core.turns.fading import decayed
+from fairway.store.interface import Store, Write
+
+_log = logging.getLogger(__name__)
+
+_WRITE = Write(user="system:fairway", manager="fairway-queues")
+_INTERVAL_SECONDS = 5.0
+
+
+class Queues:
+    """The controller of the status of queues."""
+
+    def __init__(self, *, store: Store, cache: Cache, scheduler: Scheduler, clock: Clock) -> None:
+        self._store = store
+        self._cache = cache
+        self._scheduler = scheduler
+        self._clock = clock
+
+    async def run(self) -> None:
+        while True:
+            await self._clock.sleep(_INTERVAL_SECONDS)
+            try:
+                for standing in await self._scheduler.standings():
+                    await self._write(standing)
+            except (ApiError, OSError) as fault:
+                _log.warning("the status of queues was not written: %s", fault)
+
+    async def _write(self, standing: Standing) -> None:
+        stored = self._cache.mirror(QUEUES).get(("", standing.queue))
+        if stored is None:
+            return
+        body = stored.object()
+        queue = codec.decode(body, Queue)
+        status = self._status(queue, standing)
+        if status != queue.status:
+            await self._store.update(
+                QUEUES,
+                {**body, "status": codec.to_plain(status)},
+                subresource="status",
+                write=_WRITE,
+            )
+
+    def _status(self, queue: Queue, standing: Standing) -> QueueStatus:
+        return replace(
+            queue.status,
+            observed_generation=queue.metadata.generation,
+            waiting_workloads=standing.waiting,
+            claimed_workloads=standing.claimed,
+            running_workloads=standing.running,
+            share=standing.share or 0,
+            usage=tuple(
+                FlavorUsage(
+                    flavor=one.flavor,
+                    resource=one.resource,
+                    used=Quantity(one.used, family_of(one.resource)),
+                    borrowed=Quantity(one.borrowed, family_of(one.resource)),
+                )
+                for one in standing.holdings
+                if one.used
+            ),
+            remembered=self._remembered(queue, standing),
+        )
+
+    def _remembered(self, queue: Queue, standing: Standing) -> RememberedUsage | None:
+        """Faded usage, brought up to date if it is due."""
+        settings = self._cache.fleet().spec.fair_share
+        if not settings.usage_half_life_seconds:
+            return None
+        now = self._clock.now()
+        before = queue.status.remembered
+        seconds = now - before.updated_at.timestamp() if before else float("inf")
+        if before is not None and seconds < settings.usage_sampling_seconds:
+            return before
+        used: dict[str, int] = {}
+        for one in standing.holdings:
+            used[one.resource] = used.get(one.resource, 0) + one.used
+        known = {one: amount.nanos for one, amount in before.amounts.items()} if before else {}
+        # What was never sampled is not known to have been used; memory begins empty.
+        faded = decayed(known, used, seconds, settings.usage_half_life_seconds) if before else known
+        return RememberedUsage(
+            amounts={
+                resource: Quantity(nanos, family_of(resource)) for resource, nanos in faded.items()
+            },
+            updated_at=datetime.fromtimestamp(int(now), UTC),
+        )
