@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -76,6 +77,16 @@ class Connection:
             if not chunk:
                 raise ConnectionError("the watch ended early")
             seen += chunk.count(b'{"type":"')
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """The lines of a stream, one event each."""
+        rest = b""
+        while size := int((await self._reader.readline()).strip() or b"0", 16):
+            chunk = await self._reader.readexactly(size + 2)
+            *lines, rest = (rest + chunk[:-2]).split(b"\n")
+            for line in lines:
+                if line:
+                    yield line
 
     def close(self) -> None:
         self._writer.close()

@@ -17,7 +17,7 @@ import yaml
 
 from fairway.api.amounts import Quantity, QuantityError
 from fairway.api.errors import BadRequest, FieldError, Invalid, show_value
-from fairway.api.meta import API_VERSION, GROUP, JsonObject, Object
+from fairway.api.meta import VERSION, JsonObject, Object
 
 T = TypeVar("T", bound=Object)
 
@@ -37,10 +37,11 @@ def decode(data: bytes | str | Mapping[str, Any], kind: type[T]) -> T:
         raise _invalid(plain, kind, fault) from fault
     except msgspec.DecodeError as fault:
         raise BadRequest(f"the object is not JSON: {fault}") from fault
-    if found.api_version != API_VERSION:
-        message = f"expected {API_VERSION}, got {show_value(found.api_version)}"
+    expected = f"{kind.api_group}/{VERSION}"
+    if found.api_version != expected:
+        message = f"expected {expected}, got {show_value(found.api_version)}"
         fault_there = FieldError("apiVersion", "FieldValueInvalid", message)
-        raise Invalid.of(kind.__name__, GROUP, found.metadata.name, [fault_there])
+        raise Invalid.of(kind.__name__, kind.api_group, found.metadata.name, [fault_there])
     return cast("T", found)
 
 
@@ -103,7 +104,7 @@ def _invalid(data: Any, kind: type[Object], fault: msgspec.ValidationError) -> I
     metadata = data.get("metadata") if isinstance(data, Mapping) else None
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     found = FieldError(path, "FieldValueInvalid", said)
-    return Invalid.of(kind.__name__, GROUP, str(name or ""), [found])
+    return Invalid.of(kind.__name__, kind.api_group, str(name or ""), [found])
 
 
 def _parted(fault: msgspec.ValidationError) -> tuple[str, str]:

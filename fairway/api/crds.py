@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from fairway.api.kinds import CATEGORY, KINDS, Column, Kind
-from fairway.api.meta import GROUP, VERSION
+from fairway.api.meta import VERSION
 from fairway.api.schemas import schema_of
 
 CustomResourceDefinition = dict[str, Any]
@@ -34,7 +34,7 @@ def definition_of(kind: Kind) -> CustomResourceDefinition:
         "kind": "CustomResourceDefinition",
         "metadata": {"name": kind.qualified},
         "spec": {
-            "group": GROUP,
+            "group": kind.struct.api_group,
             "names": names,
             "scope": "Namespaced" if kind.is_namespaced else "Cluster",
             "versions": [_version(kind)],

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fairway.api.cluster import Cluster
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet
-from fairway.api.meta import GROUP, Object
+from fairway.api.kindrule import KindRule
+from fairway.api.meta import Object
 from fairway.api.policy import PlacementPolicy
 from fairway.api.queue import Queue
 from fairway.api.report import ClusterReport
@@ -60,7 +61,7 @@ class Kind:
 
     @property
     def qualified(self) -> str:
-        return f"{self.plural}.{GROUP}"
+        return f"{self.plural}.{self.struct.api_group}"
 
 
 _AGE = Column("Age", ".metadata.creationTimestamp", "date", "Time since it was created.")
@@ -199,6 +200,17 @@ _WORK = Kind(
     ),
     selectable_fields=(".spec.cluster",),
 )
+_KIND_RULE = Kind(
+    struct=KindRule,
+    plural="kindrules",
+    short_names=("kr",),
+    is_namespaced=False,
+    columns=(
+        Column("Describes", ".spec.kind"),
+        Column("Mode", ".spec.mode"),
+        _AGE,
+    ),
+)
 
 KINDS: tuple[Kind, ...] = (
     _FLEET,
@@ -209,5 +221,6 @@ KINDS: tuple[Kind, ...] = (
     _WORKLOAD,
     _POLICY,
     _WORK,
+    _KIND_RULE,
 )
 BY_NAME: dict[str, Kind] = {kind.name: kind for kind in KINDS}

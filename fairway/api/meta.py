@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Struct, field
 
@@ -91,6 +91,7 @@ class Object(
 ):
     """A whole object of ours. Its kind is its class name, checked when it is read."""
 
+    api_group: ClassVar[str] = GROUP
     # A default from a function is never left out when written, unlike a plain one.
     api_version: str = field(default_factory=_api_version)
     metadata: ObjectMeta = ObjectMeta()

@@ -61,6 +61,19 @@ class Code(StrEnum):
     PREEMPTED_WHILE_BORROWING = "PreemptedWhileBorrowing"
     RETURNS_HOME = "ReturnsHome"
     BETTER_PLACE = "BetterPlace"
+    # Ends of attempts; those by fault of place or program are causes of their own.
+    CANCELLED = "Cancelled"
+    DELETED = "Deleted"
+    DRAINED = "Drained"
+    QUEUE_DRAINED = "QueueDrained"
+    CLUSTER_DRAINED = "ClusterDrained"
+    CLUSTER_TAINTED = "ClusterTainted"
+    CLUSTER_LOST = "ClusterLost"
+    CLUSTER_REMOVED = "ClusterRemoved"
+    NOT_READY_IN_TIME = "NotReadyInTime"
+    PENDING_TOO_LONG = "PendingTooLong"
+    RUN_LIMIT_EXCEEDED = "RunLimitExceeded"
+    TASKS_FAILED = "TasksFailed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,4 +221,16 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     ),
     Code.RETURNS_HOME: lambda r: f"there is room again in {r.cluster}",
     Code.BETTER_PLACE: lambda r: f"{r.cluster} is better by {r.count} points",
+    Code.CANCELLED: lambda r: "it was cancelled",
+    Code.DELETED: lambda r: "it was deleted",
+    Code.DRAINED: lambda r: "it was held while it ran",
+    Code.QUEUE_DRAINED: lambda r: f"queue {r.queue} is drained",
+    Code.CLUSTER_DRAINED: lambda r: f"{r.cluster} is drained",
+    Code.CLUSTER_TAINTED: lambda r: f"{r.cluster} has a taint that drives it away",
+    Code.CLUSTER_LOST: lambda r: f"{r.cluster} was lost",
+    Code.CLUSTER_REMOVED: lambda r: f"{r.cluster} is no part of the fleet any more",
+    Code.NOT_READY_IN_TIME: lambda r: "not all of its pods were ready in time",
+    Code.PENDING_TOO_LONG: lambda r: f"its pods found no node in {r.cluster} for too long",
+    Code.RUN_LIMIT_EXCEEDED: lambda r: "it ran for longer than its limit",
+    Code.TASKS_FAILED: lambda r: "more of its tasks failed than may",
 }

@@ -23,6 +23,7 @@ from fairway.api.doc import (
     Key,
     Label,
     Name,
+    Reference,
     ResourceName,
     Rule,
     Text,
@@ -198,10 +199,15 @@ class WorkState(Part, frozen=True, kw_only=True):
     started_at: Annotated[datetime | None, doc("When its pods first ran.")] = None
     ready_at: Annotated[datetime | None, doc("When all its pods were first ready.")] = None
     finished_at: Annotated[datetime | None, doc("When it ended.")] = None
+    node: Annotated[Reference, doc("Node of the pod whose failure made it fail.")] = ""
     pods: Annotated[
         tuple[PodSetStatus, ...],
         doc("Its pods.", max_items=18, list_type="map", list_map_keys=["name"]),
     ] = ()
+    succeeded_tasks: Annotated[str, doc("Tasks that succeeded, as ranges.", max_length=65536)] = ""
+    failed_tasks: Annotated[
+        str, doc("Tasks that failed for good, as ranges.", max_length=65536)
+    ] = ""
 
 
 class PoolReport(Part, frozen=True, kw_only=True):

@@ -254,6 +254,11 @@ class Requeue(Part, frozen=True, kw_only=True):
 
     count: Annotated[Count, doc("How often it came back.")] = 0
     not_before: Annotated[datetime | None, doc("When it may be tried again.")] = None
+    avoid: Annotated[
+        tuple[Name, ...],
+        doc("Clusters that it keeps away from for a while.", max_items=64, list_type="set"),
+    ] = ()
+    avoid_until: Annotated[datetime | None, doc("Until when it keeps away from them.")] = None
 
 
 class WorkloadStatus(Part, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from typing import NoReturn
 import click
 
 from fairway.api.errors import Expired, NotFound
-from fairway.cli import jsonpath, options, render_objects, render_table, server_tables, terminal
+from fairway.cli import options, render_objects, render_table, server_tables, terminal
 from fairway.cli.commands import Command
 from fairway.cli.completion import complete_targets
 from fairway.cli.server_tables import View
@@ -17,6 +17,7 @@ from fairway.cli.session import Failure, Session, current, say
 from fairway.cli.targets import Target, from_files, parse
 from fairway.client.catalogue import Served
 from fairway.client.wire import Object, Scope
+from fairway.schema import jsonpath
 
 EXAMPLES = """
     fairway get workloads                     those of your namespace

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from fairway.api.codec import to_yaml
-from fairway.cli import jsonpath
 from fairway.cli.session import Failure
 from fairway.client.wire import Object
+from fairway.schema import jsonpath
 
 
 def to_json(value: Any) -> str:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fairway.api.errors import NotFound
-from fairway.cli import jsonpath
 from fairway.cli.session import Failure, Session
 from fairway.cli.targets import Target
 from fairway.client.asynchronous import AsyncClient
 from fairway.client.wire import Object, Scope
+from fairway.schema import jsonpath
 
 
 class Goal(Protocol):

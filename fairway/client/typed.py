@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from fairway.api.codec import decode, to_plain
-from fairway.api.meta import API_VERSION
+from fairway.api.meta import VERSION
 from fairway.api.meta import Object as Typed
 from fairway.client.catalogue import Served
 from fairway.client.wire import Event, Object, Scope
@@ -39,7 +39,10 @@ class TypedCalls(Generic[T]):
     def __init__(self, client: AsyncClient, struct: type[T]) -> None:
         self._client = client
         self._struct = struct
-        self._identity: Object = {"apiVersion": API_VERSION, "kind": struct.__name__}
+        self._identity: Object = {
+            "apiVersion": f"{struct.api_group}/{VERSION}",
+            "kind": struct.__name__,
+        }
 
     async def get(self, name: str, *, namespace: str | None = None) -> T:
         return self._decode(await self._client.get(await self._served(), name, namespace=namespace))

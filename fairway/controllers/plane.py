@@ -17,6 +17,7 @@ import msgspec
 
 from fairway.clock import Clock
 from fairway.controllers import cache as kinds_of
+from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters
 from fairway.controllers.lifecycle.controller import Lifecycle
@@ -72,8 +73,16 @@ class ControlPlane:
         )
         self._clock = clock
         notes = Notes(store, clock)
+        board = Board(clock)
         self._led: Sequence[Controller] = (
-            Lifecycle(store=store, cache=self.cache, states=self.states, clock=clock, notes=notes),
+            Lifecycle(
+                store=store,
+                cache=self.cache,
+                states=self.states,
+                clock=clock,
+                notes=notes,
+                board=board,
+            ),
             Works(
                 store=store,
                 cache=self.cache,
@@ -82,8 +91,9 @@ class ControlPlane:
                 kinds=kinds,
                 clock=clock,
                 notes=notes,
+                board=board,
             ),
-            Clusters(store=store, cache=self.cache, states=self.states, clock=clock),
+            Clusters(store=store, cache=self.cache, states=self.states, clock=clock, board=board),
             Queues(store=store, cache=self.cache, scheduler=self.scheduler, clock=clock),
             Natives(store=store, cache=self.cache, kinds=kinds, clock=clock, notes=notes),
         )

@@ -28,11 +28,17 @@ class Pod:
     spec: JsonObject  # with the environment that the controller injects
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    # How often the controller makes it anew after it failed; None: for ever. Containers that are
+    # restarted in place, by the pod's restart policy, are the driver's own affair.
+    retries: int | None = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodState:
-    """What one pod does; from it a kind says what its own controller's status would be."""
+    """What one pod does; from it a kind says what its own controller's status would be.
+
+    A pod that was made anew has the name and index of the one before, and one restart more.
+    """
 
     name: str
     pod_set: str
@@ -91,6 +97,7 @@ class Kind(Protocol):
 
         A template has `metadata` and `spec`; a plain Pod is its own template. Several pod sets may
         share one, and several templates may make up one pod set under `NAME/2`, `NAME/3` and so on.
+        One that a user may leave out is there after `with_counts`.
         """
         ...
 
@@ -113,12 +120,18 @@ class Kind(Protocol):
     def pods(self, manifest: JsonObject) -> Sequence[Pod]:
         """The pods that its own controller would make, with the environment it gives them.
 
-        Drivers without such a controller (local, simulated) go by this.
+        All that it would ever make, in their order; none while it is held. No more pods of a set
+        run at a time than the set counts (a Job of ten completions, three in parallel, is a set
+        of three and ten pods). Drivers without such a controller (local, simulated) go by this;
+        `running.due` tells which pods to start next.
         """
         ...
 
     def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
-        """The status that its own controller would write for pods in these states."""
+        """The status that its own controller would write for pods in these states.
+
+        Pods that were not made yet may be left out.
+        """
         ...
 
     def read(self, found: JsonObject) -> Observed:

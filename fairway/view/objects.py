@@ -16,8 +16,9 @@ from fairway.api.queue import Queue
 from fairway.api.report import ClusterReport
 from fairway.api.workload import Workload
 from fairway.core.snapshot import Facts, Settings
+from fairway.kinds.native import as_workload
+from fairway.kinds.registry import built_in
 from fairway.view import clusters, policies, queues, workloads
-from fairway.view.native import as_workload
 
 _GROUP = "fairway.dev"
 
@@ -49,7 +50,7 @@ class Objects:
             self.priority_classes[plain["metadata"]["name"]] = int(plain.get("value", 0))
         if api_version.partition("/")[0] == _GROUP and kind in BY_NAME:
             self._put(codec.decode(plain, BY_NAME[kind].struct))
-        elif (workload := as_workload(plain)) is not None:
+        elif (workload := as_workload(dict(plain), built_in())) is not None:
             self._put(codec.decode(workload, Workload))
 
     def _put(self, one: Any) -> None:

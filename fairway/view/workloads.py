@@ -12,7 +12,7 @@ from fairway.api.podset import Alternative, PodSet
 from fairway.api.queue import Queue
 from fairway.api.workload import Workload
 from fairway.core import model
-from fairway.view.podsets import derived_pod_sets
+from fairway.kinds.native import derived_pod_sets
 from fairway.view.queues import request_of
 
 CREATED_BY = "fairway.dev/created-by"
@@ -132,9 +132,9 @@ def _kinds(workload: Workload) -> tuple[str, ...]:
 
 
 def _avoided(workload: Workload) -> tuple[str, ...]:
-    """Clusters where it failed by fault of the place, most lately."""
-    last = workload.status.history[-1:]
-    return tuple(cluster for one in last if one.blame == "Place" for cluster in one.clusters)
+    """Clusters where it failed by fault of the place; the list is cleared when its time is over."""
+    requeue = workload.status.requeue
+    return tuple(sorted(requeue.avoid)) if requeue else ()
 
 
 def forms_of(workload: Workload, fleet: FleetSpec) -> tuple[model.Form, ...]:

@@ -57,6 +57,14 @@ def group(*resources: str, **flavors: list[JsonObject]) -> JsonObject:
 
 CPU = {"resource": "cpu", "nominal": 4}
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}}
+RULE = {
+    "apiVersions": ["example.com/v1"],
+    "kind": "Sweep",
+    "mode": "Gang",
+    "podSets": [{"name": "a"}],
+    "status": {"phases": [{"phase": "Running", "when": "true"}]},
+    "play": {"status": {}},
+}
 REPORT = {"cluster": "c", "agentEpoch": 1, "sequence": 1, "seenAt": "2026-01-01T00:00:00Z"}
 WORK = {"cluster": "c", "workload": {"namespace": "n", "name": "w"}, "attempt": 1, "term": 1}
 
@@ -194,6 +202,15 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
         made("Work", {**WORK, "manifests": [{"object": POD, "conditions": [
             {"condition": "Complete", "type": "Cel"}]}]}),
         "expressions are needed with type: Cel"),
+    "a rule for a role of two names": (
+        made("KindRule", {**RULE, "podSets": [{"name": "a", "nameFrom": "key"}]}),
+        "spec.podSets[0]: Invalid value: exactly one of name and nameFrom is given"),
+    "a rule for a variable without a value": (
+        made("KindRule", {**RULE, "environment": [{"name": "A"}]}),
+        "exactly one of value and json is given"),
+    "a rule for a divided kind without replicas": (
+        made("KindRule", {**RULE, "mode": "Divided"}),
+        "spec.replicas: Invalid value: replicas are needed with mode: Divided"),
 }  # fmt: skip
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from fairway.cli import ages, jsonpath
+from fairway.cli import ages
 from fairway.cli.options import Duration
 from fairway.cli.render_table import Grid, Printer, rich_layout, rich_lines, without_empty
+from fairway.schema import jsonpath
 
 WORKLOADS = Grid(
     ["NAME", "QUEUE", "PRIORITY", "PHASE", "REASON", "CLUSTERS", "AGE"],

@@ -1,7 +1,9 @@
-"""Stores under contract.
+"""Stores and drivers under contract.
 
-Each test gets a store by interface only, with the namespace `default` and a custom kind `Widget`
-(with status and scale). What a test leaves behind is checked when it ends: versions are unique and
+Each test of a driver gets a rig (see `rigs`), once for every driver.
+
+Each test of a store gets one by interface only, with the namespace `default` and a custom kind
+`Widget` (with status). What a test leaves behind is checked when it ends: versions are unique and
 grow, every object is what its newest change says, and reading the disk anew gives the same state.
 """
 
@@ -19,6 +21,8 @@ from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.loading import load
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import ResourceKey, Store, Write
+from tests.contracts.drivers import Rig
+from tests.contracts.rigs import RIGS
 
 WIDGETS = ResourceKey("example.com", "v1", "widgets")
 CONFIG_MAPS = ResourceKey("", "v1", "configmaps")
@@ -99,6 +103,12 @@ def config_map(name: str, **data: str) -> dict:
 @pytest.fixture
 def clock() -> VirtualClock:
     return VirtualClock()
+
+
+@pytest.fixture(params=sorted(RIGS))
+async def rig(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Rig]:
+    async with RIGS[request.param](tmp_path) as opened:
+        yield opened
 
 
 @pytest.fixture(params=["embedded"])

@@ -6,7 +6,7 @@ import asyncio
 
 from fairway.api.errors import Unavailable
 from fairway.clock import VirtualClock
-from fairway.controllers.loops import Alarm, Loop
+from fairway.loops import Alarm, Loop
 
 
 async def test_a_key_marked_many_times_is_looked_at_once(clock: VirtualClock) -> None:

@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 
 from fairway.clock import VirtualClock
-from fairway.controllers.mirrors import Mirror, Name
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, ResourceKey, Store, Stored, Watch, Write
+from fairway.store.mirrors import Mirror, Name
 
 CONFIGURATIONS = ResourceKey("", "v1", "configmaps")
 

@@ -9,10 +9,10 @@ import pytest
 
 from fairway.clock import VirtualClock
 from fairway.controllers.cache import REPORTS
-from fairway.controllers.mirrors import Mirror
 from fairway.controllers.states import States
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, Write
+from fairway.store.mirrors import Mirror
 
 
 async def _report(

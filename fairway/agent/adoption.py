@@ -1,0 +1,52 @@
+"""A work made up from what runs in the cluster, where neither hub nor agent remember it."""
+
+from __future__ import annotations
+
+from fairway.agent.drivers.interface import WorkSeen
+from fairway.api.meta import JsonObject, ObjectMeta, WorkloadReference
+from fairway.api.work import Manifest, Work, WorkPodSet, WorkSpec
+
+# What a cluster adds to the metadata of an object.
+_ADDED = (
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "managedFields",
+    "selfLink",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+
+
+def adopted(seen: WorkSeen, *, cluster: str, namespace: str, term: int) -> Work | None:
+    """The work that would make what is seen; None where its name tells of no workload."""
+    tenant, dot, name = seen.name.partition(".")
+    if not dot or not tenant or not name:
+        return None
+    counts: dict[str, int] = {}
+    for pod in seen.pods:
+        if pod.attempt == seen.attempt:
+            counts[pod.pod_set] = counts.get(pod.pod_set, 0) + 1
+    return Work(
+        metadata=ObjectMeta(name=seen.name, namespace=namespace),
+        spec=WorkSpec(
+            cluster=cluster,
+            workload=WorkloadReference(namespace=tenant, name=name),
+            attempt=seen.attempt,
+            term=term,
+            manifests=tuple(
+                Manifest(object=_manifest(seen.objects[position]))
+                for position in sorted(seen.objects)
+            ),
+            pod_sets=tuple(
+                WorkPodSet(name=one, count=count) for one, count in sorted(counts.items())
+            ),
+        ),
+    )
+
+
+def _manifest(found: JsonObject) -> JsonObject:
+    """An object as somebody would have written it."""
+    metadata = {key: one for key, one in found.get("metadata", {}).items() if key not in _ADDED}
+    return {**{key: one for key, one in found.items() if key != "status"}, "metadata": metadata}

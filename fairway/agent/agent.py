@@ -1,0 +1,308 @@
+"""An agent: looks after one cluster in the name of its hub.
+
+Loops that share what is remembered, seen and told: one follows the hub, one looks at the cluster,
+one tends works, and three tell the hub. None waits for another, so a hub that does not answer keeps
+nothing in the cluster from being stopped, and a slow cluster keeps no heartbeat from being sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
+
+from fairway.agent import cluster_status
+from fairway.agent.cluster_status import AgentFacts
+from fairway.agent.drivers.interface import Driver, DriverFault, LogQuery
+from fairway.agent.hub import CLUSTERS, WORKS, Hub
+from fairway.agent.memory import Memory
+from fairway.agent.settings import AgentSettings
+from fairway.agent.sight import Sight
+from fairway.agent.states import FindKind
+from fairway.agent.telling import Teller
+from fairway.agent.tending import Tender
+from fairway.api.cluster import Cluster
+from fairway.api.codec import decode
+from fairway.api.errors import ApiError
+from fairway.api.meta import JsonObject
+from fairway.api.names import work_namespace
+from fairway.api.work import Work
+from fairway.clock import Clock
+from fairway.loops import Alarm, Loop
+from fairway.store.interface import Selection, Store, Stored
+from fairway.store.mirrors import Mirror, Name
+
+_log = logging.getLogger(__name__)
+
+_BACK_OFF_SECONDS = 0.1
+_BACK_OFF_SECONDS_MAX = 10.0
+
+
+class Agent:
+    """The agent of one cluster. `run` it until it is cancelled."""
+
+    def __init__(
+        self,
+        cluster: str,
+        *,
+        store: Store,
+        driver: Driver,
+        memory: Memory,
+        find_kind: FindKind,
+        clock: Clock,
+        settings: AgentSettings | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self._store = store
+        self._driver = driver
+        self._memory = memory
+        self._find_kind = find_kind
+        self._clock = clock
+        self._settings = settings or AgentSettings()
+        self._sight = Sight(clock)
+        self._looked = asyncio.Event()
+        self._mode_changed = Alarm(clock)
+        self._mode = ""
+        self._told_cluster: JsonObject = {}
+        self._parts: _Parts | None = None
+
+    def use(self, settings: AgentSettings) -> None:
+        """Takes other settings from now on."""
+        self._settings = settings
+        if self._parts is not None:
+            self._parts.tender.settings = settings
+            self._parts.teller.settings = settings
+
+    def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
+        """Output of a pod."""
+        return self._driver.logs(query)
+
+    async def run(self) -> None:
+        """Looks after the cluster until cancelled; what runs for works goes on."""
+        self._memory.open()
+        self._mode = self._memory.mode
+        parts = self._parts = self._assemble()
+        try:
+            await self._driver.open()
+            self._sight.wanted.mark()
+            async with asyncio.TaskGroup() as tasks:
+                for work in self._loops(parts):
+                    tasks.create_task(work)
+        finally:
+            await self._driver.close()
+            await self._memory.close()
+
+    def _assemble(self) -> _Parts:
+        hub = Hub(self._store, self.cluster, clock=self._clock, epoch=self._memory.epoch)
+        teller = Teller(
+            self._memory,
+            self._sight,
+            hub,
+            find_kind=self._find_kind,
+            clock=self._clock,
+            settings=self._settings,
+        )
+        tender = Tender(
+            self._memory,
+            self._sight,
+            self._driver,
+            hub,
+            teller,
+            find_kind=self._find_kind,
+            clock=self._clock,
+            settings=self._settings,
+        )
+        works = Mirror(
+            self._store,
+            WORKS,
+            clock=self._clock,
+            selection=Selection(namespace=work_namespace(self.cluster)),
+        )
+        clusters = Mirror(
+            self._store,
+            CLUSTERS,
+            clock=self._clock,
+            selection=Selection(fields=f"metadata.name={self.cluster}"),
+        )
+        works.followers.append(self._hear_work)
+        clusters.followers.append(self._hear_cluster)
+        return _Parts(hub, teller, tender, works, clusters, self._clock, self._settings.width)
+
+    def _loops(self, parts: _Parts) -> tuple[Coroutine[Any, Any, None], ...]:
+        return (
+            parts.clusters.run(),
+            parts.works.run(),
+            parts.tending.run(),
+            parts.teller.statuses.run(),
+            self._follow_mode(parts),
+            self._begin(parts),
+            self._listen(),
+            self._look(parts),
+            self._report(parts),
+            self._tell_cluster(parts),
+            self._beat(parts),
+        )
+
+    # What the hub says.
+
+    def _hear_work(self, name: Name, stored: Stored | None) -> None:
+        parts, own = self._running(), name[1]
+        try:
+            work = decode(stored.raw, Work) if stored is not None else None
+        except ApiError as fault:
+            _log.warning("%s: the work %s cannot be read: %s", self.cluster, own, fault)
+            return
+        parts.tender.offer(own, work)
+        parts.teller.offer(own, work)
+        parts.tending.mark(own)
+
+    def _hear_cluster(self, _name: Name, stored: Stored | None) -> None:
+        if stored is not None:
+            self._mode = decode(stored.raw, Cluster).spec.mode
+            self._mode_changed.mark()
+
+    async def _follow_mode(self, parts: _Parts) -> None:
+        while True:
+            await self._mode_changed.wait()
+            if self._mode != self._memory.mode:
+                await self._memory.begin_mode(self._mode)
+                self._mark_all(parts)
+
+    async def _begin(self, parts: _Parts) -> None:
+        """Once all that the hub has is known, what it does not have can be told."""
+        await parts.works.is_complete.wait()
+        parts.tender.knows_hub = True
+        self._mark_all(parts)
+
+    def _mark_all(self, parts: _Parts) -> None:
+        seen = self._sight.observation.works if self._sight.observation is not None else {}
+        for name in dict.fromkeys((*self._memory.works, *parts.tender.offered, *seen)):
+            parts.tending.mark(name)
+
+    # What the cluster shows.
+
+    async def _listen(self) -> None:
+        """Passes on that there is something new, once for each look."""
+        while True:
+            await self._driver.changed()
+            self._looked.clear()
+            self._sight.wanted.mark()
+            await self._looked.wait()
+
+    async def _look(self, parts: _Parts) -> None:
+        back_off = _BACK_OFF_SECONDS
+        while True:
+            await self._sight.wanted.wait()
+            number = self._sight.begin()
+            try:
+                observation = await self._driver.observe()
+            except DriverFault as fault:
+                _log.warning("%s: cannot look at the cluster: %s", self.cluster, fault)
+                await self._clock.sleep(back_off)
+                back_off = min(2 * back_off, _BACK_OFF_SECONDS_MAX)
+                self._sight.wanted.mark()
+                continue
+            back_off = _BACK_OFF_SECONDS
+            self._looked.set()
+            is_first = self._sight.observation is None
+            changed = self._sight.take(observation, number)
+            names = dict.fromkeys((*changed, *self._memory.works)) if is_first else changed
+            for name in parts.teller.look(names):
+                parts.tending.mark(name)
+            for name in names:
+                if parts.tender.needs(name):
+                    parts.tending.mark(name)
+            await self._clock.sleep(self._settings.report_seconds)
+
+    # What the hub is told.
+
+    async def _report(self, parts: _Parts) -> None:
+        back_off = _BACK_OFF_SECONDS
+        reports = parts.teller.reports
+        while True:
+            await parts.teller.to_report.wait()
+            while (report := reports.next(self._clock.now())) is not None:
+                try:
+                    await parts.hub.write_report(report)
+                except (ApiError, OSError) as fault:
+                    reports.unwritten(report)
+                    parts.teller.to_report.mark()
+                    _log.warning("%s: cannot report: %s", self.cluster, fault)
+                    await self._clock.sleep(back_off)
+                    back_off = min(2 * back_off, _BACK_OFF_SECONDS_MAX)
+                    break
+                reports.written(report)
+                back_off = _BACK_OFF_SECONDS
+            await self._clock.sleep(self._settings.report_seconds)
+
+    async def _tell_cluster(self, parts: _Parts) -> None:
+        """The cluster's own status, when it changed, at a gentle pace."""
+        connected_at = self._clock.now()
+        while True:
+            observation = self._sight.observation
+            if observation is None:
+                await self._looked.wait()
+                await self._clock.sleep(self._settings.report_seconds)
+                continue
+            requests = {
+                (name, pod.pod_set): parts.teller.requests(name, pod.pod_set)
+                for name, seen in observation.works.items()
+                for pod in seen.pods
+            }
+            has, free = cluster_status.totals(observation, requests)
+            part = cluster_status.agent_part(observation, has=has, free=free)
+            if part != self._told_cluster:
+                facts = AgentFacts(
+                    epoch=self._memory.epoch,
+                    connected_at=connected_at,
+                    report_sequence=parts.teller.reports.sequence,
+                )
+                patch = cluster_status.patch_from(self._told_cluster, part)
+                patch["agent"] = cluster_status.agent_facts(facts, now=self._clock.now())
+                try:
+                    await parts.hub.write_cluster_status(patch)
+                    self._told_cluster = part
+                except (ApiError, OSError) as fault:
+                    _log.warning("%s: cannot tell its status: %s", self.cluster, fault)
+            await self._clock.sleep(self._settings.cluster_seconds)
+
+    async def _beat(self, parts: _Parts) -> None:
+        back_off = _BACK_OFF_SECONDS
+        while True:
+            period = self._settings.heartbeat_seconds
+            try:
+                await parts.hub.beat(period)
+                back_off = _BACK_OFF_SECONDS
+                await self._clock.sleep(period)
+            except (ApiError, OSError) as fault:
+                _log.warning("%s: the hub does not answer: %s", self.cluster, fault)
+                await self._clock.sleep(min(back_off, period))
+                back_off = min(2 * back_off, _BACK_OFF_SECONDS_MAX)
+
+    def _running(self) -> _Parts:
+        assert self._parts is not None, "the agent runs"
+        return self._parts
+
+
+class _Parts:
+    """What an agent is made of while it runs."""
+
+    __slots__ = ("clusters", "hub", "teller", "tender", "tending", "works")
+
+    def __init__(
+        self,
+        hub: Hub,
+        teller: Teller,
+        tender: Tender,
+        works: Mirror,
+        clusters: Mirror,
+        clock: Clock,
+        width: int,
+    ) -> None:
+        self.hub = hub
+        self.teller = teller
+        self.tender = tender
+        self.works = works
+        self.clusters = clusters
+        self.tending: Loop[str] = Loop("works", tender.tend, clock=clock, width=width)

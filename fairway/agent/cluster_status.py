@@ -1,0 +1,93 @@
+"""What an agent says of its whole cluster, in the cluster's status: coarse, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fairway import __version__
+from fairway.agent.drivers.interface import Observation
+from fairway.api.amounts import Amounts, Quantity, family_of
+from fairway.api.meta import JsonObject
+from fairway.clock import timestamp
+
+_NOT_FREE = ("Bound", "Ready", "Terminating")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFacts:
+    """What an agent says of itself."""
+
+    epoch: int
+    connected_at: float
+    report_sequence: int
+
+
+def totals(
+    observation: Observation, requests: Mapping[tuple[str, str], Mapping[str, Quantity]]
+) -> tuple[Amounts, Amounts]:
+    """What all nodes have for pods, and what nobody uses of those that are ready."""
+    has = _sum(one.allocatable for one in observation.nodes)
+    ready = {one.name for one in observation.nodes if one.is_ready}
+    free = _sum(one.allocatable for one in observation.nodes if one.is_ready)
+    free = free.minus(_sum(one.others for one in observation.nodes if one.is_ready))
+    used: dict[str, int] = {}
+    for name, seen in observation.works.items():
+        for pod in seen.pods:
+            if pod.phase not in _NOT_FREE or pod.node not in ready:
+                continue
+            for resource, quantity in requests.get((name, pod.pod_set), {}).items():
+                used[resource] = used.get(resource, 0) + quantity.nanos
+            used["pods"] = used.get("pods", 0) + 1
+    left = free.minus(Amounts({name: nanos for name, nanos in used.items() if name in free}))
+    return has, left
+
+
+def agent_part(observation: Observation, *, has: Amounts, free: Amounts) -> JsonObject:
+    """The agent's fields of the status, but for what it says of itself."""
+    return {
+        "driverVersion": observation.version,
+        "kinds": list(observation.kinds),
+        "claims": dict(observation.claims),
+        "nodes": len(observation.nodes),
+        "readyNodes": sum(one.is_ready for one in observation.nodes),
+        "allocatable": {name: str(has.quantity(name)) for name in has},
+        "free": {name: str(Quantity(max(0, free[name]), family_of(name))) for name in has},
+        "elasticPools": [
+            {
+                "name": one.name,
+                "nodes": one.nodes,
+                "provisioning": one.provisioning,
+                **({} if one.stock is None else {"stock": one.stock}),
+            }
+            for one in observation.pools
+        ],
+    }
+
+
+def agent_facts(facts: AgentFacts, *, now: float) -> JsonObject:
+    return {
+        "epoch": facts.epoch,
+        "version": __version__,
+        "connectedAt": timestamp(facts.connected_at),
+        "lastSeenAt": timestamp(now),
+        "reportSequence": facts.report_sequence,
+    }
+
+
+def patch_from(before: Mapping[str, Any], after: JsonObject) -> JsonObject:
+    """A merge patch in which entries of maps that are no more are taken out."""
+    patch = dict(after)
+    for key in ("allocatable", "free", "claims"):
+        gone = {name: None for name in before.get(key, {}) if name not in after[key]}
+        patch[key] = {**after[key], **gone}
+    return patch
+
+
+def _sum(several: Iterable[Mapping[str, int]]) -> Amounts:
+    total: dict[str, int] = {}
+    for one in several:
+        for resource, nanos in one.items():
+            total[resource] = total.get(resource, 0) + nanos
+    return Amounts(total)

@@ -1,0 +1,326 @@
+"""How an agent touches this machine: works become pods, pods become processes.
+
+Everything here is quick and happens in one thread. What takes time (running, waiting, ending) is
+the supervisors' own, and goes on without a driver; they say on a pipe which pod changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import shutil
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from fairway.agent.drivers.interface import (
+    DriverFault,
+    LogQuery,
+    NodeSeen,
+    Observation,
+    WorkSeen,
+)
+from fairway.agent.drivers.local import gpus
+from fairway.agent.drivers.local.keeping import Keeping
+from fairway.agent.drivers.local.logs import Output
+from fairway.agent.drivers.local.machine import look
+from fairway.agent.drivers.local.plans import Limits
+from fairway.agent.drivers.local.pods import LocalPod
+from fairway.agent.drivers.local.slots import Slots
+from fairway.agent.drivers.local.works import FindKind, Kept, checked_name, folders_of_pods
+from fairway.api.amounts import Quantity
+from fairway.api.cluster import Cluster
+from fairway.api.work import Stop, Work
+from fairway.clock import Clock
+
+_FOLLOW_SECONDS = 0.1
+_STRAY_SECONDS = 0.02
+_DEADLINE_SECONDS = 1.0
+_START_SECONDS_MAX = 10.0
+
+
+class LocalDriver:
+    """The processes of one machine, by works; its memory is a folder."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        find_kind: FindKind,
+        clock: Clock,
+        *,
+        folder: Path,
+        limits: Limits | None = None,
+    ) -> None:
+        settings = cluster.spec.local
+        if settings is None:
+            raise ValueError(f"the cluster {cluster.metadata.name} is not a local one")
+        self._capacity: Mapping[str, Quantity] = settings.capacity
+        self._limits = limits or Limits(grace_seconds=float(settings.stop_seconds))
+        self._find_kind = find_kind
+        self._clock = clock
+        self._folder = folder.resolve()
+        self._news = asyncio.Event()
+        self._lock = -1
+        self._wake = -1
+        self._heard = b""
+        self._watched: dict[int, LocalPod] = {}  # by the descriptor that tells of its end
+        self._timing: asyncio.Task[None] | None = None
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._keeping: Keeping | None = None
+
+    async def open(self) -> None:
+        self._prepare_folder()
+        machine = look(self._capacity, gpus.found(), self._folder)
+        self._keeping = Keeping(
+            find_kind=self._find_kind,
+            clock=self._clock,
+            folder=self._folder,
+            machine=machine,
+            limits=self._limits,
+            slots=Slots(machine.allocatable, machine.devices),
+            started=self._attend,
+            changed=self._news.set,
+        )
+        asyncio.get_running_loop().add_reader(self._wake, self._hear)
+        for work in sorted((self._folder / "works").iterdir()):
+            kept = Kept.load(work)
+            if kept is None:
+                shutil.rmtree(work)  # nothing was ever started for it
+                continue
+            self._keeping.works[kept.name] = kept
+            await self._find_again(kept)
+        for kept in list(self._keeping.works.values()):
+            self._keeping.carry_on(kept)
+        self._timing = asyncio.ensure_future(self._keep_time())
+        self._news.set()
+
+    async def close(self) -> None:
+        timing = [self._timing] if self._timing is not None else []
+        self._timing = None
+        tasks = [*self._tasks.values(), *timing]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        loop = asyncio.get_running_loop()
+        for watched, pod in self._watched.items():
+            loop.remove_reader(watched)
+            pod.unwatch()
+        self._watched.clear()
+        if self._wake >= 0:
+            loop.remove_reader(self._wake)
+        for descriptor in (self._wake, self._lock):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._wake = self._lock = -1
+        self._keeping = None
+
+    async def observe(self) -> Observation:
+        self._news.clear()
+        keeping = self._kept()
+        machine = keeping.machine
+        node = NodeSeen(name=machine.name, allocatable=machine.allocatable, labels=machine.labels)
+        works: dict[str, WorkSeen] = {
+            name: keeping.seen(one) for name, one in keeping.works.items()
+        }
+        return Observation(nodes=(node,), works=works, version=os.uname().release)
+
+    async def changed(self) -> None:
+        await self._news.wait()
+
+    async def apply(self, work: Work) -> None:
+        checked_name(work.metadata.name)
+        self._kept().apply(work)
+
+    async def stop(self, name: str, how: Stop) -> None:
+        number = signal.Signals.__members__.get(how.signal or "SIGTERM")
+        if number is None:
+            raise DriverFault(f"{how.signal!r} is not the name of a signal")
+        self._kept().stop(name, number, float(how.grace_seconds))
+
+    async def remove(self, name: str) -> None:
+        self._kept().remove(name)
+
+    async def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
+        pod = self._pod(query)
+        names = [one["name"] for one in pod.plan["containers"] if one["role"] == "main"]
+        all_names = [one["name"] for one in pod.plan["containers"]]
+        container = query.container or names[0]
+        if container not in all_names:
+            raise DriverFault(f"the pod {pod.name} has no container {container}")
+        output = Output(pod.folder, container, is_previous=query.is_previous)
+        try:
+            for part in output.kept(since=query.since, tail_lines=query.tail_lines):
+                yield part
+            while query.follow and not query.is_previous:
+                is_over = _has_ended(pod, container)  # asked first: what it wrote is then read
+                more = output.more()
+                for part in more or ():
+                    yield part
+                if more is None or is_over:
+                    return
+                await self._clock.sleep(_FOLLOW_SECONDS)
+        finally:
+            output.close()
+
+    async def _keep_time(self) -> None:
+        """Jobs may be over by the clock alone."""
+        while True:
+            await self._clock.sleep(_DEADLINE_SECONDS)
+            self._kept().look_at_deadlines()
+
+    # Supervisors
+
+    def _attend(self, pod: LocalPod) -> None:
+        """Learns of the end of a supervisor that was started or found."""
+        watched = pod.watch()
+        if watched < 0:
+            self._bury(pod)
+            return
+        self._watched[watched] = pod
+        asyncio.get_running_loop().add_reader(watched, self._ended, pod)
+
+    def _hear(self) -> None:
+        """Supervisors say which pods changed."""
+        with suppress(BlockingIOError):
+            while chunk := os.read(self._wake, 65536):
+                self._heard += chunk
+        *keys, self._heard = self._heard.split(b"\n")
+        keeping = self._kept()
+        pods = {pod.key: pod for pod in keeping.all_pods()}
+        for key in dict.fromkeys(keys):
+            pod = pods.get(key.decode(errors="replace"))
+            if pod is not None and pod.look():
+                keeping.pod_changed(pod)
+
+    def _ended(self, pod: LocalPod) -> None:
+        """A supervisor is gone; without a last word its pod is lost."""
+        del self._watched[pod.watched]
+        asyncio.get_running_loop().remove_reader(pod.watched)
+        pod.unwatch()
+        pod.reap()
+        pod.look()
+        if pod.is_over:
+            self._kept().pod_changed(pod)
+        elif pod.is_supervised():
+            # It gave way to one that an earlier driver had started just before it was killed.
+            self._look_into(pod, self._meet)
+        else:
+            self._bury(pod)
+
+    def _bury(self, pod: LocalPod) -> None:
+        self._look_into(pod, self._end_strays)
+
+    def _look_into(self, pod: LocalPod, how: Callable[[LocalPod], Awaitable[None]]) -> None:
+        """Does what takes a moment beside all else, one thing at a time for each pod."""
+        before = self._tasks.get(pod.key)
+
+        async def after() -> None:
+            if before is not None:
+                await before
+            await how(pod)
+
+        self._tasks[pod.key] = mine = asyncio.ensure_future(after())
+        mine.add_done_callback(lambda _: self._forget_task(pod.key, mine))
+
+    def _forget_task(self, key: str, task: asyncio.Task[None]) -> None:
+        if self._tasks.get(key) is task:
+            del self._tasks[key]
+        if not task.cancelled() and task.exception() is not None:
+            task.get_loop().call_exception_handler(
+                {"message": "a pod could not be looked into", "exception": task.exception()}
+            )
+
+    async def _end_strays(self, pod: LocalPod) -> None:
+        """A pod is lost only once nothing of it is left."""
+        while not pod.end_strays():
+            await self._clock.sleep(_STRAY_SECONDS)
+        pod.look()
+        if not pod.is_over:
+            message = "its supervisor ended without saying what became of it"
+            pod.conclude(self._clock.now(), reason="Lost", message=message)
+        self._kept().pod_changed(pod)
+
+    async def _find_again(self, kept: Kept) -> None:
+        """The pods that an earlier driver left, with their supervisors."""
+        keeping = self._kept()
+        for attempt, _, folder in folders_of_pods(kept.folder):
+            pod = LocalPod.load(folder)
+            if pod is None:
+                shutil.rmtree(folder)  # its plan was never whole, hence never begun
+                continue
+            if attempt == kept.attempt:
+                keeping.note_checkpoint(kept, pod)
+            if pod.is_over and (pod.is_ending or attempt != kept.attempt):
+                keeping.forget(kept, pod)
+                continue
+            keeping.found(kept, pod)
+            if not pod.is_over and not pod.is_placeholder:
+                await self._meet(pod)
+
+    async def _meet(self, pod: LocalPod) -> None:
+        keeping = self._kept()
+        deadline = self._clock.now() + _START_SECONDS_MAX
+        while pod.is_supervised() and not pod.state and self._clock.now() < deadline:
+            await self._clock.sleep(_STRAY_SECONDS)  # it has only just begun
+            pod.look()
+        if pod.is_over:
+            keeping.pod_changed(pod)
+        elif pod.is_supervised():
+            self._attend(pod)
+        elif not pod.state and keeping.may_start(pod):
+            # The driver was killed between the plan and the start; a second start does no harm.
+            pod.start()
+            self._attend(pod)
+        else:
+            self._bury(pod)
+
+    def _pod(self, query: LogQuery) -> LocalPod:
+        keeping = self._kept()
+        kept = keeping.works.get(query.work)
+        if kept is None:
+            raise DriverFault(f"there is no work {query.work}")
+        listed = [*kept.waiting, *(pod.name for pod in kept.pods.values())]
+        places = list(folders_of_pods(kept.folder))
+        known = [place for place in places if query.pod in ("", place[2].name)]
+        if not known:
+            state = "has not started yet" if query.pod in listed else "is not known"
+            raise DriverFault(f"the pod {query.pod or 'of the work'} {state}")
+        # Of the newest attempt; of one pod the newest, of several the first.
+        newest = [place for place in known if place[0] == known[-1][0]]
+        name = query.pod or min(place[2].name for place in newest)
+        folder = [place[2] for place in newest if place[2].name == name][-1]
+        pod = kept.pods.get(kept.key_of(folder))
+        pod = pod or LocalPod.load(folder)
+        if pod is None:
+            raise DriverFault(f"the pod {name} has not started yet")
+        return pod
+
+    def _kept(self) -> Keeping:
+        if self._keeping is None:
+            raise DriverFault("the driver is not open")
+        return self._keeping
+
+    def _prepare_folder(self) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.chmod(0o700)
+        (self._folder / "works").mkdir(mode=0o700, exist_ok=True)
+        self._lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as fault:
+            os.close(self._lock)
+            self._lock = -1
+            raise DriverFault(f"another driver looks after {self._folder}") from fault
+        wake = self._folder / "wake"
+        if not wake.exists():
+            os.mkfifo(wake, 0o600)
+        # Also open for writing, so that it never ends while nobody writes.
+        self._wake = os.open(wake, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _has_ended(pod: LocalPod, container: str) -> bool:
+    pod.look()
+    told = pod.state.get("containers", {}).get(container, {})
+    return pod.is_over or told.get("state") == "ended"

@@ -1,0 +1,174 @@
+"""The environment and the command of a container, resolved as a kubelet would.
+
+Values come from the manifest, from ConfigMaps and Secrets that travel with the work, and from the
+pod itself. `$(NAME)` stands for a variable set before it, `$$` for a dollar sign, and a reference
+to a variable that does not exist is left as it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fairway.api.amounts import Amounts, Quantity, QuantityError
+from fairway.api.meta import JsonObject
+from fairway.kinds.interface import Pod
+from fairway.kinds.plain import child, listed, name_of, text
+
+_REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
+_MAP_FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
+
+
+class PodFault(Exception):
+    """Why a pod cannot run here, beginning with the path of the field."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the values of a pod may come from."""
+
+    pod: Pod
+    namespace: str
+    node: str
+    allocatable: Amounts
+    uid: str = ""
+    settings: Mapping[str, JsonObject] = field(default_factory=dict)  # ConfigMaps by name
+    secrets: Mapping[str, JsonObject] = field(default_factory=dict)
+
+
+def expanded(value: str, variables: Mapping[str, str]) -> str:
+    """A text with references to variables replaced."""
+
+    def replacement(found: re.Match[str]) -> str:
+        if found[0] == "$$":
+            return "$"
+        return variables.get(found[1], found[0])
+
+    return _REFERENCE.sub(replacement, value)
+
+
+def environment(container: JsonObject, around: Surroundings, path: str) -> dict[str, str]:
+    """The variables of a container, each of which may use those before it."""
+    variables: dict[str, str] = {}
+    for index, source in enumerate(listed(container, "envFrom")):
+        prefix = text(source, "prefix")
+        place = f"{path}.envFrom[{index}]"
+        for key, value in _whole(source, around, place).items():
+            variables[prefix + key] = value
+    for index, one in enumerate(listed(container, "env")):
+        place = f"{path}.env[{index}]"
+        found = _value(one, container, around, variables, place)
+        if found is not None:
+            variables[text(one, "name")] = found
+    return variables
+
+
+def _value(
+    one: JsonObject,
+    container: JsonObject,
+    around: Surroundings,
+    variables: Mapping[str, str],
+    path: str,
+) -> str | None:
+    source = child(one, "valueFrom")
+    if not source:
+        return expanded(str(one.get("value") or ""), variables)
+    place = f"{path}.valueFrom"
+    if "fieldRef" in source:
+        return pod_field(text(source, "fieldRef", "fieldPath"), around, f"{place}.fieldRef")
+    if "resourceFieldRef" in source:
+        return amount(child(source, "resourceFieldRef"), container, around, place)
+    for name, kept in (("configMapKeyRef", around.settings), ("secretKeyRef", around.secrets)):
+        if name in source:
+            return _key(child(source, name), kept, f"{place}.{name}")
+    raise PodFault(f"{place}: a local cluster does not know this source")
+
+
+def contents(found: JsonObject) -> dict[str, bytes]:
+    """What a ConfigMap or a Secret holds, by key."""
+    plain = {**child(found, "data"), **child(found, "stringData")}
+    made = {key: str(value).encode() for key, value in plain.items()}
+    encoded = child(found, "binaryData")
+    if found.get("kind") == "Secret":
+        encoded = child(found, "data")
+    for key, value in encoded.items():
+        if key in child(found, "stringData"):
+            continue
+        try:
+            made[key] = base64.b64decode(str(value))
+        except binascii.Error as fault:
+            raise PodFault(f"{found.get('kind')} {name_of(found)}: data[{key}]: {fault}") from fault
+    return made
+
+
+def _key(reference: JsonObject, kept: Mapping[str, JsonObject], path: str) -> str | None:
+    name, key = text(reference, "name"), text(reference, "key")
+    held = contents(kept[name]) if name in kept else {}
+    if key in held:
+        return held[key].decode(errors="surrogateescape")
+    if reference.get("optional") is True:
+        return None
+    raise PodFault(f"{path}: there is no key {key!r} in {name!r} among what travels with the work")
+
+
+def _whole(source: JsonObject, around: Surroundings, path: str) -> dict[str, str]:
+    for name, kept in (("configMapRef", around.settings), ("secretRef", around.secrets)):
+        reference = child(source, name)
+        if text(reference, "name") in kept:
+            held = contents(kept[text(reference, "name")])
+            return {key: one.decode(errors="surrogateescape") for key, one in held.items()}
+        if reference and reference.get("optional") is not True:
+            raise PodFault(
+                f"{path}.{name}: {text(reference, 'name')!r} is not among what travels with the "
+                "work"
+            )
+    return {}
+
+
+def pod_field(field_path: str, around: Surroundings, path: str) -> str:
+    """A field of the pod itself."""
+    pod = around.pod
+    known = {
+        "metadata.name": pod.name,
+        "metadata.namespace": around.namespace,
+        "metadata.uid": around.uid,
+        "spec.nodeName": around.node,
+        "spec.serviceAccountName": text(pod.spec, "serviceAccountName", default="default"),
+        "status.hostIP": "127.0.0.1",
+        "status.hostIPs": "127.0.0.1",
+        "status.podIP": "127.0.0.1",
+        "status.podIPs": "127.0.0.1",
+    }
+    if field_path in known:
+        return known[field_path]
+    match = _MAP_FIELD.fullmatch(field_path)
+    if match is None:
+        raise PodFault(f"{path}.fieldPath: {field_path!r} is not a field that a pod can ask for")
+    held = pod.labels if match[1] == "labels" else pod.annotations
+    return held.get(match[2], "")
+
+
+def amount(reference: JsonObject, container: JsonObject, around: Surroundings, path: str) -> str:
+    """A request or a limit in units of its divisor, rounded up; without a limit, the machine's."""
+    name = text(reference, "containerName")
+    for one in (*listed(around.pod.spec, "initContainers"), *listed(around.pod.spec, "containers")):
+        if name and name_of({"metadata": one}) == name:
+            container = one
+    which, _, resource = text(reference, "resource").partition(".")
+    if which not in ("limits", "requests"):
+        raise PodFault(f"{path}.resourceFieldRef.resource: neither a limit nor a request")
+    resources = child(container, "resources")
+    given = child(resources, which).get(resource)
+    if given is None and which == "requests":
+        given = child(resources, "limits").get(resource)
+    try:
+        nanos = Quantity.of(given).nanos if given is not None else 0
+        divisor = Quantity.of(reference.get("divisor") or 1).nanos or Quantity.of(1).nanos
+    except QuantityError as fault:
+        raise PodFault(f"{path}.resourceFieldRef: {fault}") from fault
+    if given is None and which == "limits":
+        nanos = around.allocatable[resource]
+    return str(-(-nanos // divisor))

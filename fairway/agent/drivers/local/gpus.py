@@ -1,0 +1,53 @@
+"""NVIDIA GPUs of this machine, through NVML where there is any.
+
+The bindings are an optional extra (`pip install fairway[gpu]`); without them, or without a driver,
+there are no GPUs to be found out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU; its UUID names it for CUDA whatever else is on the machine."""
+
+    uuid: str
+    product: str
+    memory_mib: int
+
+
+def found() -> tuple[Gpu, ...]:
+    """The GPUs, in the order of the driver."""
+    try:
+        import pynvml  # noqa: PLC0415 - an optional extra
+    except ImportError:
+        return ()
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return ()  # no driver, or none that answers
+    try:
+        handles = [
+            pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())
+        ]
+        return tuple(
+            Gpu(
+                uuid=_text(pynvml.nvmlDeviceGetUUID(one)),
+                product=_text(pynvml.nvmlDeviceGetName(one)),
+                memory_mib=int(pynvml.nvmlDeviceGetMemoryInfo(one).total) // MIB,
+            )
+            for one in handles
+        )
+    except pynvml.NVMLError:
+        return ()
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _text(value: str | bytes) -> str:
+    """Older bindings answer in bytes."""
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,231 @@
+"""Names of hosts where all pods are on one machine.
+
+Pods find each other by name: `train-0.train:29500`, `MASTER_ADDR` and `MASTER_PORT`. Here every pod
+is on 127.0.0.1, so names of pods and services of the same work are rewritten to it, in commands and
+in the environment. What looks like a host is one: a name with its domain or a port, behind `//`, or
+where the variable or flag says so (ADDR, HOST, ENDPOINT and the like); a bare name elsewhere is
+left alone, since it may be a file's.
+
+Ports would clash between works, and between pods of one work. A port that its own pod reads from
+its environment or command (as `OWN-NAME:PORT`, or as a pair such as MASTER_ADDR and MASTER_PORT) is
+replaced by a free one, the same for all who name it. A port that a program has by itself stays.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fairway.api.meta import JsonObject
+from fairway.kinds.interface import Pod
+from fairway.kinds.plain import child, listed, name_of, text
+
+LOOPBACK = "127.0.0.1"
+# Below the ports that the kernel gives to outgoing connections, so that none is taken meanwhile.
+PORTS = range(20000, 32768)
+
+_HOST_WORDS = re.compile(
+    r"ADDR|HOST|ENDPOINT|MASTER|COORDINATOR|LEADER|SERVER|URL|URI|NODES|PEERS|RDZV", re.IGNORECASE
+)
+_OWN = ("localhost", LOOPBACK, "0.0.0.0")  # noqa: S104 - compared with, not listened on
+_ADDRESS_ENDS = ("ADDR", "ADDRESS", "HOST", "IP", "SERVICE_HOST")
+_LAST_WORD = re.compile(r"([\w-]+)[=\s]+[\"']?[\w.:,-]*$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """A host and a port that a pod names."""
+
+    pod: str
+    port: int
+
+
+class Hosts:
+    """The hosts of one work."""
+
+    def __init__(self, pods: Sequence[Pod], services: Sequence[JsonObject], namespace: str) -> None:
+        self._pods = pods
+        self._pod_by_host = _pod_by_host(pods, services)
+        self._targets = _targets(services)
+        domains = {text(pod.spec, "subdomain") for pod in pods}
+        domains |= {name_of(one) for one in services}
+        self._pattern = _pattern(self._pod_by_host, domains - {""}, namespace)
+
+    def own_ports(self) -> list[Mention]:
+        """Ports that a pod learns for itself, hence may be others; in a fixed order."""
+        found = {
+            mention: None
+            for pod in self._pods
+            for container in (*listed(pod.spec, "initContainers"), *listed(pod.spec, "containers"))
+            for mention in self._mentions(pod, container)
+            if mention.pod == pod.name
+        }
+        return list(found)
+
+    def rewritten_environment(
+        self, pod: str, variables: Sequence[JsonObject], ports: Mapping[Mention, int]
+    ) -> list[JsonObject]:
+        """Variables with hosts and ports as they are here; those from elsewhere are left alone."""
+        pairs = self._pairs(pod, variables)
+        made = []
+        for one in variables:
+            value, name = one.get("value"), text(one, "name")
+            if isinstance(value, str):
+                mention = pairs.get(name)
+                if mention is not None:
+                    value = str(ports.get(mention, mention.port))
+                else:
+                    value = self._rewritten(value, ports, is_host=_names_host(name))
+                made.append({**one, "value": value})
+            else:
+                made.append(one)
+        return made
+
+    def rewritten_words(self, words: Sequence[str], ports: Mapping[Mention, int]) -> list[str]:
+        """A command with hosts and ports as they are here."""
+        made, before = [], ""
+        for word in words:
+            is_host = before.startswith("-") and "=" not in before and _names_host(before)
+            made.append(self._rewritten(word, ports, is_host=is_host))
+            before = word
+        return made
+
+    def rewritten_text(self, value: str, ports: Mapping[Mention, int]) -> str:
+        """A file, such as a list of hosts, line by line."""
+        return self._rewritten(value, ports, is_host=False)
+
+    def _rewritten(self, value: str, ports: Mapping[Mention, int], *, is_host: bool) -> str:
+        if self._pattern is None or not value:
+            return value
+
+        def here(found: re.Match[str]) -> str:
+            if not _is_host(found, is_host=is_host):
+                return found[0]
+            mention = self._mention(found)
+            if mention is None:
+                return LOOPBACK
+            return f"{LOOPBACK}:{ports.get(mention, mention.port)}"
+
+        return self._pattern.sub(here, value)
+
+    def _mention(self, found: re.Match[str]) -> Mention | None:
+        if not found["port"]:
+            return None
+        name, port = found["name"], int(found["port"])
+        target = self._targets.get((name, port), port)
+        return Mention(pod=self._pod_by_host[name], port=target)
+
+    def _mentions(self, pod: Pod, container: JsonObject) -> Iterator[Mention]:
+        variables = listed(container, "env")
+        yield from self._pairs(pod.name, variables).values()
+        values = [one["value"] for one in variables if isinstance(one.get("value"), str)]
+        for field in ("command", "args"):
+            words = container.get(field)
+            values += [str(one) for one in words] if isinstance(words, list) else []
+        for value in values if self._pattern is not None else ():
+            assert self._pattern is not None
+            for found in self._pattern.finditer(value):
+                mention = self._mention(found)
+                if mention is not None:
+                    yield mention
+
+    def _pairs(self, pod: str, variables: Sequence[JsonObject]) -> dict[str, Mention]:
+        """The variables that hold the port of a host in another variable, and what they mean."""
+        values = {text(one, "name"): text(one, "value") for one in variables}
+        found = {}
+        for name, value in values.items():
+            if not name.endswith("_PORT") or not value.isdecimal():
+                continue
+            stem = name.removesuffix("PORT")
+            address = next(
+                (values[stem + end] for end in _ADDRESS_ENDS if stem + end in values), ""
+            )
+            match = self._pattern.fullmatch(address) if self._pattern and address else None
+            if address in _OWN:
+                found[name] = Mention(pod=pod, port=int(value))
+            elif match is not None and not match["port"]:
+                found[name] = Mention(pod=self._pod_by_host[match["name"]], port=int(value))
+        return found
+
+
+def free_ports(count: int, taken: Iterable[int], within: range = PORTS) -> list[int]:
+    """Ports that nobody listens on and no other work was given; fewer if there are no more."""
+    refused = set(taken)
+    found: list[int] = []
+    for port in within:
+        if len(found) == count:
+            break
+        if port not in refused and _is_free(port):
+            found.append(port)
+    return found
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
+
+
+def _names_host(name: str) -> bool:
+    return bool(_HOST_WORDS.search(name)) and not name.upper().endswith("NAME")
+
+
+def _is_host(found: re.Match[str], *, is_host: bool) -> bool:
+    before, after = found.string[: found.start()], found.string[found.end() :]
+    if before.endswith("//") or found["port"]:
+        return True
+    if after.startswith("/"):
+        return False  # a path
+    if found["domain"] or is_host:
+        return True
+    flag = _LAST_WORD.search(before)
+    return flag is not None and _names_host(flag[1])
+
+
+def _pod_by_host(pods: Sequence[Pod], services: Sequence[JsonObject]) -> dict[str, str]:
+    found = {}
+    for service in services:
+        selector = child(service, "spec", "selector")
+        first = next((pod.name for pod in pods if _selects(selector, pod)), "")
+        if first:
+            found[name_of(service)] = first
+    for pod in pods:
+        found[pod.name] = pod.name
+        found[text(pod.spec, "hostname") or pod.name] = pod.name
+    return found
+
+
+def _selects(selector: JsonObject, pod: Pod) -> bool:
+    return bool(selector) and all(pod.labels.get(key) == one for key, one in selector.items())
+
+
+def _targets(services: Sequence[JsonObject]) -> dict[tuple[str, int], int]:
+    """The pods' own port behind each port of a service."""
+    return {
+        (name_of(service), port["port"]): port["targetPort"]
+        for service in services
+        for port in listed(service, "spec", "ports")
+        if isinstance(port.get("port"), int) and isinstance(port.get("targetPort"), int)
+    }
+
+
+def _pattern(
+    names: Iterable[str], domains: Iterable[str], namespace: str
+) -> re.Pattern[str] | None:
+    # The longest first, so that train-10 is not taken for train-1.
+    hosts = "|".join(re.escape(one) for one in sorted(names, key=lambda n: (-len(n), n)))
+    if not hosts:
+        return None
+    inner = "|".join(re.escape(one) for one in sorted(domains, key=lambda n: (-len(n), n)))
+    first = rf"(?:\.(?:{inner}))?" if inner else ""
+    return re.compile(
+        rf"(?:(?<=//)|(?<![\w./-]))(?P<name>{hosts})"
+        rf"(?P<domain>{first}(?:\.{re.escape(namespace)})?(?:\.svc(?:\.[a-z0-9.-]+)?)?)"
+        r"(?::(?P<port>\d{1,5}))?(?![\w-])(?!\.\w)"
+    )

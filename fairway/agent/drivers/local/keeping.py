@@ -1,0 +1,485 @@
+"""Makes the machine match the works: which pods start, wait, go on and end.
+
+It decides from what is on disk and in the manifests, in one pass that can be repeated at any time:
+`carry_on` after it changes nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from fairway.agent.drivers.interface import DriverFault, PodSeen, WorkSeen
+from fairway.agent.drivers.local import plans, volumes
+from fairway.agent.drivers.local.environment import PodFault, Surroundings
+from fairway.agent.drivers.local.hosts import Hosts, free_ports
+from fairway.agent.drivers.local.machine import Machine
+from fairway.agent.drivers.local.plans import Ground, Limits, Plain
+from fairway.agent.drivers.local.pods import LocalPod, boot, write_json
+from fairway.agent.drivers.local.slots import DoesNotFit, Share, Slots
+from fairway.agent.drivers.local.works import (
+    FindKind,
+    Kept,
+    Waiting,
+    hosts_of,
+    kept_objects,
+    object_of,
+    uid_of,
+)
+from fairway.api.amounts import Amounts
+from fairway.api.meta import JsonObject
+from fairway.api.work import Work
+from fairway.clock import Clock
+from fairway.kinds.interface import Kind, Pod, PodState
+from fairway.kinds.plain import child, listed, namespace_of, text, texts
+from fairway.kinds.pods import pod_requests
+from fairway.kinds.running import due, observed
+
+_OVER = ("Succeeded", "Failed")
+_PLACEHOLDER = -1  # the position of pods that only hold room
+_ATTEMPTS_KEPT = 2  # whose output can be read
+
+
+class Keeping:
+    """All works of the machine."""
+
+    def __init__(
+        self,
+        *,
+        find_kind: FindKind,
+        clock: Clock,
+        folder: Path,
+        machine: Machine,
+        limits: Limits,
+        slots: Slots,
+        started: Callable[[LocalPod], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self.works: dict[str, Kept] = {}
+        self.machine = machine
+        self._find_kind = find_kind
+        self._clock = clock
+        self._folder = folder
+        self._limits = limits
+        self._slots = slots
+        self._started = started
+        self._changed = changed
+
+    # What is asked
+
+    def apply(self, work: Work) -> None:
+        name = work.metadata.name
+        kept = self.works.get(name)
+        if kept is None:
+            kept = Kept(folder=self._folder / "works" / name, work=work)
+            kept.folder.mkdir(mode=0o700, exist_ok=True)
+            self.works[name] = kept
+        if kept.is_removed or kept.attempt != work.spec.attempt:
+            kept.next = work
+        else:
+            kept.work, kept.next, kept.stop = work, None, None
+            kept.hosts = None
+        kept.save()
+        self.carry_on(kept)
+
+    def stop(self, name: str, number: signal.Signals, grace_seconds: float) -> None:
+        kept = self.works.get(name)
+        if kept is None:
+            return
+        kept.stop, kept.next = (number, grace_seconds), None
+        kept.save()
+        self._end_all(kept, number, grace_seconds)
+        self.carry_on(kept)
+
+    def remove(self, name: str) -> None:
+        kept = self.works.get(name)
+        if kept is None:
+            return
+        kept.is_removed, kept.next = True, None
+        kept.save()
+        self.carry_on(kept)
+
+    # What happened
+
+    def found(self, kept: Kept, pod: LocalPod) -> None:
+        """A pod of an earlier driver; a later one of the same name takes its place."""
+        self.forget(kept, pod)
+        kept.pods[pod.key] = pod
+        if not pod.is_over:
+            self._slots.hold(pod.key, pod.share)
+
+    def forget(self, kept: Kept, pod: LocalPod) -> None:
+        """Shows a pod no more, nor those that it took the place of."""
+        for key in [key for key, one in kept.pods.items() if _is_same(one, pod)]:
+            del kept.pods[key]
+
+    def may_start(self, pod: LocalPod) -> bool:
+        """Whether a plan without a state may still be begun."""
+        return pod.plan["boot"] == boot() and not pod.is_ending
+
+    def pod_changed(self, pod: LocalPod) -> None:
+        kept = self.works.get(pod.work)
+        self._changed()
+        if kept is None:
+            return
+        self.note_checkpoint(kept, pod)
+        if pod.is_over:
+            self._slots.give_back(pod.key)
+            if pod.is_ending:
+                kept.pods.pop(pod.key, None)
+            self.carry_on(kept)
+
+    def note_checkpoint(self, kept: Kept, pod: LocalPod) -> None:
+        saved = pod.checkpointed_at()
+        if saved is not None:
+            kept.checkpointed_at = max(saved, kept.checkpointed_at or saved)
+
+    def all_pods(self) -> Iterator[LocalPod]:
+        for kept in self.works.values():
+            yield from kept.pods.values()
+
+    # Making it so
+
+    def carry_on(self, kept: Kept) -> None:
+        """Brings a work as far as it can go now, and then those that wait for room."""
+        self._go_on(kept)
+        for other in list(self.works.values()):
+            if other.waiting and other is not kept:
+                self._go_on(other)
+        self._changed()
+
+    def look_at_deadlines(self) -> None:
+        """Ends jobs whose own time is over; a pod's own deadline is its supervisor's affair."""
+        for kept in list(self.works.values()):
+            bodies = kept.objects.values()
+            if any("activeDeadlineSeconds" in child(one, "spec") for one in bodies) and any(
+                not pod.is_over and not pod.is_ending for pod in kept.pods.values()
+            ):
+                self.carry_on(kept)
+
+    def _go_on(self, kept: Kept) -> None:
+        if kept.next is not None or kept.is_removed:
+            self._end_all(kept, signal.SIGTERM)
+            if kept.pods:
+                return
+            if kept.next is None:
+                shutil.rmtree(kept.folder, ignore_errors=True)
+                del self.works[kept.name]
+                return
+            self._begin_attempt(kept, kept.next)
+        if kept.stop is not None:
+            for pod in list(kept.pods.values()):
+                if not pod.is_ending:
+                    self._end(kept, pod, *kept.stop)
+            self._make_objects(kept)
+        elif kept.work.spec.desired == "Reserve":
+            self._reserve(kept)
+        else:
+            self._run(kept)
+
+    def _begin_attempt(self, kept: Kept, work: Work) -> None:
+        """Another attempt, now that nothing of the one before is left."""
+        kept.work, kept.next = work, None
+        kept.is_removed, kept.stop = False, None
+        kept.hosts, kept.checkpointed_at = None, None
+        kept.ports, kept.created = {}, {}
+        old = sorted((kept.folder / "pods").glob("*"), key=lambda one: int(one.name))
+        for folder in old[: -(_ATTEMPTS_KEPT - 1)]:
+            shutil.rmtree(folder, ignore_errors=True)
+        kept.save()
+
+    def _run(self, kept: Kept) -> None:
+        if kept.hosts is None:
+            self._make_objects(kept)
+            self._drop_placeholders(kept)
+            kept.hosts = hosts_of(kept, self._find_kind)
+            if self._give_ports(kept, kept.hosts):
+                kept.save()
+        for position, body in list(kept.objects.items()):
+            kind = self._find_kind(body)
+            is_looked_at = kept.work.spec.manifests[position].update == "ReadOnly"
+            if kind is None or is_looked_at or position in kept.faults:
+                continue
+            self._end_unwanted(kept, position, kind, body)
+            self._start_due(kept, position, kind, body)
+
+    def _make_objects(self, kept: Kept) -> None:
+        kept.objects, kept.faults = {}, {}
+        for position, manifest in enumerate(kept.work.spec.manifests):
+            if manifest.update == "ReadOnly":
+                continue  # a machine has no objects but those of its works
+            kind = self._find_kind(manifest.object)
+            try:
+                kept.objects[position] = object_of(manifest, kind, kept, position)
+            except DriverFault as fault:
+                kept.faults[position] = str(fault)
+
+    def _give_ports(self, kept: Kept, hosts: Hosts) -> bool:
+        """Ports for pods that name their own; whether there are new ones."""
+        missing = [one for one in hosts.own_ports() if one not in kept.ports]
+        taken = {port for one in self.works.values() for port in one.ports.values()}
+        free = free_ports(len(missing), taken)
+        if len(free) < len(missing):
+            kept.faults = dict.fromkeys(kept.objects, "no port of this machine is free for it")
+            return False
+        kept.ports.update(zip(missing, free, strict=True))
+        return bool(missing)
+
+    def _end_unwanted(self, kept: Kept, position: int, kind: Kind, body: JsonObject) -> None:
+        """Pods that are too many, that changed, or whose job is over."""
+        wanted = {pod.name: pod for pod in kind.pods(body)}
+        is_over = observed(kind, body, self._played(kept, position), now=self._now()).phase in _OVER
+        kept.waiting = {
+            name: one
+            for name, one in kept.waiting.items()
+            if one.position != position or (name in wanted and not is_over)
+        }
+        for name, pod in kept.by_name(position).items():
+            is_changed = name in wanted and _is_changed(pod, wanted[name])
+            if (name not in wanted) or is_changed or (is_over and not pod.is_over):
+                self._end(kept, pod, signal.SIGTERM)
+
+    def _start_due(self, kept: Kept, position: int, kind: Kind, body: JsonObject) -> None:
+        states = self._played(kept, position)
+        held = kept.by_name(position)
+        for pod in due(kind, body, states, now=self._now()):
+            before = held.get(pod.name)
+            remakes = before.remakes + 1 if before is not None else 0
+            kept.waiting[pod.name] = Waiting(
+                pod=pod, position=position, remakes=remakes, since=self._now()
+            )
+        for name, one in list(kept.waiting.items()):
+            if one.position == position and self._start(kept, one, body):
+                del kept.waiting[name]
+
+    def _start(self, kept: Kept, wait: Waiting, body: JsonObject) -> bool:
+        """Starts a pod if there is room; whether it no longer waits."""
+        pod = wait.pod
+        folder = kept.new_folder(pod.name)
+        key = kept.key_of(folder)
+        assert kept.hosts is not None
+        ground = Ground(
+            around=self._surroundings(kept, pod, body),
+            folder=folder,
+            hosts=kept.hosts,
+            ports=kept.ports,
+            devices=self.machine.devices,
+            limits=self._limits,
+        )
+        try:
+            plans.check(ground)
+        except PodFault as fault:
+            kept.faults[wait.position] = f"pod {pod.name}: {fault}"
+            return True
+        share = self._room(key, pod.spec, wait)
+        if share is None:
+            return False
+        made, folders = plans.plan(ground, share)
+        self._make_pod(kept, wait, made | _record(kept, wait, key, share), folder, folders)
+        return True
+
+    def _room(self, key: str, spec: JsonObject, wait: Waiting) -> Share | None:
+        selector = texts(spec, "nodeSelector")
+        if any(self.machine.labels.get(name) != value for name, value in selector.items()):
+            wait.message = "0/1 nodes match the pod's node selector"
+            return None
+        share = self._slots.take(key, Amounts.of(pod_requests(spec)))
+        if isinstance(share, DoesNotFit):
+            wait.message = share.message
+            return None
+        return share
+
+    def _make_pod(
+        self,
+        kept: Kept,
+        wait: Waiting,
+        made: Plain,
+        folder: Path,
+        folders: list[volumes.VolumePlan],
+    ) -> None:
+        now = self._now()
+        first, most = self._limits.backoff_seconds
+        delay = min(first * 2 ** (wait.remakes - 1), most) if wait.remakes else 0.0
+        made |= {
+            "start_at": now + delay,
+            "planned_at": now,
+            "boot": boot(),
+            "wake": str(self._folder / "wake"),
+        }
+        for name in ("logs", "home"):
+            (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        volumes.make(folders)
+        write_json(folder / "plan.json", made)
+        pod = LocalPod(folder, made)
+        self.found(kept, pod)
+        pod.start()
+        self._started(pod)
+
+    def _surroundings(self, kept: Kept, pod: Pod, body: JsonObject) -> Surroundings:
+        return Surroundings(
+            pod=pod,
+            namespace=namespace_of(body),
+            node=self.machine.name,
+            allocatable=self.machine.allocatable,
+            uid=uid_of(kept.name, str(kept.attempt), pod.name),
+            settings=kept_objects(kept, "ConfigMap"),
+            secrets=kept_objects(kept, "Secret"),
+        )
+
+    # Room that is only held
+
+    def _reserve(self, kept: Kept) -> None:
+        """Placeholders, one for each pod that would run at first; they have no process."""
+        for position, manifest in enumerate(kept.work.spec.manifests):
+            kind = self._find_kind(manifest.object)
+            if kind is None or kind.faults(manifest.object):
+                continue
+            for pod in due(kind, kind.released(manifest.object), (), now=self._now()):
+                self._hold_room(kept, pod, f"placeholder-{position}-{pod.name}")
+
+    def _hold_room(self, kept: Kept, pod: Pod, name: str) -> None:
+        if name in kept.by_name(_PLACEHOLDER):
+            return
+        folder = kept.new_folder(name)
+        key = kept.key_of(folder)
+        wait = kept.waiting.setdefault(
+            name, Waiting(pod=pod, position=_PLACEHOLDER, remakes=0, since=self._now())
+        )
+        share = self._room(key, pod.spec, wait)
+        if share is None:
+            return
+        del kept.waiting[name]
+        now = self._now()
+        record = _record(kept, wait, key, share)
+        made = {**record, "pod": name, "is_placeholder": True, "planned_at": now, "containers": []}
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_json(folder / "state.json", {"phase": "Ready", "since": now, "started_at": now})
+        write_json(folder / "plan.json", made)
+        holder = LocalPod(folder, made)
+        holder.look()
+        kept.pods[key] = holder
+
+    def _drop_placeholders(self, kept: Kept) -> None:
+        kept.waiting = {
+            name: one for name, one in kept.waiting.items() if one.position != _PLACEHOLDER
+        }
+        for pod in list(kept.by_name(_PLACEHOLDER).values()):
+            self._end(kept, pod, signal.SIGTERM)
+
+    # Ending
+
+    def _end_all(self, kept: Kept, number: signal.Signals, grace: float | None = None) -> None:
+        kept.waiting.clear()
+        for pod in list(kept.pods.values()):
+            self._end(kept, pod, number, grace)
+
+    def _end(
+        self, kept: Kept, pod: LocalPod, number: signal.Signals, grace: float | None = None
+    ) -> None:
+        """Asks a pod to end; one that is over, or never was a process, goes at once."""
+        is_again = pod.is_ending
+        if pod.is_over or pod.is_placeholder:
+            pod.is_ending = True
+            write_json(pod.folder / "stop.json", {})
+            kept.pods.pop(pod.key, None)
+            self._slots.give_back(pod.key)
+            if pod.is_placeholder:
+                shutil.rmtree(pod.folder, ignore_errors=True)
+            return
+        if not is_again or grace is not None:
+            pod.end(number, grace if grace is not None else float(pod.plan["grace_seconds"]))
+
+    # What is told
+
+    def seen(self, kept: Kept) -> WorkSeen:
+        for pod in kept.pods.values():
+            self.note_checkpoint(kept, pod)
+        node = self.machine.name
+        return WorkSeen(
+            name=kept.name,
+            attempt=kept.attempt,
+            pods=(
+                *(pod.seen(node) for pod in kept.pods.values()),
+                *(_waits(name, one, kept.attempt) for name, one in kept.waiting.items()),
+            ),
+            objects={} if kept.is_removed else dict(self._statuses(kept)),
+            faults=dict(kept.faults),
+            checkpointed_at=kept.checkpointed_at,
+        )
+
+    def _statuses(self, kept: Kept) -> Iterator[tuple[int, JsonObject]]:
+        for position, body in kept.objects.items():
+            kind = self._find_kind(body)
+            if kind is None:
+                yield position, body
+            else:
+                played = kind.play(body, self._played(kept, position), now=self._now())
+                yield position, {**body, "status": played}
+
+    def _played(self, kept: Kept, position: int) -> list[PodState]:
+        waiting = [
+            PodState(
+                name=one.pod.name,
+                pod_set=one.pod.pod_set,
+                index=one.pod.index,
+                phase="Pending",
+                restarts=one.remakes,
+            )
+            for one in kept.waiting.values()
+            if one.position == position
+        ]
+        names = {one.name for one in waiting}
+        made = [one.played() for one in kept.by_name(position).values() if one.name not in names]
+        return [*made, *waiting]
+
+    def _now(self) -> float:
+        return self._clock.now()
+
+
+def _record(kept: Kept, wait: Waiting, key: str, share: Share) -> Plain:
+    """What a later driver needs to know the pod again."""
+    images = {text(one, "image") for one in listed(wait.pod.spec, "containers")} - {""}
+    return {
+        "key": key,
+        "work": kept.name,
+        "attempt": kept.attempt,
+        "pod": wait.pod.name,
+        "pod_set": wait.pod.pod_set,
+        "index": wait.pod.index,
+        "position": wait.position,
+        "remakes": wait.remakes,
+        "amounts": dict(share.amounts),
+        "devices": {name: list(held) for name, held in share.devices.items()},
+        "shape": _shape(wait.pod),
+        "note": f"not used here: image {', '.join(sorted(images))}" if images else "",
+    }
+
+
+def _shape(pod: Pod) -> str:
+    """Equal for pods that need not be replaced by each other."""
+    return uid_of(repr(sorted(pod.spec.items(), key=lambda item: item[0])))
+
+
+def _is_changed(pod: LocalPod, wanted: Pod) -> bool:
+    """Whether a service's pod runs as an earlier manifest said; jobs never change on the way."""
+    is_service = text(wanted.spec, "restartPolicy", default="Always") == "Always"
+    return is_service and pod.plan["shape"] != _shape(wanted)
+
+
+def _is_same(one: LocalPod, other: LocalPod) -> bool:
+    return (one.name, one.attempt) == (other.name, other.attempt)
+
+
+def _waits(name: str, one: Waiting, attempt: int) -> PodSeen:
+    return PodSeen(
+        name=name,
+        pod_set=one.pod.pod_set,
+        attempt=attempt,
+        phase="Pending",
+        since=one.since,
+        restarts=one.remakes,
+        reason="Unschedulable",
+        message=one.message,
+    )

@@ -1,0 +1,126 @@
+"""What this machine has for pods: found out, or as the cluster's spec says.
+
+Processors are those that this process may use, memory is what the machine has, both no more than
+its control group allows. What the spec gives counts instead, such as four GPUs where there are
+none: then they are slots, numbered from 0.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairway.agent.drivers.local.gpus import Gpu
+from fairway.api.amounts import NANO, Amounts, Quantity
+
+GPU = "nvidia.com/gpu"
+PODS_MOST = 110  # as a kubelet has it, unless the spec says otherwise
+
+# Variables that tell a program which devices of a resource are its own.
+DEVICE_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    GPU: ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"),
+    "amd.com/gpu": ("ROCR_VISIBLE_DEVICES",),
+}
+# What a kubelet calls the architectures that Python calls otherwise.
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+_GROUPS = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """The one node of a local cluster."""
+
+    name: str
+    allocatable: Amounts
+    labels: Mapping[str, str] = field(default_factory=dict)
+    devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def look(given: Mapping[str, Quantity], gpus: Sequence[Gpu], folder: Path) -> Machine:
+    """The machine, with what is given before what is found."""
+    amounts = {**_found(gpus, folder), **{name: one.nanos for name, one in given.items()}}
+    devices = {}
+    for resource in DEVICE_VARIABLES:
+        count = amounts.get(resource, 0) // NANO
+        real = [one.uuid for one in gpus] if resource == GPU else []
+        are_real = count <= len(real)
+        names = real[:count] if are_real else [str(index) for index in range(count)]
+        if names:
+            devices[resource] = tuple(names)
+    name = _node_name(socket.gethostname())
+    return Machine(
+        name=name,
+        allocatable=Amounts(amounts),
+        labels={**_labels(name), **_gpu_labels(gpus)},
+        devices=devices,
+    )
+
+
+def _found(gpus: Sequence[Gpu], folder: Path) -> dict[str, int]:
+    disk = os.statvfs(folder)
+    found = {
+        "cpu": _processors_nanos(),
+        "memory": _memory_bytes() * NANO,
+        "ephemeral-storage": disk.f_bavail * disk.f_frsize * NANO,
+        "pods": PODS_MOST * NANO,
+    }
+    return {**found, GPU: len(gpus) * NANO} if gpus else found
+
+
+def _processors_nanos() -> int:
+    nanos = len(os.sched_getaffinity(0)) * NANO
+    quota, _, period = _read(_GROUPS / "cpu.max").partition(" ")
+    if not quota:
+        quota = _read(_GROUPS / "cpu/cpu.cfs_quota_us")
+        period = _read(_GROUPS / "cpu/cpu.cfs_period_us")
+    if quota.isdecimal() and period.isdecimal() and int(quota) > 0:
+        nanos = min(nanos, int(quota) * NANO // int(period))
+    return nanos
+
+
+def _memory_bytes() -> int:
+    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
+        text = _read(_GROUPS / limit)
+        if text.isdecimal():
+            found = min(found, int(text))
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _node_name(host: str) -> str:
+    """A host name as the name of a node: lower case, and only what names may have."""
+    return re.sub(r"[^a-z0-9.-]+", "-", host.lower()).strip("-.")[:253] or "localhost"
+
+
+def _labels(name: str) -> dict[str, str]:
+    machine = platform.machine()
+    return {
+        "kubernetes.io/hostname": name[:63].strip("-."),
+        "kubernetes.io/arch": _ARCHITECTURES.get(machine, machine),
+        "kubernetes.io/os": platform.system().lower(),
+    }
+
+
+def _gpu_labels(gpus: Sequence[Gpu]) -> dict[str, str]:
+    """Labels as GPU feature discovery gives them; of the first GPU, as it does."""
+    if not gpus:
+        return {}
+    product = re.sub(r"[^A-Za-z0-9_.-]+", "-", gpus[0].product).strip("-_.")[:63]
+    return {
+        "nvidia.com/gpu.present": "true",
+        "nvidia.com/gpu.product": product,
+        "nvidia.com/gpu.count": str(len(gpus)),
+        "nvidia.com/gpu.memory": str(gpus[0].memory_mib),
+    }

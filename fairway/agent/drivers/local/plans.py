@@ -1,0 +1,216 @@
+"""The plan of a pod: all that its supervisor needs to run it, resolved.
+
+A plan holds no reference to anything: commands, environment and folders are as they will be used,
+so that the pod starts and restarts alike whether or not a hub is there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairway.agent.drivers.local import volumes
+from fairway.agent.drivers.local.environment import (
+    PodFault,
+    Surroundings,
+    environment,
+    expanded,
+)
+from fairway.agent.drivers.local.hosts import Hosts, Mention
+from fairway.agent.drivers.local.machine import DEVICE_VARIABLES
+from fairway.agent.drivers.local.slots import Share
+from fairway.api.amounts import NANO, Quantity
+from fairway.api.meta import JsonObject
+from fairway.kinds.plain import child, listed, text
+
+Plain = dict[str, Any]
+
+# What a process gets of the hub's own environment; the rest may be secret.
+_INHERITED = (
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR",
+    "LD_LIBRARY_PATH",
+)  # fmt: skip
+_NO_DEVICES = {"NVIDIA_VISIBLE_DEVICES": "void"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What bounds pods here; the times are Kubernetes' own."""
+
+    grace_seconds: float = 30.0  # of pods that say nothing themselves
+    leftover_seconds: float = 2.0  # for what a container leaves behind when it ends
+    backoff_seconds: tuple[float, float] = (10.0, 300.0)  # before the first restart, and at most
+    log_bytes_max: int = 16 * 1024 * 1024  # of one file; two are kept for each run
+    host_roots: tuple[Path, ...] = ()  # below which hostPath volumes may be; none: nowhere
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """Where one pod is planned: its folder, its share of the machine and its neighbours."""
+
+    around: Surroundings
+    folder: Path
+    hosts: Hosts
+    ports: Mapping[Mention, int] = field(default_factory=dict)
+    devices: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of the whole machine
+    limits: Limits = field(default_factory=Limits)
+
+
+def check(ground: Ground) -> None:
+    """Raises what would keep the pod from being planned, and makes nothing."""
+    _containers(ground, Share(amounts=ground.around.allocatable))
+
+
+def plan(ground: Ground, share: Share) -> tuple[Plain, list[volumes.VolumePlan]]:
+    """The plan of a pod, and the volumes to be made for it."""
+    containers, folders = _containers(ground, share)
+    spec = ground.around.pod.spec
+    deadline = spec.get("activeDeadlineSeconds")
+    made = {
+        "containers": containers,
+        "grace_seconds": grace_seconds(spec, ground.limits),
+        "deadline_seconds": deadline if isinstance(deadline, int) else None,
+        "backoff_seconds": list(ground.limits.backoff_seconds),
+        "log_bytes_max": ground.limits.log_bytes_max,
+        "scratch": [str(ground.folder / "volumes"), str(ground.folder / "home")],
+    }
+    return made, folders
+
+
+def grace_seconds(spec: JsonObject, limits: Limits) -> float:
+    """The time that a pod gets to end."""
+    given = spec.get("terminationGracePeriodSeconds")
+    return float(given) if isinstance(given, int | float) else limits.grace_seconds
+
+
+def _containers(ground: Ground, share: Share) -> tuple[list[Plain], list[volumes.VolumePlan]]:
+    around = ground.around
+    folders = volumes.plan_volumes(
+        around,
+        ground.folder / "volumes",
+        ground.limits.host_roots,
+        rewrite=lambda value: ground.hosts.rewritten_text(value, ground.ports),
+    )
+    pod_restart = text(around.pod.spec, "restartPolicy", default="Always")
+    made = []
+    main_devices = _divided(listed(around.pod.spec, "containers"), share)
+    for field_name, path, container in _in_order(around.pod.spec):
+        is_sidecar = field_name == "initContainers" and container.get("restartPolicy") == "Always"
+        if field_name == "containers":
+            role, restart = "main", pod_restart
+        elif is_sidecar:
+            role, restart = "sidecar", "Always"
+        else:
+            # An init container that succeeded is done, whatever the pod's policy.
+            role, restart = "init", "Never" if pod_restart == "Never" else "OnFailure"
+        devices = main_devices.get(path, share.devices)
+        made.append(
+            {
+                **_process(container, ground, folders, devices, path),
+                "name": text(container, "name"),
+                "role": role,
+                "restart": restart,
+                "leftover_seconds": ground.limits.leftover_seconds,
+            }
+        )
+    return made, folders
+
+
+def _in_order(spec: JsonObject) -> Iterator[tuple[str, str, JsonObject]]:
+    for name in ("initContainers", "containers"):
+        for index, container in enumerate(listed(spec, name)):
+            yield name, f"spec.{name}[{index}]", container
+
+
+def _process(
+    container: JsonObject,
+    ground: Ground,
+    folders: Sequence[volumes.VolumePlan],
+    devices: Mapping[str, Sequence[str]],
+    path: str,
+) -> Plain:
+    name = text(container, "name")
+    if not name or "/" in name or name.startswith("."):
+        raise PodFault(f"{path}.name: {name!r} is not the name of a container")
+    mounts = volumes.Mounts(container, folders, path)
+    pod = ground.around.pod.name
+    here = {
+        **container,
+        "env": ground.hosts.rewritten_environment(pod, listed(container, "env"), ground.ports),
+    }
+    own = environment(here, ground.around, path)
+    words = [*_words(container, "command", path), *_words(container, "args", path)]
+    if not container.get("command"):
+        raise PodFault(
+            f"{path}.command: a local cluster runs no images, so a container needs a command"
+        )
+    words = ground.hosts.rewritten_words(words, ground.ports)
+    # No shell comes between: each word of the manifest is one word of the process.
+    argv = [mounts.rewritten(expanded(one, own)) for one in words]
+    variables = {
+        **_surrounding(ground, folders),
+        **{key: mounts.rewritten(value) for key, value in own.items()},
+        **_device_variables(container, devices, ground.devices),
+    }
+    given = text(container, "workingDir")
+    where = mounts.rewritten(expanded(given, own)) if given else str(ground.folder / "home")
+    return {"argv": argv, "env": variables, "cwd": where}
+
+
+def _words(container: JsonObject, name: str, path: str) -> list[str]:
+    words = container.get(name) or []
+    if not isinstance(words, list) or not all(isinstance(one, str) for one in words):
+        raise PodFault(f"{path}.{name}: a list of texts is expected")
+    if any("\0" in one for one in words):
+        raise PodFault(f"{path}.{name}: a command has no zero bytes")
+    return words
+
+
+def _surrounding(ground: Ground, folders: Sequence[volumes.VolumePlan]) -> dict[str, str]:
+    """What every process here has, before its own variables."""
+    return {
+        **{name: os.environ[name] for name in _INHERITED if name in os.environ},
+        "HOSTNAME": text(ground.around.pod.spec, "hostname") or ground.around.pod.name,
+        "FAIRWAY_CHECKPOINT_FILE": str(ground.folder / "checkpoint"),
+        **{
+            "FAIRWAY_VOLUME_" + one.name.upper().replace("-", "_"): str(one.folder)
+            for one in folders
+        },
+    }
+
+
+def _divided(containers: Sequence[JsonObject], share: Share) -> dict[str, dict[str, list[str]]]:
+    """The pod's devices among its main containers, in order, by what each asks for."""
+    left = {resource: list(names) for resource, names in share.devices.items()}
+    found: dict[str, dict[str, list[str]]] = {}
+    for index, container in enumerate(containers):
+        own = found.setdefault(f"spec.containers[{index}]", {})
+        for resource, names in left.items():
+            count = _asked(container, resource) // NANO
+            own[resource], left[resource] = names[:count], names[count:]
+    return found
+
+
+def _asked(container: JsonObject, resource: str) -> int:
+    resources = child(container, "resources")
+    both = {**child(resources, "limits"), **child(resources, "requests")}
+    return Quantity.of(both[resource]).nanos if resource in both else 0
+
+
+def _device_variables(
+    container: JsonObject,
+    devices: Mapping[str, Sequence[str]],
+    of_machine: Mapping[str, Sequence[str]],
+) -> dict[str, str]:
+    """Which devices the process may see; a fraction of one leaves the variables alone."""
+    made = {}
+    for resource in of_machine:
+        if _asked(container, resource) % NANO:
+            continue
+        named = ",".join(devices.get(resource, ()))
+        for variable in DEVICE_VARIABLES[resource]:
+            made[variable] = named or _NO_DEVICES.get(variable, "")
+    return made

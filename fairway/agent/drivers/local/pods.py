@@ -1,0 +1,270 @@
+"""One pod on disk: its plan, its state, and the supervisor that makes one of the other."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import fairway
+from fairway.agent.drivers.interface import PodPhase, PodSeen
+from fairway.agent.drivers.local.slots import Share
+from fairway.agent.drivers.local.supervisor.processes import processes, send, start_of
+from fairway.api.amounts import Amounts
+from fairway.kinds.interface import PodPhase as KindPhase
+from fairway.kinds.interface import PodState
+
+Plain = dict[str, Any]
+
+_PROGRAM = (
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from fairway.agent.drivers.local.supervisor.pod import main; main(sys.argv[2])"
+)
+# Held back until the supervisor listens, so that a pod can be stopped from its first moment on.
+_HELD_BACK = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+_PHASES: dict[str, PodPhase] = {
+    "Starting": "Bound",
+    "Ready": "Ready",
+    "Succeeded": "Succeeded",
+    "Failed": "Failed",
+}
+
+
+class LocalPod:
+    """A pod that was planned; made anew after a failure, it is another one."""
+
+    def __init__(self, folder: Path, plan: Plain) -> None:
+        self.folder = folder
+        self.plan = plan
+        self.key: str = plan["key"]
+        self.work: str = plan["work"]
+        self.attempt: int = plan["attempt"]
+        self.name: str = plan["pod"]
+        self.pod_set: str = plan["pod_set"]
+        self.position: int = plan["position"]
+        self.remakes: int = plan["remakes"]  # how often it was made anew
+        self.state: Plain = {}
+        self.pid = 0
+        self.watched = -1  # a descriptor that tells of the supervisor's end
+        self.is_ending = (folder / "stop.json").exists()
+
+    @classmethod
+    def load(cls, folder: Path) -> LocalPod | None:
+        """A pod that was planned earlier; None where the plan was never finished."""
+        plan = read_json(folder / "plan.json")
+        if plan is None:
+            return None
+        pod = cls(folder, plan)
+        pod.look()
+        return pod
+
+    @property
+    def is_placeholder(self) -> bool:
+        return bool(self.plan.get("is_placeholder"))
+
+    @property
+    def is_over(self) -> bool:
+        return self.state.get("finished_at") is not None
+
+    @property
+    def share(self) -> Share:
+        return Share(
+            amounts=Amounts(self.plan["amounts"]),
+            devices={name: tuple(held) for name, held in self.plan["devices"].items()},
+        )
+
+    def look(self) -> bool:
+        """Reads the state again; whether it changed."""
+        found = read_json(self.folder / "state.json")
+        if found is None or found == self.state:
+            return False
+        self.state = found
+        self.pid = found.get("pid") or self.pid
+        return True
+
+    # The supervisor
+
+    def start(self) -> None:
+        """Starts the supervisor; one that finds another at work, or the work done, leaves."""
+        output = str(self.folder / "supervisor.log")
+        arguments = [sys.executable, "-I", "-S", "-c", _PROGRAM, _root(), str(self.folder)]
+        self.pid = os.posix_spawn(
+            sys.executable,
+            arguments,
+            {"PATH": os.environ.get("PATH", os.defpath)},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+            setsigmask=_HELD_BACK,
+        )
+
+    def is_supervised(self) -> bool:
+        """Whether a supervisor lives: it holds the lock from its first moment to its last."""
+        try:
+            lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(lock)
+        return False
+
+    def watch(self) -> int:
+        """A descriptor that becomes readable when the supervisor ends; -1 if it has ended."""
+        try:
+            watched = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return -1
+        expected = self.state.get("start")
+        if expected is not None and start_of(self.pid) != expected:
+            os.close(watched)  # the number went to another process
+            return -1
+        self.watched = watched
+        return watched
+
+    def unwatch(self) -> None:
+        if self.watched >= 0:
+            os.close(self.watched)
+            self.watched = -1
+
+    def reap(self) -> None:
+        """Lets the machine forget a supervisor that we started and that has ended."""
+        with suppress(ChildProcessError):  # then an earlier hub started it
+            os.waitpid(self.pid, os.WNOHANG)
+
+    def end(self, number: int, grace_seconds: float) -> None:
+        """Asks the supervisor to end the pod."""
+        self.is_ending = True
+        write_json(self.folder / "stop.json", {"signal": number, "grace_seconds": grace_seconds})
+        if self.watched >= 0:
+            with suppress(ProcessLookupError):  # then it ended just now
+                signal.pidfd_send_signal(self.watched, signal.SIGTERM)
+
+    def conclude(self, now: float, *, reason: str, message: str) -> None:
+        """Writes down the end of a pod whose supervisor can't."""
+        self.state = {
+            **self.state,
+            "phase": "Failed",
+            "reason": reason,
+            "message": message,
+            "since": now,
+            "finished_at": now,
+        }
+        write_json(self.folder / "state.json", self.state)
+
+    def end_strays(self) -> bool:
+        """Ends what is left of a pod without a supervisor; whether nothing was."""
+        strays = list(self._strays())
+        for pid in strays:
+            send(pid, signal.SIGKILL)
+        return not strays
+
+    def _strays(self) -> Iterator[int]:
+        mark = b"FAIRWAY_CHECKPOINT_FILE=" + os.fsencode(self.folder / "checkpoint")
+        argument = os.fsencode(self.folder)
+        for pid, (_, state) in processes().items():
+            if state in "ZX" or pid == os.getpid():
+                continue
+            try:
+                environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if mark in environment or (_PROGRAM.encode() in command and argument in command):
+                yield pid
+
+    # What is told
+
+    def seen(self, node: str) -> PodSeen:
+        state = self.state
+        phase = _PHASES[state.get("phase", "Starting")]
+        if self.is_ending:
+            phase = "Terminating"
+        message = state.get("message") or ""
+        return PodSeen(
+            name=self.name,
+            pod_set=self.pod_set,
+            attempt=self.attempt,
+            phase=phase,
+            node=node,
+            since=state.get("since") or self.plan["planned_at"],
+            started_at=state.get("started_at"),
+            finished_at=state.get("finished_at"),
+            restarts=self.restarts,
+            exit_code=state.get("exit_code") if self.is_over else None,
+            reason=state.get("reason") or "",
+            message=message or self.plan["note"],
+        )
+
+    def played(self) -> PodState:
+        """The pod as its kind's own controller sees it."""
+        state = self.state
+        phases: dict[str, KindPhase] = {
+            "Starting": "Pending" if state.get("started_at") is None else "Running",
+            "Ready": "Ready",
+            "Succeeded": "Succeeded",
+            "Failed": "Failed",
+        }
+        return PodState(
+            name=self.name,
+            pod_set=self.pod_set,
+            index=self.plan["index"],
+            phase=phases[state.get("phase", "Starting")],
+            restarts=self.restarts,
+            exit_code=state.get("exit_code") if self.is_over else None,
+            started_at=state.get("started_at"),
+            finished_at=state.get("finished_at"),
+        )
+
+    @property
+    def restarts(self) -> int:
+        return self.remakes + int(self.state.get("restarts") or 0)
+
+    def checkpointed_at(self) -> float | None:
+        """When the program last said that it saved its work."""
+        try:
+            return (self.folder / "checkpoint").stat().st_mtime
+        except OSError:
+            return None
+
+
+@cache
+def _root() -> str:
+    return str(Path(fairway.__file__).parent.parent)
+
+
+@cache
+def boot() -> str:
+    """Which start of the machine this is: numbers of processes mean nothing beyond it."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def read_json(path: Path) -> Plain | None:
+    """A file of ours; None where there is none, or what a crash of the machine left of it."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def write_json(path: Path, value: Plain) -> None:
+    """Replaces a file whole, readable by its owner only."""
+    beside = path.with_name(f".{path.name}.new")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(value, file)
+    beside.replace(path)

@@ -1,0 +1,231 @@
+"""Keeps one run of a container: starts the process, keeps its output, ends all that it leaves.
+
+A keeper is forked from its supervisor and adopts whatever the container leaves behind, so that a
+container has ended only when nothing of it is left, daemons included. One whose supervisor is gone
+ends its container at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import time
+from typing import Any
+
+from fairway.agent.drivers.local.supervisor.files import (
+    Plain,
+    close_all_but,
+    read_signals,
+    wake_pipe,
+)
+from fairway.agent.drivers.local.supervisor.processes import (
+    SIGNALS,
+    adopt_orphans,
+    descendants,
+    end_descendants,
+    send,
+    start_of,
+)
+
+_PASS_SECONDS = 0.01
+_OUTPUT_BYTES = 65536
+_START_ERROR = 128  # the exit code that container runtimes give to what could not be started
+
+
+class Keeper:
+    """Starts the process, keeps its output, and ends all that it leaves."""
+
+    def __init__(self, spec: Plain, control: int, result: int, log_bytes_max: int) -> None:
+        self.spec = spec
+        self.control = control
+        self.result = result
+        self.log = Log(f"logs/{spec['name']}.log", log_bytes_max)
+        self.alarm = wake_pipe()
+        self.output = -1
+        self.main = 0
+        self.exit_code: int | None = None
+        self.asked: int | None = None  # the signal that asked it to end
+        self.kill_at: float | None = None
+        self.pass_seconds = _PASS_SECONDS
+
+    def run(self) -> None:
+        self.main, self.output, fault = start_process(self.spec)
+        if fault:
+            self.log.write(f"{fault}\n".encode())
+            os.waitpid(self.main, 0)
+            self.say(exit_code=_START_ERROR, reason="StartError", message=fault)
+            return
+        self.say(pid=self.main, start=start_of(self.main))
+        while True:
+            self.reap()
+            now = time.time()
+            if self.kill_at is not None and now >= self.kill_at and end_descendants(os.getpid()):
+                break
+            if self.exit_code is not None and not descendants(os.getpid()):
+                break
+            self.wait(now)
+        self.reap()
+        self.drain()
+        code = self.exit_code if self.exit_code is not None else 137
+        self.say(exit_code=code, reason="Completed" if code == 0 else "Error")
+
+    def reap(self) -> None:
+        """Collects the dead; when the main process is among them, the rest is asked to go."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid != self.main:
+                continue
+            code = os.waitstatus_to_exitcode(status)
+            self.exit_code = code if code >= 0 else 128 - code
+            for left in descendants(os.getpid()):
+                send(left, self.asked or signal.SIGTERM)
+            if self.kill_at is None:
+                self.kill_at = time.time() + float(self.spec["leftover_seconds"])
+
+    def wait(self, now: float) -> None:
+        poll = select.poll()
+        for descriptor in (self.alarm, self.control, self.output):
+            if descriptor >= 0:
+                poll.register(descriptor, select.POLLIN)
+        patience = None
+        if self.kill_at is not None:
+            patience = (self.kill_at - now) * 1000
+            if patience <= 0:
+                # What cannot be killed, such as another user's process, is tried ever less often.
+                patience = self.pass_seconds * 1000
+                self.pass_seconds = min(self.pass_seconds * 1.2, 1.0)
+        if self.exit_code is not None:
+            patience = min(patience or 1000.0, 1000.0)
+        ready = {descriptor for descriptor, _ in poll.poll(patience)}
+        if self.output in ready:
+            self.read_output()
+        if self.alarm in ready:
+            read_signals(self.alarm)
+        if self.control in ready:
+            self.obey(os.read(self.control, _OUTPUT_BYTES))
+
+    def obey(self, orders: bytes) -> None:
+        if not orders:  # the supervisor is gone: nothing survives it
+            os.close(self.control)
+            self.control = -1
+            self.kill_at = 0.0
+            return
+        for order in orders.decode().split("\n"):
+            if order.startswith("s"):
+                number, stop_by = order[1:].split(" ")
+                self.asked, self.kill_at = int(number), float(stop_by)
+                send(self.main, self.asked)
+            elif order.startswith("g"):
+                self.kill_at = min(self.kill_at or float(order[1:]), float(order[1:]))
+
+    def read_output(self) -> bool:
+        try:
+            chunk = os.read(self.output, _OUTPUT_BYTES)
+        except BlockingIOError:
+            return False
+        if not chunk:
+            os.close(self.output)
+            self.output = -1
+            return False
+        self.log.write(chunk)
+        return True
+
+    def drain(self) -> None:
+        """What was written and not read yet; the writers are gone."""
+        while self.output >= 0 and self.read_output():
+            pass
+
+    def say(self, **facts: Any) -> None:
+        # The supervisor is gone.
+        with contextlib.suppress(OSError):
+            os.write(self.result, json.dumps(facts).encode() + b"\n")
+
+
+class Log:
+    """Output in frames of a header line (`SECONDS LENGTH`) and so many bytes.
+
+    Past the limit the file takes the place of the older one, so that at most twice as much is kept.
+    """
+
+    def __init__(self, path: str, bytes_max: int) -> None:
+        self.path = path
+        self.bytes_max = bytes_max
+        self.size = 0
+        self.file = self._open()
+
+    def _open(self) -> int:
+        return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def write(self, chunk: bytes) -> None:
+        if self.size and self.size + len(chunk) > self.bytes_max:
+            os.rename(self.path, self.path + ".1")  # noqa: PTH104 - without pathlib, as above
+            os.close(self.file)
+            self.file, self.size = self._open(), 0
+        frame = b"%.6f %d\n%b" % (time.time(), len(chunk), chunk)
+        try:
+            os.write(self.file, frame)
+        except OSError:
+            return  # a full disk loses output, and nothing else
+        self.size += len(frame)
+
+
+def keep(spec: Plain, control: int, result: int, log_bytes_max: int) -> None:
+    close_all_but({control, result})
+    adopt_orphans()
+    Keeper(spec, control, result, log_bytes_max).run()
+
+
+def keep_previous_logs(name: str, *, is_first: bool) -> None:
+    """Makes room for the output of another run; that of the last one can still be read."""
+    if is_first:
+        return
+    for end in ("", ".1"):
+        new, old = f"logs/{name}.log{end}", f"logs/{name}.previous.log{end}"
+        try:
+            os.rename(new, old)  # noqa: PTH104 - without pathlib, as above
+        except FileNotFoundError:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(old)  # noqa: PTH108 - as above
+
+
+def start_process(spec: Plain) -> tuple[int, int, str]:
+    """The process, where its output is read, and why it could not be started if so."""
+    output, written = os.pipe()
+    trouble, troubled = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _become(spec, written)
+        except BaseException as fault:
+            os.write(troubled, str(fault).encode())
+        os._exit(_START_ERROR)
+    os.close(written)
+    os.close(troubled)
+    said = b""
+    while chunk := os.read(trouble, 4096):
+        said += chunk
+    os.close(trouble)
+    os.set_blocking(output, False)
+    why = f"cannot start {spec['argv'][0]}: {said.decode(errors='replace')}" if said else ""
+    return pid, output, why
+
+
+def _become(spec: Plain, output: int) -> None:
+    os.setsid()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.umask(0o022)
+    os.chdir(spec["cwd"])
+    for one in (*SIGNALS, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(one, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    os.execvpe(spec["argv"][0], spec["argv"], spec["env"])  # noqa: S606 - no shell is the point

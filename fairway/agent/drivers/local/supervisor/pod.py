@@ -1,0 +1,369 @@
+"""Runs one pod: init containers in order, sidecars beside them, then the rest together.
+
+    python -I -S -c "... main(FOLDER)"
+
+It reads FOLDER/plan.json, holds FOLDER/lock, and writes FOLDER/state.json at every change. SIGTERM
+ends the pod as FOLDER/stop.json says: the signal to each container's main process, then the grace,
+then SIGKILL to everything that is left, until nothing is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import signal
+import time
+
+from fairway.agent.drivers.local.supervisor.files import (
+    Plain,
+    hear_signals,
+    read_json,
+    read_signals,
+    wake_pipe,
+    write_json,
+)
+from fairway.agent.drivers.local.supervisor.keeper import keep, keep_previous_logs
+from fairway.agent.drivers.local.supervisor.processes import (
+    SIGNALS,
+    adopt_orphans,
+    end_descendants,
+    start_of,
+)
+
+_PASS_SECONDS = 0.01  # between two passes of ending what is left
+_RUN_SECONDS_TO_FORGIVE = 600.0  # a run as long as this resets the back-off, as in Kubernetes
+
+
+def main(folder: str) -> None:
+    os.umask(0o077)
+    os.chdir(folder)
+    lock = os.open("lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return  # another supervisor runs this plan
+    if os.path.exists("state.json"):  # noqa: PTH110 - pathlib would double the start-up time
+        return  # the plan was run already; nothing runs twice
+    adopt_orphans()
+    Supervisor(read_json("plan.json")).run()
+
+
+class Container:
+    """One container of the pod, over all its runs."""
+
+    def __init__(self, spec: Plain) -> None:
+        self.name: str = spec["name"]
+        self.role: str = spec["role"]  # init, sidecar or main
+        self.restart: str = spec["restart"]
+        self.spec = spec
+        self.state = "waiting"  # waiting, running, ended
+        self.keeper = 0
+        self.control = -1  # orders to the keeper
+        self.result = -1  # what the keeper says
+        self.heard = b""
+        self.record: Plain = {}
+        self.restarts = 0
+        self.failures = 0  # in a row, for the back-off
+        self.not_before = 0.0
+
+    @property
+    def is_running(self) -> bool:
+        return self.state == "running"
+
+    @property
+    def has_failed(self) -> bool:
+        return self.state == "ended" and self.record.get("exit_code") != 0
+
+    def restarts_again(self) -> bool:
+        """Whether its policy wants another run after the last one."""
+        if self.restart == "Always":
+            return True
+        return self.restart == "OnFailure" and self.record.get("exit_code") != 0
+
+    def told(self) -> Plain:
+        return {"state": self.state, "restarts": self.restarts, "role": self.role, **self.record}
+
+
+class Supervisor:
+    """The pod: init containers in order, sidecars beside them, then the rest together."""
+
+    def __init__(self, plan: Plain) -> None:
+        self.plan = plan
+        self.containers = [Container(one) for one in plan["containers"]]
+        self.phase = "Starting"
+        for one in self.containers:
+            one.not_before = plan["start_at"]
+        self.begun_at = self.since = time.time()
+        self.started_at: float | None = None
+        self.finished_at: float | None = None
+        self.reason = ""
+        self.message = ""
+        self.signal = signal.SIGTERM
+        self.stop_by: float | None = None  # when the grace ends; None while not stopping
+        self.last_written: Plain = {}
+        self.wake_is_due = False
+        self.alarm = wake_pipe()
+
+    def run(self) -> None:
+        self.write()
+        hear_signals(SIGNALS)
+        if os.path.exists("stop.json"):  # noqa: PTH110 - as above
+            self.stop()
+        while True:
+            self.step()
+            if self.finished_at is not None:
+                break
+            self.write()
+            self.wait()
+        self.clear()
+        self.write(is_last=True)
+
+    def clear(self) -> None:
+        """What a pod has of its own ends with it."""
+        import shutil  # noqa: PLC0415 - needed once, at the very end
+
+        for folder in self.plan["scratch"]:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    # What happens next
+
+    def step(self) -> None:
+        now = time.time()
+        deadline = self.deadline()
+        if deadline is not None and now >= deadline and self.stop_by is None:
+            self.reason = "DeadlineExceeded"
+            self.message = "the pod was active longer than its activeDeadlineSeconds"
+            self.begin_stop(signal.SIGTERM, float(self.plan["grace_seconds"]))
+        if self.stop_by is not None:
+            self.end(now)
+            return
+        mains = [one for one in self.containers if one.role == "main"]
+        if self.prepare(now):
+            for one in mains:
+                self.start_if_due(one, now)
+            if all(one.state == "ended" for one in mains):
+                self.begin_stop(signal.SIGTERM, float(self.plan["grace_seconds"]))
+                self.end(now)
+                return
+        elif any(one.role == "init" and one.has_failed for one in self.containers):
+            self.begin_stop(signal.SIGTERM, float(self.plan["grace_seconds"]))
+            self.end(now)
+            return
+        self.judge(mains)
+
+    def prepare(self, now: float) -> bool:
+        """Runs what comes before the main containers; whether all of it is done."""
+        for one in self.containers:
+            if one.role == "main":
+                continue
+            self.start_if_due(one, now)
+            if one.role == "init" and not (one.state == "ended" and not one.has_failed):
+                return False
+            if one.role == "sidecar" and one.restarts == 0 and one.state == "waiting":
+                return False
+        return True
+
+    def start_if_due(self, one: Container, now: float) -> None:
+        if one.state == "waiting" and now >= one.not_before:
+            self.start(one, now)
+
+    def judge(self, mains: list[Container]) -> None:
+        waiting = [one for one in mains if one.state == "waiting"]
+        if not waiting and self.started_at is not None:
+            self.turn("Ready")
+            self.reason = self.message = ""
+        elif any(one.not_before for one in self.containers if one.state == "waiting"):
+            self.turn("Starting")
+            self.reason = "CrashLoopBackOff"
+            self.message = "a container failed and waits before it is started again"
+
+    def turn(self, phase: str) -> None:
+        if phase != self.phase:
+            self.phase = phase
+            self.since = time.time()
+
+    def deadline(self) -> float | None:
+        seconds = self.plan.get("deadline_seconds")
+        return None if seconds is None else float(self.begun_at + seconds)
+
+    # The end
+
+    def stop(self) -> None:
+        """Ends the pod as it was asked to; asked again, the shorter grace counts."""
+        how = {"signal": int(signal.SIGTERM), "grace_seconds": self.plan["grace_seconds"]}
+        if os.path.exists("stop.json"):  # noqa: PTH110 - as above
+            how = read_json("stop.json")
+        if self.stop_by is None:
+            self.reason, self.message = "Stopped", "the pod was asked to end"
+        self.begin_stop(int(how["signal"]), float(how["grace_seconds"]))
+
+    def begin_stop(self, number: int, grace: float) -> None:
+        stop_by = time.time() + grace
+        if self.stop_by is None or number != self.signal:
+            self.tell(f"s{number} {stop_by}")
+        elif stop_by < self.stop_by:
+            self.tell(f"g{stop_by}")
+        self.signal = signal.Signals(number)
+        self.stop_by = stop_by if self.stop_by is None else min(self.stop_by, stop_by)
+
+    def tell(self, order: str) -> None:
+        for one in self.containers:
+            if one.is_running:
+                # The keeper is gone, which its result says.
+                with contextlib.suppress(OSError):
+                    os.write(one.control, order.encode() + b"\n")
+
+    def end(self, now: float) -> None:
+        """Waits for the running ones, then says what became of the pod."""
+        if any(one.is_running for one in self.containers):
+            return
+        if not end_descendants(os.getpid()):
+            return  # of a keeper that was killed; once more in a moment
+        mains = [one for one in self.containers if one.role == "main"]
+        counted = [one for one in self.containers if one.role != "sidecar"]
+        failed = next((one for one in counted if one.has_failed), None)
+        is_done = all(one.state == "ended" for one in mains) and failed is None
+        self.finished_at = now
+        if is_done and self.reason not in ("DeadlineExceeded", "Stopped"):
+            self.turn("Succeeded")
+            self.reason = "Completed"
+        else:
+            self.turn("Failed")
+            self.blame(failed)
+
+    def blame(self, failed: Container | None) -> None:
+        if failed is not None and self.reason != "DeadlineExceeded":
+            self.message = failed.record.get("message") or (
+                f"container {failed.name} ended with code {failed.record.get('exit_code')}"
+            )
+            if self.reason != "Stopped":
+                self.reason = failed.record.get("reason") or "Error"
+
+    # Keepers
+
+    def start(self, one: Container, now: float) -> None:
+        control, one.control = os.pipe()
+        one.result, result = os.pipe()
+        keep_previous_logs(one.name, is_first="started_at" not in one.record)
+        keeper = os.fork()
+        if keeper == 0:
+            code = 1
+            try:
+                keep(one.spec, control, result, int(self.plan["log_bytes_max"]))
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(control)
+        os.close(result)
+        if self.started_at is None and one.role != "init":
+            self.started_at = now
+        one.keeper, one.state, one.heard = keeper, "running", b""
+        one.record = {"started_at": now}
+
+    def wait(self) -> None:
+        poll = select.poll()
+        poll.register(self.alarm, select.POLLIN)
+        listened = {one.result: one for one in self.containers if one.is_running}
+        for descriptor in listened:
+            poll.register(descriptor, select.POLLIN)
+        ready = {descriptor for descriptor, _ in poll.poll(self.patience())}
+        if self.alarm in ready and signal.SIGTERM in read_signals(self.alarm):
+            self.stop()
+        for descriptor in ready & listened.keys():
+            self.hear(listened[descriptor])
+
+    def patience(self) -> float | None:
+        """Milliseconds until something is due without a signal; None: never."""
+        due = [one.not_before for one in self.containers if one.state == "waiting"]
+        deadline = self.deadline()
+        if deadline is not None:
+            due.append(deadline)
+        now = time.time()
+        if self.stop_by is not None:
+            due = [now + (_PASS_SECONDS if not self._any_running() else 3600.0)]
+        if self.wake_is_due:
+            due.append(now + 1.0)
+        waits = [max(0.0, moment - now) for moment in due if moment]
+        return min(waits) * 1000 + 1 if waits else None
+
+    def _any_running(self) -> bool:
+        return any(one.is_running for one in self.containers)
+
+    def hear(self, one: Container) -> None:
+        """What a keeper says; its silence means that the run is over."""
+        said = os.read(one.result, 65536)
+        one.heard += said
+        *lines, one.heard = one.heard.split(b"\n")
+        for line in lines:
+            one.record.update(json.loads(line))
+        if said:
+            return
+        os.close(one.result)
+        os.close(one.control)
+        os.waitpid(one.keeper, 0)
+        if "exit_code" not in one.record:
+            # The keeper was killed; what it kept is ours now, and ends.
+            while not end_descendants(os.getpid(), spare={c.keeper for c in self.containers}):
+                time.sleep(_PASS_SECONDS)
+            one.record.update(exit_code=137, reason="Lost", message="its keeper was killed")
+        one.record.setdefault("finished_at", time.time())
+        self.settle(one)
+
+    def settle(self, one: Container) -> None:
+        """Whether a run that is over is followed by another, and when."""
+        one.state, one.keeper = "ended", 0
+        if self.stop_by is not None or not one.restarts_again():
+            return
+        ran = one.record["finished_at"] - one.record["started_at"]
+        one.failures = 0 if ran >= _RUN_SECONDS_TO_FORGIVE else one.failures
+        first, most = self.plan["backoff_seconds"]
+        one.not_before = time.time() + min(first * 2**one.failures, most)
+        one.failures = min(one.failures + 1, 30)
+        one.restarts += 1
+        one.state = "waiting"
+
+    # What is told
+
+    def write(self, *, is_last: bool = False) -> None:
+        told = self.told()
+        if told == self.last_written and not self.wake_is_due:
+            return
+        if told != self.last_written:
+            write_json("state.json", told, is_durable=is_last)
+            self.last_written = told
+        self.wake()
+
+    def told(self) -> Plain:
+        codes = [one.record.get("exit_code") for one in self.containers if one.role != "sidecar"]
+        known = [code for code in codes if code is not None]
+        return {
+            "pid": os.getpid(),
+            "start": start_of(os.getpid()),
+            "phase": self.phase,
+            "since": self.since,
+            "reason": self.reason,
+            "message": self.message,
+            "is_stopping": self.stop_by is not None,
+            "started_at": self.started_at,
+            "finished_at": self.finished_at,
+            "restarts": sum(one.restarts for one in self.containers),
+            "exit_code": next((code for code in known if code), known[0] if known else None),
+            "containers": {one.name: one.told() for one in self.containers},
+        }
+
+    def wake(self) -> None:
+        """Tells the driver, if there is one; if its pipe is full, again in a second."""
+        self.wake_is_due = False
+        try:
+            pipe = os.open(self.plan["wake"], os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return  # no driver listens; the next one reads the state
+        try:
+            os.write(pipe, self.plan["key"].encode() + b"\n")
+        except OSError:
+            self.wake_is_due = True
+        finally:
+            os.close(pipe)

@@ -1,0 +1,76 @@
+"""Processes of this machine, as /proc shows them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+
+SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def adopt_orphans() -> None:
+    """Makes descendants whose parent died ours, rather than those of the machine."""
+    import ctypes  # noqa: PLC0415 - the only use
+
+    if ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) != 0:  # PR_SET_CHILD_SUBREAPER
+        raise OSError("this system cannot adopt orphaned processes")
+
+
+def processes() -> dict[int, tuple[int, str]]:
+    """The parent and the state of each process of the machine."""
+    found = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208 - without pathlib, as above
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - as above
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        found[int(name)] = (int(fields[1]), fields[0].decode())
+    return found
+
+
+def descendants(of: int, spare: set[int] | None = None) -> list[int]:
+    """Processes that came from one, however far, without the dead and those spared."""
+    children: dict[int, list[int]] = {}
+    states = processes()
+    for pid, (parent, _) in states.items():
+        children.setdefault(parent, []).append(pid)
+    found: list[int] = []
+    ahead = list(children.get(of, ()))
+    while ahead:
+        pid = ahead.pop()
+        if spare and pid in spare:
+            continue
+        ahead.extend(children.get(pid, ()))
+        if states[pid][1] not in "ZX":
+            found.append(pid)
+    return found
+
+
+def end_descendants(of: int, spare: set[int] | None = None) -> bool:
+    """One pass of ending all that is left; whether nothing was.
+
+    All are stopped before the first is killed, so that none can fork on seeing another die.
+    """
+    left = descendants(of, spare)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in left:
+            send(pid, number)
+    return not left
+
+
+def send(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def start_of(pid: int) -> int:
+    """When a process began, in the kernel's ticks: with its number, its identity."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - without pathlib, as above
+            return int(file.read().rpartition(b")")[2].split()[19])
+    except OSError:
+        return 0

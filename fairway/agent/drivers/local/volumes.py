@@ -1,0 +1,177 @@
+"""Volumes as folders, and mount paths as the names of these folders.
+
+A process has the machine's own files, so nothing can be mounted for it alone. Where a command, an
+argument, a variable or the working directory names a mount path, it is given the folder instead;
+`FAIRWAY_VOLUME_NAME` holds the folder of each volume besides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairway.agent.drivers.local.environment import PodFault, Surroundings, contents, pod_field
+from fairway.api.meta import JsonObject
+from fairway.kinds.plain import child, listed, text
+
+_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+Rewrite = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumePlan:
+    """A folder of the machine, or one to be made with these files."""
+
+    name: str
+    folder: Path
+    files: Mapping[str, bytes]
+    is_made: bool  # false for a folder of the host
+
+
+def plan_volumes(
+    around: Surroundings,
+    folder: Path,
+    host_roots: Sequence[Path],
+    *,
+    rewrite: Rewrite = lambda text: text,
+) -> list[VolumePlan]:
+    """What each volume of a pod becomes; a fault where it can't be had on this machine."""
+    made = []
+    for index, volume in enumerate(listed(around.pod.spec, "volumes")):
+        path = f"spec.volumes[{index}]"
+        name = text(volume, "name")
+        if not _is_file_name(name):
+            raise PodFault(f"{path}.name: {name!r} is not the name of a volume")
+        if "hostPath" in volume:
+            place = _host_folder(child(volume, "hostPath"), host_roots, f"{path}.hostPath")
+            made.append(VolumePlan(name=name, folder=place, files={}, is_made=False))
+            continue
+        files = {
+            key: _rewritten(value, rewrite) for key, value in _files(volume, around, path).items()
+        }
+        made.append(VolumePlan(name=name, folder=folder / name, files=files, is_made=True))
+    return made
+
+
+def make(plans: Sequence[VolumePlan]) -> None:
+    """Makes the folders, and the files in them."""
+    for one in plans:
+        if not one.is_made:
+            continue
+        one.folder.mkdir(parents=True, exist_ok=True)
+        for name, content in one.files.items():
+            file = one.folder / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+
+
+class Mounts:
+    """The mount paths of one container."""
+
+    def __init__(self, container: JsonObject, plans: Sequence[VolumePlan], path: str) -> None:
+        folders = {one.name: one.folder for one in plans}
+        self._folder_by_path: dict[str, Path] = {}
+        for index, mount in enumerate(listed(container, "volumeMounts")):
+            place = f"{path}.volumeMounts[{index}]"
+            name = text(mount, "name")
+            if name not in folders:
+                raise PodFault(f"{place}.name: the pod has no volume {name!r}")
+            below = text(mount, "subPath")
+            if below and not _is_below(below):
+                raise PodFault(f"{place}.subPath: {below!r} leaves the volume")
+            where = text(mount, "mountPath").rstrip("/")
+            if where:
+                self._folder_by_path[where] = folders[name] / below if below else folders[name]
+        paths = sorted(self._folder_by_path, key=lambda one: (-len(one), one))
+        self._pattern = (
+            re.compile(rf"(?<![\w./-])({'|'.join(map(re.escape, paths))})(?![\w.-])")
+            if paths
+            else None
+        )
+
+    def rewritten(self, value: str) -> str:
+        if self._pattern is None:
+            return value
+        return self._pattern.sub(lambda found: str(self._folder_by_path[found[1]]), value)
+
+
+def _host_folder(source: JsonObject, roots: Sequence[Path], path: str) -> Path:
+    where = Path(text(source, "path")).resolve()
+    if not any(where.is_relative_to(root.resolve()) for root in roots):
+        raise PodFault(f"{path}: {where} is not below a folder that pods may use on this machine")
+    return where
+
+
+def _files(volume: JsonObject, around: Surroundings, path: str) -> dict[str, bytes]:
+    if "emptyDir" in volume or volume.keys() == {"name"}:
+        return {}
+    if "projected" in volume:
+        found: dict[str, bytes] = {}
+        for index, source in enumerate(listed(volume, "projected", "sources")):
+            found.update(_source(source, around, f"{path}.projected.sources[{index}]"))
+        return found
+    return _source(volume, around, path)
+
+
+def _source(source: JsonObject, around: Surroundings, path: str) -> dict[str, bytes]:
+    if "configMap" in source:
+        return _chosen(child(source, "configMap"), around.settings, f"{path}.configMap")
+    if "secret" in source:
+        return _chosen(child(source, "secret"), around.secrets, f"{path}.secret")
+    if "downwardAPI" in source:
+        return dict(_downward(source, around, path))
+    kind = next((key for key in source if key != "name"), "")
+    raise PodFault(f"{path}: a local cluster has no volumes of type {kind}")
+
+
+def _chosen(source: JsonObject, kept: Mapping[str, JsonObject], path: str) -> dict[str, bytes]:
+    name = text(source, "secretName") or text(source, "name")
+    if name not in kept:
+        if source.get("optional") is True:
+            return {}
+        raise PodFault(f"{path}: {name!r} is not among what travels with the work")
+    held = contents(kept[name])
+    items = listed(source, "items")
+    if not items:
+        return {key: held[key] for key in held if _is_file_name(key)}
+    found = {}
+    for index, item in enumerate(items):
+        key, place = text(item, "key"), text(item, "path")
+        if key not in held:
+            raise PodFault(f"{path}.items[{index}].key: there is no key {key!r} in {name!r}")
+        if not _is_below(place):
+            raise PodFault(f"{path}.items[{index}].path: {place!r} leaves the volume")
+        found[place] = held[key]
+    return found
+
+
+def _downward(source: JsonObject, around: Surroundings, path: str) -> Iterator[tuple[str, bytes]]:
+    for index, item in enumerate(listed(source, "downwardAPI", "items")):
+        place, where = text(item, "path"), f"{path}.downwardAPI.items[{index}]"
+        if not _is_below(place):
+            raise PodFault(f"{where}.path: {place!r} leaves the volume")
+        field = text(item, "fieldRef", "fieldPath")
+        if field in ("metadata.labels", "metadata.annotations"):
+            held = around.pod.labels if field.endswith("labels") else around.pod.annotations
+            value = "\n".join(f'{key}="{held[key]}"' for key in sorted(held))
+        else:
+            value = pod_field(field, around, f"{where}.fieldRef")
+        yield place, value.encode()
+
+
+def _rewritten(value: bytes, rewrite: Rewrite) -> bytes:
+    try:
+        return rewrite(value.decode()).encode()
+    except UnicodeDecodeError:
+        return value
+
+
+def _is_file_name(name: str) -> bool:
+    return bool(_KEY.fullmatch(name)) and name not in (".", "..")
+
+
+def _is_below(path: str) -> bool:
+    """Whether a relative path stays inside."""
+    return bool(path) and not path.startswith("/") and ".." not in Path(path).parts

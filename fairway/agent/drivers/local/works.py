@@ -1,0 +1,179 @@
+"""One work on disk, and what its manifests ask for on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairway.agent.drivers.interface import DriverFault
+from fairway.agent.drivers.local.hosts import Hosts, Mention
+from fairway.agent.drivers.local.pods import LocalPod, read_json, write_json
+from fairway.api import codec
+from fairway.api.meta import JsonObject
+from fairway.api.work import Manifest, Work
+from fairway.kinds.interface import Kind, Pod
+from fairway.kinds.plain import child, name_of, namespace_of, text
+
+FindKind = Callable[[JsonObject], Kind | None]
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+# Objects that only say something; there is nothing to run for them.
+_SILENT = {
+    ("v1", "ConfigMap"),
+    ("v1", "Secret"),
+    ("v1", "Service"),
+    ("v1", "ServiceAccount"),
+    ("policy/v1", "PodDisruptionBudget"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+}
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Waiting:
+    """A pod that is to run, and for which there is no room yet."""
+
+    pod: Pod
+    position: int
+    remakes: int  # how often it was made anew
+    since: float
+    message: str = ""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Kept:
+    """A work as it was applied, with its pods."""
+
+    folder: Path
+    work: Work
+    next: Work | None = None  # to be applied once the pods of the earlier attempt are gone
+    stop: tuple[signal.Signals, float] | None = None  # with which signal and grace it ends
+    is_removed: bool = False
+    ports: dict[Mention, int] = field(default_factory=dict)
+    created: dict[int, JsonObject] = field(default_factory=dict)  # of manifests never updated
+    pods: dict[str, LocalPod] = field(default_factory=dict)  # by key
+    waiting: dict[str, Waiting] = field(default_factory=dict)  # by name
+    objects: dict[int, JsonObject] = field(default_factory=dict)
+    faults: dict[int, str] = field(default_factory=dict)
+    hosts: Hosts | None = None
+    checkpointed_at: float | None = None
+
+    @property
+    def name(self) -> str:
+        return self.work.metadata.name
+
+    @property
+    def attempt(self) -> int:
+        return self.work.spec.attempt
+
+    def by_name(self, position: int) -> dict[str, LocalPod]:
+        """The pods of one manifest."""
+        return {one.name: one for one in self.pods.values() if one.position == position}
+
+    def new_folder(self, pod: str) -> Path:
+        """Where a pod is planned that was not there before; an earlier one's output stays."""
+        attempt, number = self.folder / "pods" / str(self.attempt), 0
+        while (attempt / str(number) / pod).exists():
+            number += 1
+        return attempt / str(number) / pod
+
+    def key_of(self, folder: Path) -> str:
+        return f"{self.name}/{folder.relative_to(self.folder / 'pods')}"
+
+    def save(self) -> None:
+        write_json(
+            self.folder / "work.json",
+            {
+                "work": codec.to_plain(self.work),
+                "next": codec.to_plain(self.next) if self.next is not None else None,
+                "stop": self.stop,
+                "is_removed": self.is_removed,
+                "ports": [[one.pod, one.port, here] for one, here in self.ports.items()],
+                "created": {str(position): one for position, one in self.created.items()},
+            },
+        )
+
+    @classmethod
+    def load(cls, folder: Path) -> Kept | None:
+        found = read_json(folder / "work.json")
+        if found is None:
+            return None
+        following, stop = found["next"], found["stop"]
+        return cls(
+            folder=folder,
+            work=codec.decode(found["work"], Work),
+            next=codec.decode(following, Work) if following else None,
+            stop=(signal.Signals(stop[0]), float(stop[1])) if stop else None,
+            is_removed=found["is_removed"],
+            ports={Mention(pod=pod, port=port): here for pod, port, here in found["ports"]},
+            created={int(position): one for position, one in found["created"].items()},
+        )
+
+
+def checked_name(name: str) -> str:
+    """The name of a work, which becomes the name of a folder."""
+    if not _NAME.fullmatch(name):
+        raise DriverFault(f"{name!r} is not the name of a work")
+    return name
+
+
+def object_of(manifest: Manifest, kind: Kind | None, kept: Kept, position: int) -> JsonObject:
+    """What the machine makes of a manifest; a DriverFault says why it makes nothing."""
+    wanted = manifest.object
+    known = (text(wanted, "apiVersion"), text(wanted, "kind"))
+    if kind is None and known not in _SILENT:
+        raise DriverFault(f"a local cluster serves no kind {known[1]} of {known[0]}")
+    if not name_of(wanted):
+        raise DriverFault("metadata.name: an object needs a name")
+    if kind is not None:
+        faults = kind.faults(wanted)
+        if faults:
+            raise DriverFault("; ".join(faults))
+        is_held = kept.work.spec.desired == "Hold"
+        wanted = kind.held(wanted) if is_held else kind.released(wanted)
+    if manifest.update == "CreateOnly":
+        wanted = kept.created.setdefault(position, wanted)
+    metadata = {**child(wanted, "metadata"), "uid": uid_of(kept.name, str(position))}
+    return {**wanted, "metadata": metadata}
+
+
+def uid_of(*parts: str) -> str:
+    """A name that stays the same for the same thing."""
+    return hashlib.sha256("/".join(parts).encode()).hexdigest()[:32]
+
+
+def kept_objects(kept: Kept, kind: str) -> dict[str, JsonObject]:
+    """Objects of one kind that travel with a work, by name."""
+    found = (one.object for one in kept.work.spec.manifests)
+    return {name_of(one): one for one in found if one.get("kind") == kind}
+
+
+def hosts_of(kept: Kept, find_kind: FindKind) -> Hosts:
+    """The hosts of all pods that the work may ever have."""
+    pods: list[Pod] = []
+    for body in kept.objects.values():
+        kind = find_kind(body)
+        pods += kind.pods(body) if kind is not None else ()
+    namespace = next((namespace_of(one) for one in kept.objects.values()), "default")
+    return Hosts(pods, list(kept_objects(kept, "Service").values()), namespace)
+
+
+def folders_of_pods(folder: Path) -> Iterator[tuple[int, int, Path]]:
+    """The attempt, the number and the folder of each pod there ever was, the oldest first."""
+    numbered = sorted(
+        (int(attempt.name), int(number.name), number)
+        for attempt in _folders(folder / "pods")
+        for number in _folders(attempt)
+    )
+    for attempt_number, number_number, place in numbered:
+        for pod in _folders(place):
+            yield attempt_number, number_number, pod
+
+
+def _folders(path: Path) -> Sequence[Path]:
+    return sorted(one for one in path.iterdir() if one.is_dir()) if path.exists() else []

@@ -1,0 +1,227 @@
+"""Nodes and where pods find room on them: the cluster's own small scheduler.
+
+Free amounts are columns, so that one look over thousands of nodes costs some microseconds. Which
+nodes a pod may use by labels and taints is found once for all pods that ask alike. Among those with
+room the fullest is taken, so that whole nodes stay whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from fairway.api.amounts import NANO, Amounts
+from fairway.api.meta import JsonObject, NodeRequirement, NodeTerm, Taint, Toleration
+from fairway.kinds import pods as pod_specs
+from fairway.kinds.plain import text, texts
+
+HOST_NAME = pod_specs.HOST_NAME_LABEL
+_MASKS_MAX = 512
+# Columns are whole numbers of 64 bits: bytes of memory, thousandths of all else.
+_BYTES = ("memory", "ephemeral-storage", "storage")
+_MILLI = NANO // 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Which nodes a pod may use; equal for all pods of one shape."""
+
+    node_selector: tuple[tuple[str, str], ...] = ()
+    terms: tuple[NodeTerm, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    node_name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What a pod takes, and where it may."""
+
+    amounts: Amounts
+    units: tuple[tuple[str, int], ...]
+    wish: Wish
+
+
+@dataclass(slots=True, kw_only=True)
+class Node:
+    """A node, and how many pods are on it."""
+
+    name: str
+    allocatable: Amounts
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...] = ()
+    is_ready: bool = True
+    pool: str = ""  # elastic pool that it came from
+    unit: int = 0  # nodes of a pool with the same number come and go together
+    idle_since: float = 0.0
+    pods: int = 0
+    row: int = field(default=-1, repr=False)
+
+
+def need_of(spec: JsonObject) -> Need:
+    """What a pod's spec asks for; each pod takes one of the node's places for pods."""
+    amounts = Amounts.of({**pod_specs.pod_requests(spec), "pods": 1})
+    return Need(
+        amounts=amounts,
+        units=tuple(
+            (resource, -(-nanos // _unit(resource)))
+            for resource, nanos in amounts.items()
+            if nanos > 0
+        ),
+        wish=Wish(
+            node_selector=tuple(sorted(texts(spec, "nodeSelector").items())),
+            terms=pod_specs.node_terms(spec),
+            tolerations=pod_specs.tolerations(spec),
+            node_name=text(spec, "nodeName"),
+        ),
+    )
+
+
+class Nodes:
+    """All nodes of a cluster, in order of name."""
+
+    def __init__(self, nodes: Iterable[Node] = ()) -> None:
+        self.by_name: dict[str, Node] = {}
+        self._rows: list[Node] = []
+        self._free: dict[str, npt.NDArray[np.int64]] = {}
+        self._ready: npt.NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self._masks: dict[Wish, npt.NDArray[np.bool_]] = {}
+        self.change(add=nodes)
+
+    def change(self, *, add: Iterable[Node] = (), remove: Iterable[str] = ()) -> None:
+        """Adds and removes nodes; those removed must be empty."""
+        used = {
+            (resource, node.name): _units(node.allocatable, resource) - int(column[node.row])
+            for resource, column in self._free.items()
+            for node in self._rows
+        }
+        for name in remove:
+            del self.by_name[name]
+        self.by_name.update({one.name: one for one in add})
+        self._rows = [self.by_name[name] for name in sorted(self.by_name)]
+        for row, node in enumerate(self._rows):
+            node.row = row
+        resources = sorted({resource for one in self._rows for resource in one.allocatable})
+        self._free = {
+            resource: np.array(
+                [
+                    _units(one.allocatable, resource) - used.get((resource, one.name), 0)
+                    for one in self._rows
+                ],
+                dtype=np.int64,
+            )
+            for resource in resources
+        }
+        self._ready = np.array([one.is_ready for one in self._rows], dtype=np.bool_)
+        self._masks.clear()
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._rows)
+
+    def place(self, need: Need, *, prefer: str = "") -> Node | None:
+        """Takes room for a pod; None where no node has it."""
+        fitting = self._mask(need.wish) & self._ready
+        tightest: npt.NDArray[np.int64] | None = None
+        for resource, units in need.units:
+            column = self._free.get(resource)
+            if column is None:
+                if resource == "pods":
+                    continue  # nodes that do not say how many take any number
+                return None
+            fitting &= column >= units
+            if tightest is None or "/" in resource:
+                tightest = column
+        preferred = self.by_name.get(prefer)
+        if preferred is not None and fitting[preferred.row]:
+            return self._take(preferred, need)
+        rows = np.flatnonzero(fitting)
+        if not len(rows):
+            return None
+        row = rows[0] if tightest is None else rows[int(np.argmin(tightest[rows]))]
+        return self._take(self._rows[int(row)], need)
+
+    def release(self, node: Node, need: Need) -> None:
+        """Gives back what a pod took."""
+        node.pods -= 1
+        self._add(node, need, 1)
+
+    def set_ready(self, node: Node, is_ready: bool) -> None:
+        node.is_ready = is_ready
+        self._ready[node.row] = is_ready
+
+    def _take(self, node: Node, need: Need) -> Node:
+        node.pods += 1
+        self._add(node, need, -1)
+        return node
+
+    def _add(self, node: Node, need: Need, sign: int) -> None:
+        for resource, units in need.units:
+            column = self._free.get(resource)
+            if column is not None:
+                column[node.row] += sign * units
+
+    def _mask(self, wish: Wish) -> npt.NDArray[np.bool_]:
+        mask = self._masks.get(wish)
+        if mask is None:
+            mask = np.array([_suits(one, wish) for one in self._rows], dtype=np.bool_)
+            if len(self._masks) >= _MASKS_MAX:
+                self._masks.clear()
+            self._masks[wish] = mask
+        return mask
+
+
+def _unit(resource: str) -> int:
+    return NANO if resource in _BYTES or resource.startswith("hugepages-") else _MILLI
+
+
+def _units(amounts: Amounts, resource: str) -> int:
+    return amounts[resource] // _unit(resource)
+
+
+def _suits(node: Node, wish: Wish) -> bool:
+    if wish.node_name and wish.node_name != node.name:
+        return False
+    if any(node.labels.get(key) != value for key, value in wish.node_selector):
+        return False
+    if wish.terms and not any(
+        all(_holds(test, node.labels) for test in term.match_expressions) for term in wish.terms
+    ):
+        return False
+    return all(
+        taint.effect == "PreferNoSchedule"
+        or any(_tolerates(one, taint) for one in wish.tolerations)
+        for taint in node.taints
+    )
+
+
+def _holds(test: NodeRequirement, labels: Mapping[str, str]) -> bool:
+    value = labels.get(test.key)
+    match test.operator:
+        case "In":
+            return value in test.values
+        case "NotIn":
+            return value not in test.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return _compares(test, value)
+
+
+def _compares(test: NodeRequirement, value: str | None) -> bool:
+    try:
+        found, bound = int(value or ""), int(test.values[0])
+    except (ValueError, IndexError):
+        return False
+    return found > bound if test.operator == "Gt" else found < bound
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect is not None and toleration.effect != taint.effect:
+        return False
+    if toleration.operator == "Exists":
+        return toleration.key in ("", taint.key)
+    return toleration.key == taint.key and toleration.value == taint.value

@@ -1,0 +1,148 @@
+"""The objects that a simulated cluster keeps, as an API server would.
+
+Objects belong to the work that made them. What may be made is what the cluster serves: the kinds
+listed for it, else the built-in ones and those that Fairway knows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairway.api.meta import JsonObject
+from fairway.api.work import Manifest
+from fairway.kinds.interface import Kind
+from fairway.kinds.plain import name_of, namespace_of, text
+
+FindKind = Callable[[JsonObject], Kind | None]
+Key = tuple[str, str, str, str]
+
+_BUILTIN_GROUPS = frozenset(
+    {
+        "",
+        "apps",
+        "autoscaling",
+        "batch",
+        "coordination.k8s.io",
+        "networking.k8s.io",
+        "policy",
+        "rbac.authorization.k8s.io",
+        "scheduling.k8s.io",
+        "storage.k8s.io",
+    }
+)
+
+
+class Refused(Exception):
+    """A manifest that the cluster does not take."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Kept:
+    """An object in the cluster, without its status."""
+
+    body: JsonObject
+    owner: str  # name of the work that made it; empty for one that was left behind
+
+
+def key_of(manifest: JsonObject) -> Key:
+    return (
+        text(manifest, "apiVersion"),
+        text(manifest, "kind"),
+        namespace_of(manifest),
+        name_of(manifest),
+    )
+
+
+class Objects:
+    """All objects of a cluster."""
+
+    def __init__(self, find_kind: FindKind, served: Sequence[str] = ()) -> None:
+        self.find_kind = find_kind
+        self.served = frozenset(served)
+        self._kept: dict[Key, Kept] = {}
+        self._uids = 0
+
+    def get(self, key: Key) -> Kept | None:
+        return self._kept.get(key)
+
+    def apply(self, manifest: Manifest, wanted: JsonObject, *, owner: str) -> JsonObject | None:
+        """Makes an object as its update strategy says; None for one that is only looked at and
+        is not there. Raises Refused."""
+        key = key_of(wanted)
+        kept = self._kept.get(key)
+        if manifest.update == "ReadOnly":
+            return kept.body if kept else None
+        self._check(wanted)
+        if kept is None:
+            kept = Kept(body=self._new(wanted), owner=owner)
+            self._kept[key] = kept
+            return kept.body
+        if kept.owner not in ("", owner) and manifest.update != "CreateOnly":
+            is_taken = manifest.update == "ServerSideApply" and manifest.force
+            if not is_taken:
+                raise Refused(f"{key[1]} {key[2]}/{key[3]} belongs to the work {kept.owner}")
+        kept.owner = kept.owner or owner
+        if manifest.update != "CreateOnly":
+            kept.body = _updated(kept.body, wanted, manifest.ignored_fields)
+        return kept.body
+
+    def remove(self, manifest: Manifest, *, owner: str) -> None:
+        """Removes what a work made, or leaves it behind if it is to stay."""
+        key = key_of(manifest.object)
+        kept = self._kept.get(key)
+        if kept is None or kept.owner != owner:
+            return
+        if manifest.deletion == "Orphan":
+            kept.owner = ""
+        else:
+            del self._kept[key]
+
+    def _check(self, wanted: JsonObject) -> None:
+        api_version, name = text(wanted, "apiVersion"), text(wanted, "kind")
+        group = api_version.rpartition("/")[0]
+        kind = self.find_kind(wanted)
+        is_served = (
+            f"{api_version}/{name}" in self.served
+            if self.served and group not in _BUILTIN_GROUPS
+            else group in _BUILTIN_GROUPS or kind is not None
+        )
+        if not is_served or not name:
+            raise Refused(f"the cluster serves no kind {name} of {api_version}")
+        if not name_of(wanted):
+            raise Refused("metadata.name: an object needs a name")
+        faults = kind.faults(wanted) if kind is not None else []
+        if faults:
+            raise Refused("; ".join(faults))
+
+    def _new(self, wanted: JsonObject) -> JsonObject:
+        self._uids += 1
+        digest = hashlib.sha256(repr((key_of(wanted), self._uids)).encode()).hexdigest()
+        metadata = {**wanted.get("metadata", {}), "uid": digest[:32], "generation": 1}
+        return {**wanted, "metadata": metadata}
+
+
+def _updated(body: JsonObject, wanted: JsonObject, ignored: Sequence[str]) -> JsonObject:
+    """The wanted object with the identity of the one that is there."""
+    for pointer in ignored:
+        wanted = _with_value_of(body, wanted, pointer.strip("/").split("/"))
+    identity = {key: body["metadata"][key] for key in ("uid", "generation")}
+    after = {**wanted, "metadata": {**wanted.get("metadata", {}), **identity}}
+    if after == body:
+        return body
+    after["metadata"]["generation"] += 1
+    return after
+
+
+def _with_value_of(body: Any, wanted: Any, steps: list[str]) -> Any:
+    """The wanted value, but for one field that keeps what it is in the cluster."""
+    if not isinstance(body, dict) or not isinstance(wanted, dict):
+        return wanted
+    step, rest = steps[0].replace("~1", "/").replace("~0", "~"), steps[1:]
+    if step not in body:
+        return wanted
+    if not rest:
+        return {**wanted, step: body[step]}
+    return {**wanted, step: _with_value_of(body[step], wanted.get(step, {}), rest)}

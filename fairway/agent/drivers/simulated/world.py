@@ -1,0 +1,465 @@
+"""A simulated cluster: what works made in it, and what becomes of their pods.
+
+It needs no task of its own: whoever looks at it says what time it is, and it catches up with all
+that was to happen by then. So it lives on while no agent looks after it, as a real cluster would.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fairway.agent.drivers.interface import NodeSeen, Observation, WorkSeen
+from fairway.agent.drivers.simulated.lives import LivePod, Lives
+from fairway.agent.drivers.simulated.nodes import Node, Nodes, need_of
+from fairway.agent.drivers.simulated.objects import FindKind, Objects, Refused
+from fairway.agent.drivers.simulated.pools import ElasticPools, standing_nodes
+from fairway.agent.drivers.simulated.timers import Timers
+from fairway.api.cluster import Cluster, SimulatedDriver
+from fairway.api.meta import JsonObject
+from fairway.api.work import Stop, Work
+from fairway.kinds.interface import Kind, Pod
+from fairway.kinds.plain import text
+from fairway.kinds.running import due, observed
+
+_DAY = 86_400.0
+_NO_POSITION = -1
+_FINISHED = ("Succeeded", "Failed")
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Made:
+    """What there is of one work."""
+
+    work: Work
+    pods: dict[str, LivePod] = field(default_factory=dict)
+    objects: dict[int, JsonObject] = field(default_factory=dict)
+    faults: dict[int, str] = field(default_factory=dict)
+    checkpointed_at: float | None = None
+    checkpoints_by: float | None = None  # when it will have saved its work, while it ends
+    next: Work | None = None  # to be applied once the pods of the earlier attempt are gone
+    is_removed: bool = False  # goes once its pods are gone
+    seen: WorkSeen | None = None  # None: to be looked at again
+
+
+class World:
+    """One simulated cluster."""
+
+    def __init__(self, cluster: Cluster, find_kind: FindKind, *, now: float) -> None:
+        settings = _settings(cluster)
+        self.timers = Timers()
+        self.on_change: Callable[[], None] = lambda: None
+        self._find_kind = find_kind
+        self._nodes = Nodes(standing_nodes(settings.node_pools))
+        self.objects = Objects(find_kind, settings.kinds)
+        self._pools = ElasticPools(
+            cluster.spec.elastic_pools,
+            nodes=self._nodes,
+            timers=self.timers,
+            changed=self._nodes_changed,
+        )
+        self._lives = Lives(
+            settings,
+            nodes=self._nodes,
+            timers=self.timers,
+            changed=self._pod_changed,
+            emptied=self._pools.became_idle,
+        )
+        self._works: dict[str, _Made] = {}
+        self._seen_works: dict[str, WorkSeen] = {}
+        self._dirty: dict[str, None] = {}
+        self._ended: dict[tuple[str, int], None] = {}  # whose pods ended at this moment
+        self._seen_nodes: tuple[NodeSeen, ...] | None = None
+        self._doomed: dict[str, int] = {}  # how often each node's next failure was drawn
+        self._now = now
+        self._draw_failures(now)
+
+    # What is asked of it.
+
+    def reshape(self, cluster: Cluster, now: float) -> None:
+        """Takes changed settings: nodes come and go, and pods on those that go are lost."""
+        self.advance(now)
+        settings = _settings(cluster)
+        wanted = {one.name: one for one in standing_nodes(settings.node_pools)}
+        standing = {one.name: one for one in self._nodes if not one.pool}
+        gone = [
+            node
+            for name, node in standing.items()
+            if name not in wanted or not _is_alike(node, wanted[name])
+        ]
+        for node in gone:
+            self._lose_pods(node, now, "the node was removed")
+        kept = standing.keys() - {one.name for one in gone}
+        self._nodes.change(
+            add=[one for name, one in wanted.items() if name not in kept],
+            remove=[one.name for one in gone],
+        )
+        self._lives.settings = settings
+        self.objects.served = frozenset(settings.kinds)
+        self._pools.use(cluster.spec.elastic_pools)
+        self._nodes_changed()
+        self._settle(now)
+
+    def advance(self, now: float) -> None:
+        """Lets all happen that was to happen by now."""
+        self._now = max(self._now, now)
+        self.timers.run(self._now, self._end_moment)
+
+    def apply(self, work: Work, now: float) -> None:
+        self.advance(now)
+        name = work.metadata.name
+        made = self._works.get(name)
+        if made is None:
+            made = self._works[name] = _Made(work=work)
+        if made.is_removed or made.work.spec.attempt != work.spec.attempt:
+            made.next = work
+            self._end_pods(made, self._lives.settings.stop_seconds, now)
+            self._go_on(made, now)
+        else:
+            self._carry_out(made, work, now)
+        self._settle(now)
+
+    def stop(self, name: str, how: Stop, now: float) -> None:
+        self.advance(now)
+        made = self._works.get(name)
+        if made is None:
+            return
+        made.next = None
+        needs = self._lives.settings.stop_seconds
+        if how.signal and how.grace_seconds >= needs and self._is_running(made):
+            made.checkpoints_by = now + needs
+        self._end_pods(made, min(needs, how.grace_seconds), now)
+        self._settle(now)
+
+    def remove(self, name: str, now: float) -> None:
+        self.advance(now)
+        made = self._works.get(name)
+        if made is None:
+            return
+        made.next, made.is_removed = None, True
+        for position in made.objects:
+            self.objects.remove(made.work.spec.manifests[position], owner=name)
+        made.objects.clear()
+        made.faults.clear()
+        self._touch(made)
+        self._pools.forget(name)
+        self._end_pods(made, self._lives.settings.stop_seconds, now)
+        self._go_on(made, now)
+        self._settle(now)
+
+    def observe(self, now: float) -> Observation:
+        """All there is; what has not changed is the same value as before."""
+        self.advance(now)
+        for name in self._dirty:
+            made = self._works.get(name)
+            if made is None:
+                self._seen_works.pop(name, None)
+            else:
+                self._seen_works[name] = self._look(made)
+        self._dirty.clear()
+        if self._seen_nodes is None:
+            self._seen_nodes = tuple(_node_seen(one) for one in self._nodes)
+        return Observation(
+            nodes=self._seen_nodes,
+            works=dict(self._seen_works),
+            pools=self._pools.seen(),
+            kinds=self._lives.settings.kinds,
+            version="simulated",
+        )
+
+    def lose(self, name: str, now: float) -> None:
+        """Somebody takes away all that was made for a work, behind its agent's back."""
+        self.advance(now)
+        made = self._works[name]
+        for position in list(made.objects):
+            self.objects.remove(made.work.spec.manifests[position], owner=name)
+        made.objects.clear()
+        self._touch(made)
+        self._end_pods(made, 0, now)
+        self._settle(now)
+
+    def pods(self, work: str) -> list[LivePod] | None:
+        """The pods of a work; None where it is not known."""
+        made = self._works.get(work)
+        return list(made.pods.values()) if made is not None else None
+
+    # Works.
+
+    def _carry_out(self, made: _Made, work: Work, now: float) -> None:
+        """Makes what there is of a work match it; its attempt has not changed."""
+        made.work = work
+        self._touch(made)
+        for one in work.spec.provision:
+            self._pools.ask(
+                work.metadata.name, work.spec.attempt, pool=one.pool, count=one.count, now=now
+            )
+        if work.spec.desired == "Reserve":
+            self._reserve(made, now)
+            return
+        self._make_objects(made)
+        places = [one.node_name for one in made.pods.values() if one.position == _NO_POSITION]
+        for pod in list(made.pods.values()):
+            if pod.position == _NO_POSITION:
+                self._lives.drop(pod, now)
+            elif pod.is_live and not self._is_wanted(made, pod):
+                self._lives.end(pod, seconds=self._lives.settings.stop_seconds, now=now)
+        for position in made.objects:
+            self._fill(made, position, now, places=places)
+
+    def _reserve(self, made: _Made, now: float) -> None:
+        """Placeholders, one for each pod that would run at first."""
+        for position, manifest in enumerate(made.work.spec.manifests):
+            kind = self._find_kind(manifest.object)
+            if kind is None or kind.faults(manifest.object):
+                continue
+            for pod in due(kind, kind.released(manifest.object), (), now=now):
+                name = f"placeholder-{position}-{pod.name}"
+                if name not in made.pods:
+                    made.pods[name] = self._pod(made, pod, _NO_POSITION, name=name, runs=None)
+                    self._lives.begin(made.pods[name], now)
+
+    def _is_wanted(self, made: _Made, pod: LivePod) -> bool:
+        body = made.objects.get(pod.position)
+        kind = self._find_kind(body) if body is not None else None
+        return (
+            body is not None
+            and kind is not None
+            and pod.name in {one.name for one in kind.pods(body)}
+        )
+
+    def _fill(
+        self, made: _Made, position: int, now: float, *, places: list[str] | None = None
+    ) -> None:
+        """Starts the pods that the kind's own controller would start now."""
+        body = made.objects[position]
+        kind = self._find_kind(body)
+        is_looked_at = made.work.spec.manifests[position].update == "ReadOnly"
+        if kind is None or is_looked_at or kind.is_held(body):
+            return
+        runs = self._run_seconds(made, kind, body)
+        states = [one.state() for one in made.pods.values() if one.position == position]
+        for pod in due(kind, body, states, now=now):
+            failed = made.pods.get(pod.name)
+            if failed is not None:
+                self._lives.restart(failed, now)
+                continue
+            new = self._pod(made, pod, position, name=pod.name, runs=runs)
+            new.prefer = places.pop(0) if places else ""
+            made.pods[pod.name] = new
+            self._lives.begin(new, now)
+
+    def _make_objects(self, made: _Made) -> None:
+        name, is_held = made.work.metadata.name, made.work.spec.desired == "Hold"
+        made.faults = {}
+        for position, manifest in enumerate(made.work.spec.manifests):
+            wanted = manifest.object
+            kind = self._find_kind(wanted)
+            if kind is not None:
+                wanted = kind.held(wanted) if is_held else kind.released(wanted)
+            try:
+                body = self.objects.apply(manifest, wanted, owner=name)
+            except Refused as refused:
+                made.faults[position] = str(refused)
+                continue
+            if body is None:
+                made.objects.pop(position, None)
+            else:
+                made.objects[position] = body
+
+    def _pod(
+        self, made: _Made, pod: Pod, position: int, *, name: str, runs: float | None
+    ) -> LivePod:
+        return LivePod(
+            work=made.work.metadata.name,
+            name=name,
+            pod_set=pod.pod_set,
+            index=pod.index,
+            attempt=made.work.spec.attempt,
+            position=position,
+            need=need_of(pod.spec),
+            run_seconds=runs,
+            restarts_in_place=text(pod.spec, "restartPolicy", default="Always") != "Never",
+        )
+
+    def _run_seconds(self, made: _Made, kind: Kind, body: JsonObject) -> float | None:
+        if kind.mode(body) == "Divided":
+            return None
+        estimate = made.work.spec.run_seconds_estimate
+        seconds = self._lives.settings.run_seconds if estimate is None else estimate
+        return float(seconds) or None
+
+    def _is_running(self, made: _Made) -> bool:
+        return any(one.phase == "Ready" and one.position >= 0 for one in made.pods.values())
+
+    def _end_pods(self, made: _Made, seconds: float, now: float) -> None:
+        for pod in list(made.pods.values()):
+            self._lives.end(pod, seconds=seconds, now=now)
+
+    def _go_on(self, made: _Made, now: float) -> None:
+        """What follows once the last pod is gone."""
+        if made.pods:
+            return
+        if made.checkpoints_by is not None:
+            made.checkpointed_at, made.checkpoints_by = made.checkpoints_by, None
+        following = made.next
+        if following is not None:
+            made.next, made.is_removed = None, False
+            self._carry_out(made, following, now)
+        elif made.is_removed and self._works.get(made.work.metadata.name) is made:
+            del self._works[made.work.metadata.name]
+            self._touch(made)
+
+    # What becomes of pods.
+
+    def _pod_changed(self, pod: LivePod, now: float) -> None:
+        made = self._works.get(pod.work)
+        if made is None or made.pods.get(pod.name) is not pod:
+            return
+        self._touch(made)
+        if pod.is_gone:
+            del made.pods[pod.name]
+            self._go_on(made, now)
+        elif pod.phase in _FINISHED:
+            self._ended[pod.work, pod.position] = None
+
+    def _after_end(self, made: _Made, position: int, now: float) -> None:
+        """What the kind's own controller does once pods have ended."""
+        pods = [one for one in made.pods.values() if one.position == position]
+        if position == _NO_POSITION:
+            for pod in pods:
+                if pod.phase == "Failed":
+                    self._lives.restart(pod, now)
+            return
+        body = made.objects.get(position)
+        kind = self._find_kind(body) if body is not None else None
+        if body is None or kind is None:
+            return
+        states = [one.state() for one in pods]
+        if observed(kind, body, states, now=now).phase in _FINISHED:
+            for pod in pods:
+                if pod.is_live:
+                    self._lives.end(pod, seconds=self._lives.settings.stop_seconds, now=now)
+            return
+        for pod in pods:
+            # A container that fails is started again in its pod; a pod whose node is lost is not.
+            is_in_place = pod.restarts_in_place and pod.reason != "NodeLost"
+            if pod.phase == "Failed" and is_in_place:
+                self._lives.restart(pod, now)
+        self._fill(made, position, now)
+
+    def _status(self, made: _Made, position: int, kind: Kind) -> JsonObject:
+        states = [one.state() for one in made.pods.values() if one.position == position]
+        return kind.play(made.objects[position], states, now=self._now)
+
+    def _look(self, made: _Made) -> WorkSeen:
+        objects = {}
+        for position, body in made.objects.items():
+            kind = self._find_kind(body)
+            objects[position] = (
+                body if kind is None else {**body, "status": self._status(made, position, kind)}
+            )
+        return WorkSeen(
+            name=made.work.metadata.name,
+            attempt=made.work.spec.attempt,
+            pods=tuple(one.seen() for one in made.pods.values()),
+            objects=objects,
+            faults=dict(made.faults),
+            checkpointed_at=made.checkpointed_at,
+        )
+
+    # Nodes.
+
+    def _nodes_changed(self) -> None:
+        self._seen_nodes = None
+        self._lives.room()
+        self._draw_failures(self._now)
+        self.on_change()
+
+    def _draw_failures(self, now: float) -> None:
+        """Decides for nodes that are new when they fail."""
+        for node in self._nodes:
+            if node.name not in self._doomed:
+                self._doomed[node.name] = 0
+                self._draw_failure(node, now)
+
+    def _draw_failure(self, node: Node, now: float) -> None:
+        settings = self._lives.settings
+        per_day = settings.faults.node_failures_per_day.nanos / 1e9
+        if per_day <= 0:
+            return
+        self._doomed[node.name] += 1
+        told = f"{settings.seed}/{node.name}/{self._doomed[node.name]}"
+        chance = random.Random(told)  # noqa: S311 - a simulation
+        self.timers.at(
+            now + chance.expovariate(per_day / _DAY), lambda moment: self.fail_node(node, moment)
+        )
+
+    def fail_node(self, node: Node, now: float) -> None:
+        """A node fails, with all that is on it, and comes back repaired."""
+        if self._nodes.by_name.get(node.name) is not node or not node.is_ready:
+            return
+        self._nodes.set_ready(node, False)
+        self._lose_pods(node, now, f"the node {node.name} failed")
+        repair = self._lives.settings.faults.node_repair_seconds
+        self.timers.at(now + repair, lambda moment: self._repair(node, moment))
+        self._nodes_changed()
+
+    def node(self, name: str) -> Node:
+        return self._nodes.by_name[name]
+
+    def _repair(self, node: Node, now: float) -> None:
+        if self._nodes.by_name.get(node.name) is node:
+            self._nodes.set_ready(node, True)
+            self._draw_failure(node, now)
+            self._nodes_changed()
+
+    def _lose_pods(self, node: Node, now: float, message: str) -> None:
+        for pod in list(self._lives.by_node.get(node.name, ())):
+            if pod.phase == "Terminating":
+                self._lives.drop(pod, now)
+            else:
+                self._lives.fail(pod, now, reason="NodeLost", message=message, code=None)
+
+    # Keeping up.
+
+    def _touch(self, made: _Made) -> None:
+        self._dirty[made.work.metadata.name] = None
+        self.on_change()
+
+    def _settle(self, now: float) -> None:
+        """Lets all happen that takes no time."""
+        self._end_moment(now)
+        self.timers.run(now, self._end_moment)
+
+    def _end_moment(self, now: float) -> None:
+        """What follows from all that happened at one moment, taken together."""
+        while self._ended:
+            ended, self._ended = self._ended, {}
+            for name, position in ended:
+                made = self._works.get(name)
+                if made is not None and made.next is None and not made.is_removed:
+                    self._after_end(made, position, now)
+        self._lives.bind(now)
+
+
+def _settings(cluster: Cluster) -> SimulatedDriver:
+    return cluster.spec.simulated or SimulatedDriver()
+
+
+def _is_alike(one: Node, other: Node) -> bool:
+    return (one.allocatable, one.labels, one.taints) == (
+        other.allocatable,
+        other.labels,
+        other.taints,
+    )
+
+
+def _node_seen(node: Node) -> NodeSeen:
+    return NodeSeen(
+        name=node.name,
+        allocatable=node.allocatable,
+        labels=node.labels,
+        taints=node.taints,
+        is_ready=node.is_ready,
+    )

@@ -1,0 +1,100 @@
+"""What an agent is to do next about one work: a pure function of what is wanted and what is seen.
+
+Only a tombstone removes. A work that vanished from the hub before it ended is put back there, since
+an empty or restored hub must kill nothing. What has ended is left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from fairway.agent.drivers.interface import WorkSeen
+from fairway.agent.memory import Kept
+from fairway.api.work import Work
+
+Duty = Literal[
+    "Nothing",
+    "Apply",
+    "Stop",
+    "StopSince",  # it stops by itself, since the hub has been silent for long
+    "Remove",
+    "Gone",  # confirm that nothing is left
+    "PutBack",
+    "Forget",
+]
+Verdict = Literal["Accepted", "Known", "TermTooLow", "AttemptTooLow"]
+
+_LIVE = ("Pending", "Bound", "Ready")
+HUB_SILENT = "HubSilent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """All that decides what is to be done about a work."""
+
+    kept: Kept
+    seen: WorkSeen | None
+    is_on_hub: bool
+    is_applied: bool  # as it is now, by this run of the agent
+    is_frozen: bool = False  # one of its conditions says that it is complete
+    silent_seconds: float = 0.0
+
+
+def verdict(work: Work, kept: Kept | None, term: int) -> Verdict:
+    """Whether a work from the hub is to be carried out; a leader of the past is refused."""
+    if kept is not None and kept.work.spec == work.spec:
+        return "Known"
+    if work.spec.term < term:
+        return "TermTooLow"
+    if kept is not None and work.spec.attempt < kept.work.spec.attempt:
+        return "AttemptTooLow"
+    return "Accepted"
+
+
+def goes_on(work: Work, kept: Kept | None) -> bool:
+    """Whether a work that has ended has more to do in the same attempt: further tasks."""
+    return (
+        kept is not None
+        and kept.ended is not None
+        and kept.ended.phase in ("Succeeded", "Failed")
+        and not work.spec.tombstone
+        and work.spec.tasks != kept.work.spec.tasks
+    )
+
+
+def duty(standing: Standing) -> Duty:
+    """What is to be done next."""
+    spec, ended = standing.kept.work.spec, standing.kept.ended
+    if not standing.is_on_hub and not spec.tombstone:
+        if ended is None:
+            return "PutBack"
+        return "Remove" if standing.seen is not None else "Forget"
+    if spec.tombstone:
+        return _buried(standing)
+    if ended is not None:
+        return "Stop" if ended.reason == HUB_SILENT and has_live_pods(standing.seen) else "Nothing"
+    if spec.desired == "Stop":
+        return "Stop" if has_live_pods(standing.seen) else "Nothing"
+    limit = spec.stop_when_silent_seconds
+    if limit is not None and standing.silent_seconds >= limit:
+        return "StopSince"
+    if standing.is_applied or standing.is_frozen:
+        return "Nothing"
+    return "Apply"
+
+
+def _buried(standing: Standing) -> Duty:
+    if standing.seen is not None:
+        if has_live_pods(standing.seen):
+            return "Stop"
+        is_ending = any(one.phase == "Terminating" for one in standing.seen.pods)
+        return "Nothing" if is_ending else "Remove"
+    if not standing.is_on_hub:
+        return "Forget"
+    ended = standing.kept.ended
+    return "Nothing" if ended is not None and ended.phase == "Gone" else "Gone"
+
+
+def has_live_pods(seen: WorkSeen | None) -> bool:
+    return seen is not None and any(one.phase in _LIVE for one in seen.pods)

@@ -1,0 +1,150 @@
+"""Runs an agent for each cluster that is looked after from this process.
+
+Agents come and go with their clusters. One whose driver's settings changed begins anew with a new
+driver; so does one that broke, after a while. None of that stops what runs for works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from fairway.agent.agent import Agent
+from fairway.agent.hub import CLUSTERS
+from fairway.agent.settings import AgentSettings
+from fairway.api.cluster import Cluster
+from fairway.api.codec import decode
+from fairway.api.errors import ApiError
+from fairway.api.fleet import Fleet
+from fairway.api.meta import GROUP, VERSION
+from fairway.clock import Clock
+from fairway.loops import Loop
+from fairway.store.interface import ResourceKey, Store, Stored
+from fairway.store.mirrors import Mirror, Name
+
+_log = logging.getLogger(__name__)
+
+FLEETS = ResourceKey(GROUP, VERSION, "fleets")
+_AGAIN_SECONDS = 5.0
+
+# Makes the agent of a cluster; None for one that is looked after elsewhere.
+MakeAgent = Callable[[Cluster, AgentSettings], Agent | None]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Running:
+    """An agent at work, and what of its cluster it was made from."""
+
+    made_from: object
+    agent: Agent
+    task: asyncio.Task[None]
+
+
+class Agents:
+    """The agents of one process. `run` them until cancelled."""
+
+    def __init__(
+        self,
+        store: Store,
+        make: MakeAgent,
+        *,
+        clock: Clock,
+        removed: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`removed` is told of clusters that are no more, once their agents have ended."""
+        self._make = make
+        self._removed = removed
+        self._clock = clock
+        self._settings = AgentSettings()
+        self._clusters: dict[str, Cluster] = {}
+        self._running: dict[str, _Running] = {}
+        self._loop: Loop[str] = Loop("agents", self._look_after, clock=clock, width=1)
+        self._mirrors = (Mirror(store, FLEETS, clock=clock), Mirror(store, CLUSTERS, clock=clock))
+        self._mirrors[0].followers.append(self._hear_fleet)
+        self._mirrors[1].followers.append(self._hear_cluster)
+
+    def get(self, cluster: str) -> Agent | None:
+        """The agent of a cluster, if it runs here."""
+        found = self._running.get(cluster)
+        return found.agent if found is not None else None
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for mirror in self._mirrors:
+                    tasks.create_task(mirror.run())
+                tasks.create_task(self._loop.run())
+        finally:
+            for name in list(self._running):
+                await self._end(name)
+
+    def _hear_fleet(self, _name: Name, stored: Stored | None) -> None:
+        if stored is not None:
+            self._settings = AgentSettings.of(decode(stored.raw, Fleet).spec.health)
+            for one in self._running.values():
+                one.agent.use(self._settings)
+
+    def _hear_cluster(self, name: Name, stored: Stored | None) -> None:
+        own = name[1]
+        try:
+            cluster = decode(stored.raw, Cluster) if stored is not None else None
+        except ApiError as fault:
+            _log.warning("the cluster %s cannot be read: %s", own, fault)
+            return
+        if cluster is None:
+            self._clusters.pop(own, None)
+        else:
+            before = self._clusters.get(own)
+            self._clusters[own] = cluster
+            if before is not None and _made_from(before) == _made_from(cluster):
+                return
+        self._loop.mark(own)
+
+    async def _look_after(self, name: str) -> float | None:
+        cluster, running = self._clusters.get(name), self._running.get(name)
+        if running is not None:
+            if running.task.done():
+                self._tell_why(name, running.task)
+            elif cluster is not None and running.made_from == _made_from(cluster):
+                return None
+            await self._end(name)
+        if cluster is None:
+            self._removed(name)
+            return None
+        agent = self._make(cluster, self._settings)
+        if agent is not None:
+            task = asyncio.ensure_future(agent.run())
+            task.add_done_callback(lambda _: self._ended(name))
+            self._running[name] = _Running(made_from=_made_from(cluster), agent=agent, task=task)
+        return None
+
+    def _ended(self, name: str) -> None:
+        """An agent that ended by itself begins anew after a while."""
+        if name in self._running:
+            self._loop.mark_at(name, self._clock.now() + _AGAIN_SECONDS)
+
+    def _tell_why(self, name: str, task: asyncio.Task[None]) -> None:
+        fault = None if task.cancelled() else task.exception()
+        if fault is not None:
+            _log.error("the agent of %s broke and begins anew", name, exc_info=fault)
+
+    async def _end(self, name: str) -> None:
+        running = self._running.pop(name)
+        running.task.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await running.task
+
+
+def _made_from(cluster: Cluster) -> object:
+    """What of a cluster makes its driver; with a change of it, the agent begins anew."""
+    spec = cluster.spec
+    return (
+        cluster.metadata.uid,
+        spec.kubernetes,
+        spec.local,
+        spec.simulated,
+        spec.elastic_pools,
+    )

@@ -1,0 +1,171 @@
+"""All that an agent writes on its hub: heartbeats, reports, statuses, and works it puts back.
+
+Each call that the hub answers is a sign of life; the agent counts the hub's silence from the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from fairway.api.codec import to_plain
+from fairway.api.errors import AlreadyExists, Conflict, NotFound
+from fairway.api.meta import GROUP, VERSION, JsonObject, ObjectMeta
+from fairway.api.names import work_namespace
+from fairway.api.report import ClusterReport
+from fairway.api.work import Work, WorkStatus
+from fairway.clock import Clock, micro_timestamp
+from fairway.store.interface import (
+    Patch,
+    ResourceKey,
+    Selection,
+    Store,
+    Stored,
+    Write,
+)
+
+T = TypeVar("T")
+
+WORKS = ResourceKey(GROUP, VERSION, "works")
+CLUSTERS = ResourceKey(GROUP, VERSION, "clusters")
+REPORTS = ResourceKey(GROUP, VERSION, "clusterreports")
+LEASES = ResourceKey("coordination.k8s.io", "v1", "leases")
+NAMESPACES = ResourceKey("", "v1", "namespaces")
+
+LEASE = "fairway-agent"
+ADOPTED = "fairway.dev/adopted"
+_LEASE_PERIODS = 4  # heartbeats for which a lease lasts
+
+
+class Hub:
+    """The hub, as one cluster's agent writes to it."""
+
+    def __init__(self, store: Store, cluster: str, *, clock: Clock, epoch: int) -> None:
+        self.store = store
+        self.cluster = cluster
+        self.namespace = work_namespace(cluster)
+        self.heard_at = clock.now()  # an agent that starts gives its hub the whole time
+        self._clock = clock
+        self._epoch = epoch
+        self._write = Write(user=f"system:fairway:agent:{cluster}", manager="fairway-agent")
+        self._versions: dict[str, str] = {}  # of our reports
+        self._has_versions = False
+
+    def silent_seconds(self) -> float:
+        return self._clock.now() - self.heard_at
+
+    async def _heard(self, call: Awaitable[T]) -> T:
+        answer = await call
+        self.heard_at = self._clock.now()
+        return answer
+
+    async def beat(self, period_seconds: float) -> None:
+        """Says that the agent lives."""
+        spec = {
+            "holderIdentity": f"{self.cluster}/{self._epoch}",
+            "leaseDurationSeconds": max(1, round(_LEASE_PERIODS * period_seconds)),
+            "renewTime": micro_timestamp(self._clock.now()),
+            "leaseTransitions": self._epoch,
+        }
+        try:
+            patch = Patch(type="merge", body={"spec": spec})
+            await self._heard(
+                self.store.patch(LEASES, LEASE, patch, namespace=self.namespace, write=self._write)
+            )
+        except NotFound:
+            body = {"metadata": {"name": LEASE, "namespace": self.namespace}, "spec": spec}
+            await self._create(LEASES, body)
+
+    async def _create(self, kind: ResourceKey, body: JsonObject) -> Stored:
+        """Makes an object in the cluster's namespace, and that if need be."""
+        try:
+            return await self._heard(
+                self.store.create(kind, body, namespace=self.namespace, write=self._write)
+            )
+        except NotFound:
+            namespace = {"metadata": {"name": self.namespace}}
+            await self._heard(self.store.create(NAMESPACES, namespace, write=self._write))
+        return await self._heard(
+            self.store.create(kind, body, namespace=self.namespace, write=self._write)
+        )
+
+    async def put_back(self, work: Work) -> None:
+        """Puts a work on the hub that the hub has lost."""
+        metadata = ObjectMeta(
+            name=work.metadata.name,
+            namespace=self.namespace,
+            labels={**work.metadata.labels, ADOPTED: "true"},
+            annotations=work.metadata.annotations,
+        )
+        lost = replace(work, metadata=metadata, status=WorkStatus())
+        try:
+            await self._create(WORKS, to_plain(lost))
+        except AlreadyExists:
+            return  # it is there again
+
+    async def write_report(self, report: ClusterReport) -> None:
+        """Writes a report over the last one of its name."""
+        if not self._has_versions:
+            await self._find_reports(report.spec.chunks)
+        name = report.metadata.name
+        body = to_plain(report)
+        version = self._versions.get(name)
+        try:
+            if version is None:
+                stored = await self.store.create(REPORTS, body, write=self._write)
+            else:
+                body["metadata"]["resourceVersion"] = version
+                stored = await self.store.update(REPORTS, body, write=self._write)
+        except (AlreadyExists, Conflict, NotFound):
+            self._has_versions = False  # somebody else wrote or removed it
+            raise
+        self.heard_at = self._clock.now()
+        self._versions[name] = stored.object()["metadata"]["resourceVersion"]
+
+    async def _find_reports(self, chunks: int) -> None:
+        """Which reports there are, from earlier runs; those of chunks that are no more go."""
+        listing = await self._heard(
+            self.store.list(REPORTS, Selection(fields=f"spec.cluster={self.cluster}"))
+        )
+        self._versions.clear()
+        for stored in listing.items:
+            body = stored.object()
+            name = body["metadata"]["name"]
+            if body["spec"].get("chunk", 0) >= chunks:
+                await self.store.delete(REPORTS, name, write=self._write)
+            else:
+                self._versions[name] = body["metadata"]["resourceVersion"]
+        self._has_versions = True
+
+    async def write_work_status(self, name: str, status: WorkStatus) -> None:
+        """Replaces the status of a work; one that is not there any more needs none."""
+        patch = Patch(
+            type="json", body=[{"op": "add", "path": "/status", "value": to_plain(status)}]
+        )
+        try:
+            await self._heard(
+                self.store.patch(
+                    WORKS,
+                    name,
+                    patch,
+                    namespace=self.namespace,
+                    subresource="status",
+                    write=self._write,
+                )
+            )
+        except NotFound:
+            return
+
+    async def write_cluster_status(self, status: JsonObject) -> None:
+        """Changes those fields of the cluster's status that are the agent's."""
+        patch = Patch(type="merge", body={"status": status})
+        try:
+            await self._heard(
+                self.store.patch(
+                    CLUSTERS, self.cluster, patch, subresource="status", write=self._write
+                )
+            )
+        except NotFound:
+            return

@@ -1,0 +1,203 @@
+"""What an agent remembers on its own disk: each work it has accepted, how it ended, the highest
+term it has seen, and how often it was started.
+
+So it keeps to the last desired state when it starts without its hub, refuses a leader of the past,
+and never runs again what has ended. It is one log that is only added to, and written anew once more
+than half of it is past; a line that was not written whole is as if it had never been.
+
+Who remembers waits until it is on disk. Many lines share one write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from fairway.api.codec import decode, encode
+from fairway.api.errors import ApiError
+from fairway.api.meta import Part
+from fairway.api.report import WorkState
+from fairway.api.work import Work, WorkStatus
+
+_log = logging.getLogger(__name__)
+
+_FILE = "works.log"
+_SPARE_BYTES = 1 << 20  # the log may be this much longer than what it says
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """A work as the agent carries it out."""
+
+    work: Work
+    ended: WorkState | None = None  # how its attempt ended; it is not run again
+
+
+class _Line(Part, frozen=True, kw_only=True):
+    """One thing to remember."""
+
+    epoch: int | None = None
+    term: int | None = None
+    mode: str | None = None
+    work: Any = None  # JSON text when it is written, plain values when it is read
+    ended: WorkState | None = None
+    resumed: str | None = None  # a work that had ended and goes on
+    forgotten: str | None = None
+
+
+class Memory:
+    """An agent's memory in a folder of its own."""
+
+    def __init__(self, folder: Path, *, is_inline: bool = False, is_synced: bool = True) -> None:
+        """`is_inline` writes in the caller's thread, for tests and simulation; `is_synced` waits
+        for the disk itself, which is of no use where all that runs ends with the machine."""
+        self.epoch = 0
+        self.term = 0
+        self.mode = ""  # of the cluster, as the hub last said it
+        self.works: dict[str, Kept] = {}
+        self._path = folder / _FILE
+        self._is_inline = is_inline
+        self._is_synced = is_synced
+        self._sizes: dict[str, int] = {}
+        self._size = 0
+        self._lines: list[bytes] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Reads what was remembered, and begins a new epoch."""
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self._path.exists():
+            for raw in self._path.read_bytes().splitlines():
+                self._recall(raw)
+        self.epoch += 1
+        self._rewrite()
+
+    async def close(self) -> None:
+        while self._writing is not None:
+            await self._writing
+
+    async def begin_mode(self, mode: str) -> None:
+        if mode != self.mode:
+            self.mode = mode
+            await self._remember(_Line(mode=mode))
+
+    async def keep(self, work: Work, *, goes_on: bool = False) -> None:
+        """Accepts a work; one that has ended stays so, unless it goes on or has a new attempt."""
+        name = work.metadata.name
+        work = replace(work, status=WorkStatus())
+        before = self.works.get(name)
+        is_same = before is not None and before.work.spec.attempt == work.spec.attempt
+        ended = before.ended if before is not None and is_same and not goes_on else None
+        self.works[name] = Kept(work=work, ended=ended)
+        self.term = max(self.term, work.spec.term)
+        raw = encode(work)
+        self._sizes[name] = len(raw)
+        lines = [_Line(work=msgspec.Raw(raw), term=self.term)]
+        if before is not None and before.ended is not None and ended is None:
+            lines.append(_Line(resumed=name))
+        await self._remember(*lines)
+
+    async def end(self, name: str, state: WorkState) -> None:
+        """A work has ended; its attempt is over for good."""
+        self.works[name] = replace(self.works[name], ended=state)
+        await self._remember(_Line(ended=state))
+
+    async def forget(self, name: str) -> None:
+        """Nothing is left of a work, here or on the hub."""
+        if self.works.pop(name, None) is not None:
+            self._sizes.pop(name, None)
+            await self._remember(_Line(forgotten=name))
+
+    # The log.
+
+    async def _remember(self, *lines: _Line) -> None:
+        self._lines.extend(encode(line) for line in lines)
+        if self._is_inline:
+            self._write(self._taken())
+            return
+        while self._lines:
+            if self._writing is None:
+                self._writing = asyncio.ensure_future(self._write_out())
+            await asyncio.shield(self._writing)
+        if self._writing is not None:
+            await asyncio.shield(self._writing)
+
+    async def _write_out(self) -> None:
+        try:
+            await asyncio.to_thread(self._write, self._taken())
+        finally:
+            self._writing = None
+
+    def _taken(self) -> list[bytes]:
+        lines, self._lines = self._lines, []
+        return lines
+
+    def _write(self, lines: list[bytes]) -> None:
+        live = sum(self._sizes.values())
+        if self._size > 2 * live + _SPARE_BYTES:
+            self._rewrite()
+            return
+        data = b"".join(line + b"\n" for line in lines)
+        with self._path.open("ab") as file:
+            file.write(data)
+            self._sync(file.fileno())
+        self._size += len(data)
+
+    def _rewrite(self) -> None:
+        """The log anew, with what counts alone; the old one stays until the new one is whole."""
+        data = b"".join(encode(line) + b"\n" for line in self._everything())
+        fresh = self._path.with_suffix(".new")
+        with fresh.open("wb") as file:
+            file.write(data)
+            self._sync(file.fileno())
+        fresh.replace(self._path)
+        if self._is_synced:
+            folder = os.open(self._path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        self._size = len(data)
+
+    def _everything(self) -> Iterable[_Line]:
+        yield _Line(epoch=self.epoch, term=self.term, mode=self.mode)
+        for kept in list(self.works.values()):
+            yield _Line(work=msgspec.Raw(encode(kept.work)), ended=kept.ended)
+
+    def _sync(self, file: int) -> None:
+        if self._is_synced:
+            os.fsync(file)
+
+    def _recall(self, raw: bytes) -> None:
+        try:
+            line = _decode(raw)
+            work = decode(line.work, Work) if line.work is not None else None
+        except (msgspec.MsgspecError, ApiError) as fault:
+            _log.warning("a line of %s cannot be read: %s", self._path, fault)
+            return
+        self.epoch = max(self.epoch, line.epoch or 0)
+        self.term = max(self.term, line.term or 0)
+        self.mode = line.mode if line.mode is not None else self.mode
+        if work is not None:
+            name, before = work.metadata.name, self.works.get(work.metadata.name)
+            is_same = before is not None and before.work.spec.attempt == work.spec.attempt
+            ended = before.ended if before is not None and is_same else None
+            self.works[name] = Kept(work=work, ended=ended)
+            self._sizes[name] = len(raw)
+        if line.ended is not None and line.ended.work in self.works:
+            name = line.ended.work
+            self.works[name] = replace(self.works[name], ended=line.ended)
+        if line.resumed in self.works:
+            self.works[line.resumed] = replace(self.works[line.resumed], ended=None)
+        if line.forgotten is not None:
+            self.works.pop(line.forgotten, None)
+            self._sizes.pop(line.forgotten, None)
+
+
+_decode = msgspec.json.Decoder(_Line).decode

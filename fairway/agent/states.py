@@ -1,0 +1,280 @@
+"""Where a work is in its life, from what its driver sees of it.
+
+Readiness lasts: a gang whose pods were all ready once runs until it ends, though a pod be started
+again. Of several failed pods the first to fail tells the cause; the others often follow from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from fairway.agent.drivers.interface import PodSeen, WorkSeen
+from fairway.agent.duties import HUB_SILENT, has_live_pods
+from fairway.agent.memory import Kept
+from fairway.api.meta import JsonObject
+from fairway.api.report import WorkState
+from fairway.api.work import PodSetStatus, WorkPhase, WorkSpec
+from fairway.kinds import tasks
+from fairway.kinds.interface import Kind, Observed
+
+FindKind = Callable[[JsonObject], Kind | None]
+
+OVER: tuple[WorkPhase, ...] = ("Succeeded", "Failed", "Gone")
+_TEXT_MOST = 1024
+_CODE_MOST = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What an agent has said of a work so far, and what its driver last refused."""
+
+    state: WorkState | None = None
+    fault: str = ""
+
+
+def state_of(
+    kept: Kept, seen: WorkSeen | None, told: Told, *, find_kind: FindKind, now: float
+) -> WorkState:
+    """The state of a work."""
+    spec, name = kept.work.spec, kept.work.metadata.name
+    earlier = [one.attempt for one in seen.pods if one.attempt < spec.attempt] if seen else []
+    if earlier and seen is not None:
+        # The pods of an earlier attempt must be gone before anything else can be said.
+        left = _pod_sets(seen.pods)
+        return WorkState(work=name, attempt=max(earlier), phase="Stopping", pods=left)
+    pods = tuple(one for one in seen.pods if one.attempt == spec.attempt) if seen else ()
+    counts = _pod_sets(pods)
+    if kept.ended is not None and not (spec.tombstone and kept.ended.phase != "Gone"):
+        if kept.ended.reason == HUB_SILENT and has_live_pods(seen):
+            return WorkState(
+                work=name,
+                attempt=spec.attempt,
+                phase="Stopping",
+                reason=HUB_SILENT,
+                pods=counts,
+            )
+        return kept.ended
+    if spec.tombstone or spec.desired == "Stop":
+        is_stopping = spec.tombstone or bool(pods)
+        phase: WorkPhase = "Stopping" if is_stopping else "Held"
+        return WorkState(work=name, attempt=spec.attempt, phase=phase, pods=counts)
+    if spec.desired == "Hold":
+        return _with_trouble(
+            WorkState(work=name, attempt=spec.attempt, phase="Held", pods=counts), pods, seen, told
+        )
+    previous = told.state if told.state and told.state.attempt == spec.attempt else None
+    found = _running(kept, seen, pods, previous, find_kind, now)
+    found = replace(found, pods=counts)
+    return found if found.phase in OVER else _with_trouble(found, pods, seen, told)
+
+
+def _running(
+    kept: Kept,
+    seen: WorkSeen | None,
+    pods: Sequence[PodSeen],
+    previous: WorkState | None,
+    find_kind: FindKind,
+    now: float,
+) -> WorkState:
+    """The state of a work that is to run, or to hold its place."""
+    spec = kept.work.spec
+    state = WorkState(work=kept.work.metadata.name, attempt=spec.attempt, phase="Pending")
+    if seen is None:
+        return state
+    if spec.desired == "Reserve":
+        is_held = bool(pods) and all(one.phase in ("Bound", "Ready") for one in pods)
+        return replace(state, phase="Reserved" if is_held else "Pending")
+    parts = list(_parts(spec, seen, find_kind))
+    done, lost = tasks.outcomes(body for _, body, _ in parts) if spec.tasks else ("", "")
+    state = replace(
+        state,
+        started_at=_moment(min((one.started_at for one in pods if one.started_at), default=None)),
+        ready_at=previous.ready_at if previous else None,
+        succeeded_tasks=done,
+        failed_tasks=lost,
+    )
+    if state.ready_at is not None and not (pods or seen.objects or seen.faults):
+        # Somebody took away what ran; it is for the hub to decide whether it runs again.
+        message = "its objects were removed in the cluster"
+        finished = _moment(now)
+        return replace(
+            state, phase="Failed", reason="Vanished", message=message, finished_at=finished
+        )
+    ended = _ended(state, parts, pods, spec, now)
+    if ended is not None:
+        return ended
+    if state.ready_at is None and _is_ready(parts, pods, spec):
+        ready = max((one.since for one in pods if one.phase == "Ready"), default=now)
+        state = replace(state, ready_at=_moment(ready))
+    return replace(state, phase="Running") if state.ready_at is not None else state
+
+
+_Part = tuple[Kind, JsonObject, Observed]
+
+
+def _parts(spec: WorkSpec, seen: WorkSeen, find_kind: FindKind) -> Iterator[_Part]:
+    """The objects that run something, with what their status says."""
+    for position, manifest in enumerate(spec.manifests):
+        body = seen.objects.get(position)
+        kind = find_kind(manifest.object)
+        if body is not None and kind is not None and manifest.update != "ReadOnly":
+            yield kind, body, kind.read(body)
+
+
+def _ended(
+    state: WorkState,
+    parts: Sequence[_Part],
+    pods: Sequence[PodSeen],
+    spec: WorkSpec,
+    now: float,
+) -> WorkState | None:
+    """The state of a work that is over, by the rules of its kinds; None for one that is not.
+
+    Tasks stand for themselves: all of them are tried, whatever becomes of others.
+    """
+    is_whole = len(parts) == _expected_parts(spec, parts)
+    failed = [said for _, _, said in parts if said.phase == "Failed"]
+    all_over = is_whole and all(said.phase in ("Succeeded", "Failed") for _, _, said in parts)
+    if not parts or not (all_over or (failed and not spec.tasks)):
+        return None
+    finished = max((one.finished_at for one in pods if one.finished_at), default=now)
+    state = replace(state, finished_at=_moment(finished))
+    if not failed:
+        return replace(state, phase="Succeeded", message=_text(parts[0][2].progress))
+    worst = _worst(pods)
+    said = failed[0]
+    if worst is None:
+        return replace(
+            state, phase="Failed", reason=_code(said.reason), message=_text(said.message)
+        )
+    return replace(
+        state,
+        phase="Failed",
+        reason=_code(worst.reason or said.reason),
+        message=_text(_told_of(worst) or said.message),
+        exit_code=worst.exit_code,
+        node=worst.node,
+    )
+
+
+def _expected_parts(spec: WorkSpec, parts: Sequence[_Part]) -> int:
+    """How many objects must be over: all of the kinds that are seen to run."""
+    kinds = {(body.get("apiVersion"), body.get("kind")) for _, body, _ in parts}
+    return sum(
+        (one.object.get("apiVersion"), one.object.get("kind")) in kinds
+        for one in spec.manifests
+        if one.update != "ReadOnly"
+    )
+
+
+def _is_ready(parts: Sequence[_Part], pods: Sequence[PodSeen], spec: WorkSpec) -> bool:
+    """All pods of a gang, one of anything else."""
+    if not parts:
+        return False
+    ready = sum(one.phase in ("Ready", "Succeeded") for one in pods)
+    if not pods:
+        # A driver may not see the pods of every kind; then the object's own word counts.
+        return all(said.phase == "Running" for _, _, said in parts)
+    is_gang = not spec.tasks and all(kind.mode(body) == "Gang" for kind, body, _ in parts)
+    wanted = sum(one.count for one in spec.pod_sets) or len(pods)
+    return ready >= wanted if is_gang else ready > 0
+
+
+def _worst(pods: Sequence[PodSeen]) -> PodSeen | None:
+    """The pod that tells why: the first that failed, and of several one that says more."""
+    failed = [one for one in pods if one.phase == "Failed"]
+    return min(
+        failed,
+        key=lambda one: (
+            one.finished_at if one.finished_at is not None else one.since,
+            not one.reason,
+            not one.exit_code,
+            one.name,
+        ),
+        default=None,
+    )
+
+
+def _with_trouble(
+    state: WorkState, pods: Sequence[PodSeen], seen: WorkSeen | None, told: Told
+) -> WorkState:
+    """A state with what keeps the work from getting on."""
+    if told.fault:
+        return replace(state, reason="DriverFault", message=_text(told.fault))
+    if seen is not None and seen.faults:
+        position = min(seen.faults)
+        message = f"manifest {position}: {seen.faults[position]}"
+        return replace(state, reason="ManifestRefused", message=_text(message))
+    waiting = [one for one in pods if one.phase in ("Pending", "Bound") and one.reason]
+    if state.phase == "Running" or not waiting:
+        return state
+    worst = min(waiting, key=lambda one: (one.since, one.name))
+    return replace(
+        state, reason=_code(worst.reason), message=_text(_told_of(worst)), node=worst.node
+    )
+
+
+def _told_of(pod: PodSeen) -> str:
+    where = f" on {pod.node}" if pod.node else ""
+    code = f" with code {pod.exit_code}" if pod.exit_code is not None else ""
+    said = pod.message or (f"{pod.reason}{code}" if pod.reason else f"it ended{code}")
+    return f"pod {pod.name}{where}: {said}"
+
+
+def _pod_sets(pods: Sequence[PodSeen]) -> tuple[PodSetStatus, ...]:
+    by_set: dict[str, list[PodSeen]] = {}
+    for one in pods:
+        by_set.setdefault(one.pod_set, []).append(one)
+    return tuple(_pod_set(name, by_set[name]) for name in sorted(by_set))
+
+
+def _pod_set(name: str, pods: Sequence[PodSeen]) -> PodSetStatus:
+    counts: dict[str, int] = {}
+    for one in pods:
+        phase = one.phase.lower()
+        counts[phase] = counts.get(phase, 0) + 1
+    since = min((one.since for one in pods if one.phase == "Pending"), default=None)
+    return PodSetStatus(
+        name=name,
+        pending=counts.get("pending", 0),
+        bound=counts.get("bound", 0),
+        ready=counts.get("ready", 0),
+        succeeded=counts.get("succeeded", 0),
+        failed=counts.get("failed", 0),
+        terminating=counts.get("terminating", 0),
+        pending_since=_moment(since),
+    )
+
+
+def gone(kept: Kept) -> WorkState:
+    """The state of a work of which nothing is left."""
+    return WorkState(work=kept.work.metadata.name, attempt=kept.work.spec.attempt, phase="Gone")
+
+
+def silenced(kept: Kept, *, seconds: float, now: float) -> WorkState:
+    """The state of a work that its agent stopped by itself."""
+    return WorkState(
+        work=kept.work.metadata.name,
+        attempt=kept.work.spec.attempt,
+        phase="Failed",
+        reason=HUB_SILENT,
+        message=f"the hub was silent for {seconds:.0f} s, so the agent stopped it",
+        finished_at=_moment(now),
+    )
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def _text(said: str) -> str:
+    return said if len(said) <= _TEXT_MOST else said[: _TEXT_MOST - 3] + "..."
+
+
+def _code(said: str) -> str:
+    """A code as the cluster gave it, without what codes cannot hold."""
+    return "".join(one for one in said if one.isascii() and one.isalnum())[:_CODE_MOST]

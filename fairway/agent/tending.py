@@ -1,0 +1,233 @@
+"""Makes the cluster match each work: accepts the hub's word, and does what is to be done next.
+
+One work is tended by one call at a time. What is done is decided anew from what is remembered and
+seen each time (`duties`), so it does not matter how often, or after which crash.
+"""
+
+from __future__ import annotations
+
+import logging
+from zlib import crc32
+
+from fairway.agent.adoption import adopted
+from fairway.agent.drivers.interface import Driver, DriverFault
+from fairway.agent.duties import Duty, Standing, duty, goes_on, verdict
+from fairway.agent.hub import Hub
+from fairway.agent.memory import Kept, Memory
+from fairway.agent.settings import AgentSettings, Rate
+from fairway.agent.sight import Sight
+from fairway.agent.states import FindKind, Told, gone, silenced, state_of
+from fairway.agent.telling import Teller
+from fairway.api.work import Work
+from fairway.clock import Clock
+
+_log = logging.getLogger(__name__)
+
+# What was asked of the driver and has not happened by then is asked again.
+_PATIENCE_SECONDS = 30.0
+_OVER = ("Succeeded", "Failed")
+
+
+class Tender:
+    """Tends the works of one cluster."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        sight: Sight,
+        driver: Driver,
+        hub: Hub,
+        teller: Teller,
+        *,
+        find_kind: FindKind,
+        clock: Clock,
+        settings: AgentSettings,
+    ) -> None:
+        self.settings = settings
+        self.offered: dict[str, Work] = {}  # what the hub has
+        self.knows_hub = False  # whether all that the hub has is known
+        self._memory = memory
+        self._sight = sight
+        self._driver = driver
+        self._hub = hub
+        self._teller = teller
+        self._find_kind = find_kind
+        self._clock = clock
+        self._applied: dict[str, tuple[Work, float]] = {}
+        self._asked: dict[str, tuple[Duty, float]] = {}
+        self._failures: dict[str, int] = {}
+        self._deletions = Rate()
+
+    @property
+    def may_act(self) -> bool:
+        """Whether the cluster may be touched: not where the fleet only looks on."""
+        return self._memory.mode == "Manage"
+
+    def offer(self, name: str, work: Work | None) -> None:
+        """What the hub has of a work now."""
+        if work is None:
+            self.offered.pop(name, None)
+        else:
+            self.offered[name] = work
+
+    def needs(self, name: str) -> bool:
+        """Whether there is something to do about a work, as far as can be told at a glance."""
+        kept = self._memory.works.get(name)
+        if kept is None:
+            return name in self.offered or self._sight.work(name) is not None
+        return self._duty(name, kept) != "Nothing"
+
+    async def tend(self, name: str) -> float | None:
+        """Does what is next about a work; the moment at which to look again, if any."""
+        if not self.may_act:
+            self._teller.look([name])
+            return None
+        await self._accept(name)
+        kept = self._memory.works.get(name)
+        if kept is None:
+            return await self._tend_unknown(name)
+        state = self._teller.ending(name)
+        if state is not None:
+            await self._memory.end(name, state)
+            kept = self._memory.works[name]
+        again_at: float | None = None
+        if self._sight.observation is not None:
+            again_at = await self._do(self._duty(name, kept), name, kept)
+        self._teller.look([name])
+        return again_at
+
+    async def _accept(self, name: str) -> None:
+        offered = self.offered.get(name)
+        if offered is None:
+            return
+        kept = self._memory.works.get(name)
+        found = verdict(offered, kept, self._memory.term)
+        if found == "Accepted":
+            await self._memory.keep(offered, goes_on=goes_on(offered, kept))
+            self._asked.pop(name, None)
+        if found in ("Accepted", "Known"):
+            self._teller.accept(name)
+        else:
+            _log.warning("%s: the work %s is refused: %s", self._hub.cluster, name, found)
+            self._teller.refuse(name, found)
+
+    def _duty(self, name: str, kept: Kept) -> Duty:
+        applied, at = self._applied.get(name, (None, 0.0))
+        is_fresh, seen = self._sight.is_fresh(name), self._sight.work(name)
+        is_there = seen is not None or not is_fresh
+        is_due = self._clock.now() >= at + self._drift(name)
+        found = duty(
+            Standing(
+                kept=kept,
+                seen=seen,
+                is_on_hub=name in self.offered or not self.knows_hub,
+                is_applied=applied is kept.work and is_there and not is_due,
+                is_frozen=self._teller.is_frozen(name),
+                silent_seconds=self._hub.silent_seconds(),
+            )
+        )
+        # That nothing is left, or that pods are, is for a look to say that came after the deed.
+        return "Nothing" if found in ("Gone", "Forget", "Remove") and not is_fresh else found
+
+    async def _do(self, what: Duty, name: str, kept: Kept) -> float | None:
+        now = self._clock.now()
+        asked, at = self._asked.get(name, ("Nothing", 0.0))
+        if what in ("Stop", "Remove") and asked == what and now < at + _PATIENCE_SECONDS:
+            return at + _PATIENCE_SECONDS
+        match what:
+            case "Nothing":
+                return self._next_look(name, kept)
+            case "PutBack":
+                await self._hub.put_back(kept.work)
+                return None
+            case "Forget":
+                await self._forget(name)
+                return None
+            case "Gone":
+                await self._memory.end(name, gone(kept))
+                return None
+            case "StopSince":
+                seconds = self._hub.silent_seconds()
+                await self._memory.end(name, silenced(kept, seconds=seconds, now=now))
+                return await self._touch("Stop", name, kept)
+            case "Stop" if kept.work.spec.tombstone:
+                delay = self._deletions.take(self.settings.deletions_per_second, now)
+                return now + delay if delay else await self._touch(what, name, kept)
+            case _:
+                return await self._touch(what, name, kept)
+
+    async def _touch(self, what: Duty, name: str, kept: Kept) -> float | None:
+        """Lets the driver do something; where it fails, says why and tries again later."""
+        work, now = kept.work, self._clock.now()
+        try:
+            match what:
+                case "Apply":
+                    await self._driver.apply(work)
+                    self._applied[name] = (work, now)
+                case "Stop":
+                    await self._driver.stop(name, work.spec.stop)
+                case _:
+                    await self._driver.remove(name)
+        except DriverFault as fault:
+            return self._failed(name, fault)
+        finally:
+            self._sight.touch(name)
+        self._asked[name] = (what, now)
+        self._failures.pop(name, None)
+        self._teller.fault(name, "")
+        return self._next_look(name, kept) if what == "Apply" else now + _PATIENCE_SECONDS
+
+    def _failed(self, name: str, fault: DriverFault) -> float:
+        failures = self._failures.get(name, 0)
+        self._failures[name] = failures + 1
+        delay = min(self.settings.retry_seconds * 2.0**failures, self.settings.retry_seconds_max)
+        self._teller.fault(name, str(fault) or type(fault).__name__)
+        return self._clock.now() + delay
+
+    def _next_look(self, name: str, kept: Kept) -> float | None:
+        """When time alone may change what is to be done."""
+        if kept.ended is not None or kept.work.spec.tombstone:
+            return None
+        moments = []
+        if name in self._applied:
+            moments.append(self._applied[name][1] + self._drift(name))
+        limit = kept.work.spec.stop_when_silent_seconds
+        if limit is not None:
+            moments.append(self._hub.heard_at + limit)
+        return min(moments, default=None)
+
+    def _drift(self, name: str) -> float:
+        """How long until a work is applied again; not the same for all, so as not to come at
+        once."""
+        return self.settings.drift_seconds * (0.75 + crc32(name.encode()) % 1000 / 2000)
+
+    async def _tend_unknown(self, name: str) -> float | None:
+        """Something that runs in the cluster, which neither hub nor memory know, is adopted."""
+        seen = self._sight.work(name)
+        if seen is None or not self._sight.is_fresh(name) or not self.knows_hub:
+            return None
+        if name in self.offered:
+            return None  # the hub's word on it was refused
+        work = adopted(
+            seen,
+            cluster=self._hub.cluster,
+            namespace=self._hub.namespace,
+            term=self._memory.term,
+        )
+        if work is None:
+            return None
+        state = state_of(
+            Kept(work=work), seen, Told(), find_kind=self._find_kind, now=self._clock.now()
+        )
+        if state.phase in _OVER or not (seen.pods or seen.objects):
+            return await self._touch("Remove", name, Kept(work=work))
+        await self._memory.keep(work)
+        self._applied[name] = (self._memory.works[name].work, self._clock.now())
+        await self._hub.put_back(work)
+        self._teller.look([name])
+        return None
+
+    async def _forget(self, name: str) -> None:
+        await self._memory.forget(name)
+        for table in (self._applied, self._asked, self._failures):
+            table.pop(name, None)

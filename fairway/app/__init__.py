@@ -1,0 +1,14 @@
+"""The composition root: the only place where concrete parts are chosen and put together."""
+
+from fairway.app.hub import Hub, HubOptions, open_hub
+from fairway.app.storing import load_demo, open_store, prepare_store, settle_memory
+
+__all__ = [
+    "Hub",
+    "HubOptions",
+    "load_demo",
+    "open_hub",
+    "open_store",
+    "prepare_store",
+    "settle_memory",
+]

@@ -1,0 +1,92 @@
+"""The agents that run inside the hub: of simulated clusters, and of this machine itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from fairway.agent.agent import Agent
+from fairway.agent.drivers.interface import Driver, LogQuery
+from fairway.agent.drivers.local.driver import LocalDriver
+from fairway.agent.drivers.simulated.driver import Worlds
+from fairway.agent.fleet import Agents
+from fairway.agent.memory import Memory
+from fairway.agent.settings import AgentSettings
+from fairway.api.cluster import Cluster
+from fairway.api.errors import NotFound
+from fairway.api.names import work_name
+from fairway.api.workload import Workload
+from fairway.clock import Clock
+from fairway.controllers.cache import Cache
+from fairway.kinds.registry import Kinds
+from fairway.server.questions import LogRequest
+from fairway.store.interface import Store
+
+
+def make_agents(store: Store, folder: Path, *, kinds: Kinds, clock: Clock) -> Agents:
+    """Agents for every cluster that needs nothing but this process."""
+    worlds = Worlds(kinds.of, clock)
+
+    def make(cluster: Cluster, settings: AgentSettings) -> Agent | None:
+        own = folder / cluster.metadata.name
+        driver: Driver
+        if cluster.spec.simulated is not None:
+            driver = worlds.driver(cluster)
+        elif cluster.spec.local is not None:
+            driver = LocalDriver(cluster, kinds.of, clock, folder=own / "pods")
+        else:
+            return None
+        # What is simulated ends with the hub, so its memory need not outlive a power cut.
+        memory = Memory(own, is_synced=cluster.spec.simulated is None)
+        return Agent(
+            cluster.metadata.name,
+            store=store,
+            driver=driver,
+            memory=memory,
+            find_kind=kinds.of,
+            clock=clock,
+            settings=settings,
+        )
+
+    return Agents(store, make, clock=clock, removed=worlds.forget)
+
+
+class Logs:
+    """Output of pods, by the agents of this process."""
+
+    def __init__(self, agents: Agents, cache: Cache, clock: Clock) -> None:
+        self._agents = agents
+        self._cache = cache
+        self._clock = clock
+
+    def read(self, request: LogRequest) -> AsyncIterator[bytes]:
+        """Output of one pod of a workload, where it runs or ran last."""
+        cluster = request.cluster or self._cluster_of(request)
+        agent = self._agents.get(cluster)
+        if agent is None:
+            raise NotFound(f"no agent of this hub looks after cluster {cluster}", details={})
+        seconds = request.since_seconds
+        return agent.logs(
+            LogQuery(
+                work=work_name(request.namespace, request.name),
+                pod=request.pod,
+                container=request.container,
+                follow=request.follow,
+                tail_lines=request.tail_lines,
+                since=None if seconds is None else self._clock.now() - seconds,
+                is_previous=request.is_previous,
+            )
+        )
+
+    def _cluster_of(self, request: LogRequest) -> str:
+        workload = self._cache.get(Workload, request.name, request.namespace)
+        if workload is not None:
+            status = workload.status
+            placements = (*(status.claim.placements if status.claim else ()), *status.releasing)
+            for one in placements:
+                if one.cluster:
+                    return one.cluster
+            for past in reversed(status.history):
+                if past.clusters:
+                    return past.clusters[0]
+        raise NotFound(f"{request.name} has not run anywhere yet", details={})

@@ -1,0 +1,164 @@
+"""A hub in one process: store, controllers, agents and API, put together and ended in order."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairway.agent.fleet import Agents
+from fairway.app.agents import Logs, make_agents
+from fairway.app.answering import HubAnswers
+from fairway.app.records import FileSink
+from fairway.app.serving import make_api
+from fairway.app.storing import load_demo, open_store, prepare_store
+from fairway.clock import Clock, SystemClock
+from fairway.controllers.plane import ControlPlane, PlaneOptions, run_all
+from fairway.controllers.scheduling.planner import ProcessPlanner
+from fairway.controllers.terms import Settings as TermSettings
+from fairway.kinds.registry import built_in
+from fairway.server import certificates, kubeconfig
+from fairway.server.api import Api
+from fairway.server.audit import AuditLog
+from fairway.server.http import HttpServer
+from fairway.store.embedded.store import EmbeddedStore
+
+_RENEWAL_SECONDS = 12 * 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubOptions:
+    """Where a hub keeps its data and where it listens."""
+
+    data: Path
+    address: str = "127.0.0.1"
+    port: int = 7878  # 0: any free one
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    host_names: tuple[str, ...] = ()  # further names for a generated certificate
+    has_demo: bool = False  # begin with the demo fleet
+    has_controllers: bool = True  # false: keeps objects, and decides nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hub:
+    """A running hub."""
+
+    url: str
+    kubeconfig: Path
+    token: str
+    store: EmbeddedStore
+    api: Api
+    plane: ControlPlane | None = None
+    agents: Agents | None = None
+
+
+@asynccontextmanager
+async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncIterator[Hub]:
+    """Runs a hub for as long as the context lasts; ends it in order, losing nothing."""
+    clock = clock or SystemClock()
+    options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    store = open_store(options.data, clock=clock)
+    audit_log = AuditLog(options.data / "audit.log")
+    try:
+        await prepare_store(store)
+        if options.has_demo:
+            await load_demo(store)
+        api = make_api(store, options.data, audit_log, clock)
+        audit_log.start()
+        async with (
+            _controlled(store, api, options, clock) as (plane, agents),
+            _served(store, api, options, clock) as (url, written),
+        ):
+            yield Hub(
+                url=url,
+                kubeconfig=written,
+                token=api.authenticator.admin_token(),
+                store=store,
+                api=api,
+                plane=plane,
+                agents=agents,
+            )
+    finally:
+        await store.close()
+        await audit_log.close()
+
+
+@asynccontextmanager
+async def _controlled(
+    store: EmbeddedStore, api: Api, options: HubOptions, clock: Clock
+) -> AsyncIterator[tuple[ControlPlane | None, Agents | None]]:
+    """Controllers and agents, for as long as the context lasts."""
+    if not options.has_controllers:
+        yield None, None
+        return
+    kinds = built_in()
+    sink = FileSink(options.data / "decisions")
+    plane = ControlPlane(
+        store=store,
+        clock=clock,
+        kinds=kinds,
+        options=PlaneOptions(
+            # Nobody else can have the store of this folder open.
+            terms=TermSettings(identity=socket.gethostname(), takes_over_at_once=True),
+            make_planner=ProcessPlanner,
+            sink=sink,
+        ),
+    )
+    agents = make_agents(store, options.data / "clusters", kinds=kinds, clock=clock)
+    api.questions.answers_from = HubAnswers(plane, Logs(agents, plane.cache, clock))
+    running = asyncio.ensure_future(run_all([plane.run(), agents.run()]))
+    try:
+        yield plane, agents
+    finally:
+        api.questions.answers_from = None
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await plane.close()
+        sink.close()
+
+
+@asynccontextmanager
+async def _served(
+    store: EmbeddedStore, api: Api, options: HubOptions, clock: Clock
+) -> AsyncIterator[tuple[str, Path]]:
+    """The API over HTTPS, for as long as the context lasts; its address and its kubeconfig."""
+    files = _serving_files(options, clock)
+    tls = certificates.server_context(files)
+    server = HttpServer(api.answer, address=options.address, port=options.port, tls=tls)
+    port = await server.start()
+    if options.tls_certificate is None:
+        store.run(_renew_certificate(options, tls, clock))
+    try:
+        url = _url(options.address, port)
+        token = api.authenticator.admin_token()
+        written = kubeconfig.write(options.data, server=url, token=token, authority=files.authority)
+        yield url, written
+    finally:
+        await store.end_watches()
+        await server.close()
+
+
+def _serving_files(options: HubOptions, clock: Clock) -> certificates.ServingFiles:
+    """TLS always, on loopback too: kubectl sends no credentials over plain HTTP."""
+    if options.tls_certificate is not None and options.tls_key is not None:
+        return certificates.given(options.tls_certificate, options.tls_key)
+    hosts = (options.address, *options.host_names)
+    return certificates.generated(options.data, hosts, clock=clock)
+
+
+async def _renew_certificate(options: HubOptions, tls: ssl.SSLContext, clock: Clock) -> None:
+    """Looks twice a day whether the generated certificate is due; connections stay as they are."""
+    while True:
+        await clock.sleep(_RENEWAL_SECONDS)
+        certificates.reload(tls, _serving_files(options, clock))
+
+
+def _url(address: str, port: int) -> str:
+    host = "127.0.0.1" if address in ("0.0.0.0", "::", "") else address  # noqa: S104 - compared only
+    shown = f"[{host}]" if ":" in host else host
+    return f"https://{shown}:{port}"

@@ -1,0 +1,73 @@
+"""The record of decisions on disk: segments of compressed lines, of which the oldest is dropped.
+
+Every entry is flushed to the file at once, so a hub that is killed leaves a record that ends with
+its last whole entry. It is not forced to the disk: a record is for finding out, not for going on.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+_SEGMENT_BYTES = 32 << 20
+_SEGMENTS_MOST = 8
+_CHUNK_BYTES = 1 << 16
+_SUFFIX = ".decisions"
+
+
+class FileSink:
+    """Writes a record into a folder."""
+
+    def __init__(self, folder: Path, *, segment_bytes: int = _SEGMENT_BYTES) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._folder = folder
+        self._segment_bytes = segment_bytes
+        self._written = 0
+        self._file: BinaryIO | None = None
+        self._compressor = zlib.compressobj(1)
+
+    @property
+    def is_full(self) -> bool:
+        return self._written >= self._segment_bytes
+
+    def begin(self) -> None:
+        """Begins a segment, and drops the oldest if there are too many."""
+        self.close()
+        known = segments(self._folder)
+        number = int(known[-1].stem) + 1 if known else 1
+        for old in known[: max(0, len(known) + 1 - _SEGMENTS_MOST)]:
+            old.unlink(missing_ok=True)
+        self._file = (self._folder / f"{number:08d}{_SUFFIX}").open("wb")
+        self._compressor = zlib.compressobj(1)
+        self._written = 0
+
+    def write(self, entry: bytes) -> None:
+        assert self._file is not None, "a segment has begun"
+        packed = self._compressor.compress(entry + b"\n")
+        packed += self._compressor.flush(zlib.Z_SYNC_FLUSH)
+        self._file.write(packed)
+        self._file.flush()
+        self._written += len(packed)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.write(self._compressor.flush())
+            self._file.close()
+            self._file = None
+
+
+def segments(folder: Path) -> list[Path]:
+    """The segments of a record, the oldest first."""
+    return sorted(folder.glob(f"*{_SUFFIX}"))
+
+
+def read_segment(path: Path) -> Iterator[bytes]:
+    """The entries of a segment; one that was cut short is left out."""
+    decompressor = zlib.decompressobj()
+    rest = b""
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            *lines, rest = (rest + decompressor.decompress(chunk)).split(b"\n")
+            yield from (line for line in lines if line)

@@ -1,0 +1,22 @@
+"""The breakers that the controllers of one hub share."""
+
+from __future__ import annotations
+
+from fairway.api.fleet import FleetSpec
+from fairway.clock import Clock
+from fairway.controllers.breakers import Breakers, Name
+
+
+class Board:
+    """Counts what is done, and says whether more may be."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.breakers = Breakers()
+
+    def count(self, name: Name, count: int = 1) -> None:
+        if count:
+            self.breakers = self.breakers.counted(name, self._clock.now(), count=count)
+
+    def is_open(self, name: Name, fleet: FleetSpec) -> bool:
+        return self.breakers.is_open(name, fleet.breakers, self._clock.now())

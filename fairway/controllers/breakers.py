@@ -1,0 +1,140 @@
+"""Breakers: what the hub did in the past hour, and whether it must stop.
+
+Pure values: counts by minute for an hour. A breaker is open while the hour has as much as the fleet
+allows; it closes by itself as the hour moves on, or when the limit is raised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Literal
+
+from fairway.api.amounts import Quantity
+from fairway.api.fleet import Breakers as Limits
+from fairway.api.fleet import BreakerStatus
+
+Name = Literal["Preemptions", "Moves", "Deletions", "Price"]
+NAMES: tuple[Name, ...] = ("Preemptions", "Moves", "Deletions", "Price")
+_MINUTE = 60
+_HOUR = 3600
+_NANOS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """What was counted in each minute of the past hour, in billionths so that prices are exact."""
+
+    minutes: tuple[tuple[int, int], ...] = ()  # (minute, nanos), the latest last
+    open_since: float | None = None
+
+    def add(self, nanos: int, now: float) -> Counter:
+        minute = int(now) // _MINUTE
+        kept = dict(self._recent(now))
+        kept[minute] = kept.get(minute, 0) + nanos
+        return replace(self, minutes=tuple(sorted(kept.items())))
+
+    def past_hour(self, now: float) -> int:
+        return sum(nanos for _, nanos in self._recent(now))
+
+    def _recent(self, now: float) -> tuple[tuple[int, int], ...]:
+        first = (int(now) - _HOUR) // _MINUTE
+        return tuple(one for one in self.minutes if one[0] > first)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakers:
+    """All breakers of a fleet."""
+
+    preemptions: Counter = Counter()
+    moves: Counter = Counter()
+    deletions: Counter = Counter()
+    price: Counter = Counter()
+
+    def counted(
+        self, name: Name, now: float, *, count: int = 1, price: Quantity | None = None
+    ) -> Breakers:
+        """With so much more done; the price of nodes is that of an hour of them."""
+        nanos = price.nanos if price is not None else count * _NANOS
+        return replace(self, **{_FIELDS[name]: self.of(name).add(nanos, now)})
+
+    def of(self, name: Name) -> Counter:
+        found: Counter = getattr(self, _FIELDS[name])
+        return found
+
+    def left(self, name: Name, limits: Limits, now: float) -> int | None:
+        """How much more may be done, in whole units; None: no limit."""
+        most = _limit(name, limits)
+        if most is None:
+            return None
+        return max(0, most - self.of(name).past_hour(now)) // _NANOS
+
+    def is_open(self, name: Name, limits: Limits, now: float) -> bool:
+        """Whether nothing more of this sort may be done."""
+        most = _limit(name, limits)
+        return most is not None and self.of(name).past_hour(now) >= most
+
+    def looked_at(self, limits: Limits, now: float) -> Breakers:
+        """With the moments at which breakers opened, or forgotten where they closed."""
+        found = self
+        for name in NAMES:
+            counter = self.of(name)
+            since = (counter.open_since or now) if self.is_open(name, limits, now) else None
+            found = replace(found, **{_FIELDS[name]: replace(counter, open_since=since)})
+        return found
+
+    def closes_at(self, limits: Limits, now: float) -> float | None:
+        """When the next open breaker may close."""
+        times = [
+            (self.of(name).minutes[0][0] + 1) * _MINUTE + _HOUR
+            for name in NAMES
+            if self.is_open(name, limits, now) and self.of(name).minutes
+        ]
+        return float(min(times)) if times else None
+
+    def status(self, limits: Limits, now: float) -> tuple[BreakerStatus, ...]:
+        """What `Fleet.status.breakers` says: only breakers that have a limit."""
+        found = []
+        for name in NAMES:
+            if _limit(name, limits) is None:
+                continue
+            counter = self.of(name)
+            since = counter.open_since
+            found.append(
+                BreakerStatus(
+                    name=name,
+                    past_hour=Quantity(counter.past_hour(now)),
+                    open_since=datetime.fromtimestamp(since, UTC) if since is not None else None,
+                )
+            )
+        return tuple(found)
+
+
+_FIELDS: dict[Name, str] = {
+    "Preemptions": "preemptions",
+    "Moves": "moves",
+    "Deletions": "deletions",
+    "Price": "price",
+}
+
+
+def _limit(name: Name, limits: Limits) -> int | None:
+    if name == "Price":
+        return limits.price_per_hour.nanos if limits.price_per_hour is not None else None
+    counts = {
+        "Preemptions": limits.preemptions_per_hour,
+        "Moves": limits.moves_per_hour,
+        "Deletions": limits.deletions_per_hour,
+    }
+    most = counts[name]
+    return None if most is None else most * _NANOS
+
+
+def restored(statuses: tuple[BreakerStatus, ...], now: float) -> Breakers:
+    """What a hub that starts takes over: all of the past hour, as if it had just happened."""
+    found = Breakers()
+    for one in statuses:
+        counter = Counter(open_since=one.open_since.timestamp() if one.open_since else None)
+        counter = counter.add(one.past_hour.nanos, now)
+        found = replace(found, **{_FIELDS[one.name]: counter})
+    return found

@@ -1,0 +1,185 @@
+"""The controller of clusters: their phase by what is heard of their agents, and what they hold.
+
+Phases are looked at every few seconds; counts are a picture for people and are written less often.
+The fleet's own status is a picture of all clusters and of the breakers.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+from msgspec.structs import replace
+
+from fairway.api import codec
+from fairway.api.cluster import Cluster
+from fairway.api.errors import ApiError
+from fairway.api.fleet import Fleet, FleetStatus
+from fairway.api.names import work_namespace
+from fairway.clock import Clock
+from fairway.controllers import health
+from fairway.controllers.board import Board
+from fairway.controllers.breakers import restored
+from fairway.controllers.cache import CLUSTERS, FLEETS, REPORTS, Cache
+from fairway.controllers.health import Observation
+from fairway.controllers.heartbeats import LOOK_SECONDS, Heartbeats
+from fairway.controllers.mirrors import Name
+from fairway.controllers.states import States
+from fairway.controllers.terms import LEASES
+from fairway.controllers.works.roster import Roster
+from fairway.store.interface import Store, Stored, Write
+
+_WRITE = Write(user="system:fairway", manager="fairway-clusters")
+_COUNTS_SECONDS = 30.0
+_RUNS = ("Pending", "Reserved", "Held", "Running", "Stopping")
+
+_log = logging.getLogger(__name__)
+
+
+class _Nodes(msgspec.Struct):
+    names: tuple[msgspec.Raw, ...] = ()
+    unready: tuple[int, ...] = ()
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    cluster: str
+    since_sequence: int | None = None
+    nodes: _Nodes = msgspec.field(default_factory=_Nodes)
+
+
+class _Report(msgspec.Struct):
+    """As much of a report as is counted."""
+
+    spec: _Spec
+
+
+_decode = msgspec.json.Decoder(_Report).decode
+
+
+class Clusters:
+    """Writes the status of clusters, and of the fleet."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        cache: Cache,
+        states: States,
+        clock: Clock,
+        board: Board | None = None,
+    ) -> None:
+        self._store = store
+        self._cache = cache
+        self._states = states
+        self._clock = clock
+        self._board = board
+        self._roster = Roster(cache)
+        self._beats = Heartbeats(cache.mirror(LEASES), clock)
+        self._nodes: dict[Name, tuple[str, int, int]] = {}  # report -> (cluster, nodes, ready)
+        self._counted_at: dict[str, float] = {}
+        cache.mirror(REPORTS).followers.append(self._report_changed)
+
+    async def run(self) -> None:
+        """Looks at all clusters every few seconds, until cancelled."""
+        self._beats.forget()
+        if self._board is not None:
+            status = self._cache.fleet().status
+            self._board.breakers = restored(status.breakers, self._clock.now())
+        while True:
+            names = [name for _, name in self._cache.names(CLUSTERS)]
+            self._beats.look(names)
+            for name in names:
+                try:
+                    await self._look_at(name)
+                except (ApiError, OSError) as fault:
+                    _log.debug("the status of cluster %s was not written: %s", name, fault)
+            try:
+                await self._write_fleet()
+            except (ApiError, OSError) as fault:
+                _log.debug("the status of the fleet was not written: %s", fault)
+            await self._clock.sleep(LOOK_SECONDS)
+
+    def _report_changed(self, name: Name, stored: Stored | None) -> None:
+        """Nodes of whole reports; what a difference changes is counted with the next whole one."""
+        if stored is None:
+            self._nodes.pop(name, None)
+            return
+        spec = _decode(stored.raw).spec
+        if spec.since_sequence is None:
+            many = len(spec.nodes.names)
+            self._nodes[name] = (spec.cluster, many, many - len(spec.nodes.unready))
+
+    async def _look_at(self, name: str) -> None:
+        stored = self._cache.mirror(CLUSTERS).get(("", name))
+        if stored is None:
+            return
+        body = stored.object()
+        cluster = codec.decode(body, Cluster)
+        fleet, now = self._cache.fleet().spec, self._clock.now()
+        is_due = now - self._counted_at.get(name, float("-inf")) >= _COUNTS_SECONDS
+        observation = self._observed(cluster) if is_due else self._unchanged(cluster)
+        if not is_due and health.phase_of(cluster, observation, fleet.health) != (
+            cluster.status.phase
+        ):
+            observation = self._observed(cluster)
+        status = health.next_status(cluster, observation, fleet.health, now)
+        if is_due:
+            self._counted_at[name] = now
+        if status is not None:
+            plain = {**body.get("status", {}), **codec.to_plain(status)}
+            if not status.avoided_nodes:
+                plain.pop("avoidedNodes", None)
+            await self._store.update(
+                CLUSTERS, {**body, "status": plain}, subresource="status", write=_WRITE
+            )
+
+    def _observed(self, cluster: Cluster) -> Observation:
+        name = cluster.metadata.name
+        reports = [one for one in self._nodes.values() if one[0] == name]
+        return Observation(
+            heard=self._beats.of(name),
+            nodes=sum(one[1] for one in reports) if reports else None,
+            ready_nodes=sum(one[2] for one in reports),
+            workloads=sum(
+                (state := self._states.get(name, work)) is None or state.phase in _RUNS
+                for work in self._roster.in_cluster(work_namespace(name))
+            ),
+        )
+
+    def _unchanged(self, cluster: Cluster) -> Observation:
+        """With counts as they were written last."""
+        return Observation(
+            heard=self._beats.of(cluster.metadata.name), workloads=cluster.status.workloads
+        )
+
+    async def _write_fleet(self) -> None:
+        stored = self._cache.mirror(FLEETS).get(("", "fleet"))
+        if stored is None:
+            return
+        body = stored.object()
+        fleet = codec.decode(body, Fleet)
+        status = self._fleet_status(fleet)
+        if status != fleet.status:
+            plain = {**body.get("status", {}), **codec.to_plain(status)}
+            if not status.breakers:
+                plain.pop("breakers", None)
+            await self._store.update(
+                FLEETS, {**body, "status": plain}, subresource="status", write=_WRITE
+            )
+
+    def _fleet_status(self, fleet: Fleet) -> FleetStatus:
+        clusters = [one for one in self._cache.all(Cluster) if one.spec.accepted]
+        now, limits = self._clock.now(), fleet.spec.breakers
+        breakers = fleet.status.breakers
+        if self._board is not None:
+            self._board.breakers = self._board.breakers.looked_at(limits, now)
+            breakers = self._board.breakers.status(limits, now)
+        is_broken = any(one.open_since for one in breakers)
+        return replace(
+            fleet.status,
+            observed_generation=fleet.metadata.generation,
+            phase="Paused" if fleet.spec.paused else "Broken" if is_broken else "Running",
+            clusters=len(clusters),
+            ready_clusters=sum(one.status.phase == "Ready" for one in clusters),
+            breakers=breakers,
+        )

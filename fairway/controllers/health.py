@@ -1,0 +1,167 @@
+"""Health of clusters: heard of late, silent, or lost; and the nodes that are set aside.
+
+Silence is measured by the hub's own clock from the moment at which it saw a heartbeat change, and
+only while the hub was itself up: a hub that starts, or was paused, has heard nothing and so blames
+nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from msgspec.structs import replace
+
+from fairway.api.cluster import AvoidedNode, Cluster, ClusterStatus
+from fairway.api.fleet import Health
+from fairway.api.meta import Condition
+from fairway.controllers.lifecycle.case import NodeAside
+
+# A gap between two looks of the hub that is longer was a pause of the hub itself.
+PAUSE_SECONDS = 15.0
+_SEEN_STEP_SECONDS = 60  # how exact `lastSeenAt` is; each step is a write
+_ASIDE_MOST = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What the hub knows of one agent's heartbeat."""
+
+    renewed: str  # what the lease says; only whether it changes matters
+    silent_seconds: float = 0.0
+    looked_at: float = 0.0
+    last_seen_at: float | None = None  # None: not heard since the hub is up
+
+    def looked(self, renewed: str, now: float) -> Heard:
+        """After another look at the lease."""
+        if renewed != self.renewed:
+            return Heard(renewed, 0.0, now, now)
+        passed = now - self.looked_at
+        counted = passed if 0 <= passed <= PAUSE_SECONDS else 0.0
+        return Heard(self.renewed, self.silent_seconds + counted, now, self.last_seen_at)
+
+
+def first_look(renewed: str, now: float) -> Heard:
+    """A hub that starts counts from now."""
+    return Heard(renewed, 0.0, now, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What is known of a cluster when its status is worked out."""
+
+    heard: Heard | None  # None: no agent ever said that it lives
+    nodes: int | None = None  # None: no report
+    ready_nodes: int = 0
+    workloads: int = 0  # that have a claim there
+    aside: Sequence[NodeAside] = ()  # nodes to set aside from now on
+
+
+def phase_of(cluster: Cluster, observation: Observation, health: Health) -> str:
+    """Pending, Ready, Unready, Lost or Held."""
+    heard = observation.heard
+    if heard is None or not cluster.spec.accepted:
+        return "Pending"
+    if heard.silent_seconds >= health.lost_seconds:
+        return "Lost"
+    if heard.silent_seconds >= health.unready_seconds:
+        return "Unready"
+    was_silent = cluster.status.phase in ("Lost", "Unready")
+    if was_silent and heard.last_seen_at is None:
+        return cluster.status.phase  # a hub that starts knows no better yet
+    if cluster.spec.hold != "None":
+        return "Held"
+    return "Ready"
+
+
+def changes_at(observation: Observation, health: Health) -> float | None:
+    """When silence alone changes the phase, if the hub stays up."""
+    heard = observation.heard
+    if heard is None:
+        return None
+    due = [
+        limit - heard.silent_seconds
+        for limit in (health.unready_seconds, health.lost_seconds)
+        if limit > heard.silent_seconds
+    ]
+    return heard.looked_at + min(due) if due else None
+
+
+def next_status(
+    cluster: Cluster, observation: Observation, health: Health, now: float
+) -> ClusterStatus | None:
+    """The new status of a cluster; None where nothing that matters changed."""
+    before = cluster.status
+    phase = phase_of(cluster, observation, health)
+    status = replace(
+        before,
+        phase=phase,
+        observed_generation=cluster.metadata.generation,
+        workloads=observation.workloads,
+        avoided_nodes=aside(before.avoided_nodes, observation.aside, now),
+        conditions=_conditions(cluster, phase, now),
+        agent=replace(before.agent, last_seen_at=_last_seen(before, observation, phase)),
+    )
+    if observation.nodes is not None:
+        status = replace(status, nodes=observation.nodes, ready_nodes=observation.ready_nodes)
+    return None if status == before else status
+
+
+def _last_seen(before: ClusterStatus, observation: Observation, phase: str) -> datetime | None:
+    """Roughly: it is brought up to date by the minute, and when the phase changes."""
+    known = before.agent.last_seen_at
+    seen = observation.heard.last_seen_at if observation.heard else None
+    if seen is None:
+        return known
+    is_recent = known is not None and seen - known.timestamp() < _SEEN_STEP_SECONDS
+    if is_recent and phase == before.phase:
+        return known
+    return datetime.fromtimestamp(int(seen), UTC)
+
+
+def _conditions(cluster: Cluster, phase: str, now: float) -> tuple[Condition, ...]:
+    is_ready = phase in ("Ready", "Held")
+    word: Literal["True", "False", "Unknown"] = "True" if is_ready else "False"
+    if phase == "Lost":
+        word = "Unknown"  # what goes on there nobody can say
+    old = next((one for one in cluster.status.conditions if one.type == "Ready"), None)
+    since = (
+        old.last_transition_time
+        if old is not None and old.status == word
+        else datetime.fromtimestamp(int(now), UTC)
+    )
+    made = Condition(
+        type="Ready",
+        status=word,
+        reason=phase,
+        last_transition_time=since,
+        observed_generation=cluster.metadata.generation,
+    )
+    others = tuple(one for one in cluster.status.conditions if one.type != "Ready")
+    return (made, *others)
+
+
+def aside(
+    before: Iterable[AvoidedNode], added: Iterable[NodeAside], now: float
+) -> tuple[AvoidedNode, ...]:
+    """Nodes set aside: expired ones go, new ones come, of two on one node the longer stays."""
+    found = {one.name: one for one in before if one.until is None or one.until.timestamp() > now}
+    for one in added:
+        old = found.get(one.node.name)
+        if old is None or _until(old) < _until(one.node):
+            found[one.node.name] = one.node
+    # Past the limit those that come back first are let go first.
+    kept = sorted(found.values(), key=_until, reverse=True)[:_ASIDE_MOST]
+    return tuple(sorted(kept, key=lambda one: one.name))
+
+
+def _until(node: AvoidedNode) -> float:
+    return node.until.timestamp() if node.until is not None else float("inf")
+
+
+def returns_at(status: ClusterStatus) -> float | None:
+    """When the next node that is set aside takes pods again."""
+    times = [one.until.timestamp() for one in status.avoided_nodes if one.until is not None]
+    return min(times, default=None)

@@ -1,0 +1,44 @@
+"""Heartbeats: how long each agent has been silent, by this hub's own clock.
+
+Whoever asks looks every few seconds; what passed between two looks counts only if it was no more
+than a hub that is up would need, so that a hub that was paused blames nobody.
+"""
+
+from __future__ import annotations
+
+from fairway.api.names import work_namespace
+from fairway.clock import Clock
+from fairway.controllers.health import Heard, first_look
+from fairway.controllers.mirrors import Mirror
+
+AGENT_LEASE = "fairway-agent"
+LOOK_SECONDS = 5.0
+
+
+class Heartbeats:
+    """What was heard of the agents of all clusters."""
+
+    def __init__(self, leases: Mirror, clock: Clock) -> None:
+        self._leases = leases
+        self._clock = clock
+        self._heard: dict[str, Heard] = {}
+
+    def look(self, clusters: list[str]) -> None:
+        """Looks at the leases of all clusters; those of others are forgotten."""
+        now = self._clock.now()
+        found: dict[str, Heard] = {}
+        for cluster in clusters:
+            stored = self._leases.get((work_namespace(cluster), AGENT_LEASE))
+            if stored is None:
+                continue
+            renewed = str(stored.object().get("spec", {}).get("renewTime", ""))
+            before = self._heard.get(cluster)
+            found[cluster] = before.looked(renewed, now) if before else first_look(renewed, now)
+        self._heard = found
+
+    def of(self, cluster: str) -> Heard | None:
+        return self._heard.get(cluster)
+
+    def forget(self) -> None:
+        """A hub that begins to lead counts from then."""
+        self._heard.clear()

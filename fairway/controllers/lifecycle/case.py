@@ -1,0 +1,182 @@
+"""What is looked at when the next status of a workload is worked out, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fairway.api.claim import Placement
+from fairway.api.cluster import AvoidedNode, WhenLost
+from fairway.api.fleet import FleetSpec, Retry
+from fairway.api.meta import Hold, OnClusterLost, Taint, Toleration
+from fairway.api.queue import Queue
+from fairway.api.work import Work, WorkPhase
+from fairway.api.workload import Workload, WorkloadStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodsSeen:
+    """Pods of one pod set of a work, as last reported."""
+
+    pending: int = 0
+    bound: int = 0  # have a node and are not ready
+    ready: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    terminating: int = 0
+    pending_since: float | None = None
+
+    @property
+    def total(self) -> int:
+        """Pods that hold a node or ask for one."""
+        return self.pending + self.bound + self.ready + self.terminating
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a report says of one work."""
+
+    attempt: int
+    phase: WorkPhase
+    reason: str = ""
+    message: str = ""
+    exit_code: int | None = None
+    node: str = ""  # where the pod failed that made the work fail
+    started_at: float | None = None
+    ready_at: float | None = None
+    finished_at: float | None = None
+    pods: Mapping[str, PodsSeen] = field(default_factory=dict)  # by pod set
+    succeeded_tasks: str = ""
+    failed_tasks: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A cluster as far as it matters to what runs there."""
+
+    phase: str = "Ready"  # Pending, Ready, Unready, Lost or Held
+    silent_seconds: float = 0.0  # since it was last heard, counted while the hub was up
+    hold: Hold = "None"
+    mode: str = "Manage"
+    taints: tuple[Taint, ...] = ()
+    when_lost: WhenLost | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What holds for a workload: its own words, else its queue's, else the fleet's."""
+
+    queue_hold: Hold = "None"  # the strictest of its queue and those above
+    tolerations: tuple[Toleration, ...] = ()  # of its policy
+    retry: Retry = field(default_factory=Retry)
+    pending_seconds: int = 300
+    finished_seconds: int | None = None
+    run_limit: int | None = None
+    on_cluster_lost: OnClusterLost | None = None  # of the workload or its queue
+    cluster_lost_seconds: int | None = None  # of the workload
+    fleet: FleetSpec = field(default_factory=FleetSpec)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One workload, and all that its next status depends on."""
+
+    workload: Workload
+    now: float
+    works: Mapping[str, Seen] = field(default_factory=dict)  # by cluster; missing: not seen yet
+    places: Mapping[str, Place] = field(default_factory=dict)  # by cluster; missing: removed
+    sent: Mapping[str, Work] = field(default_factory=dict)  # its works on the hub, by cluster
+    settings: Settings = Settings()
+    may_move: bool = True  # false while the fleet is paused, or the breaker of moves is open
+    refreshes: bool = True  # whether changed counts alone are worth a write now
+
+    def seen(self, placement: Placement) -> Seen | None:
+        """What is known of a placement; what is said of an earlier attempt says nothing of it."""
+        found = self.works.get(placement.cluster)
+        return found if found is not None and found.attempt == attempt_of(self, placement) else None
+
+
+def attempt_of(case: Case, placement: Placement) -> int:
+    claim = case.workload.status.claim
+    return placement.attempt or (claim.attempt if claim else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAside:
+    """A node that was to blame and gets no pods of ours for a while."""
+
+    cluster: str
+    node: AvoidedNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What to write, and when to look again though nothing else happens.
+
+    Nodes are set aside before the status is written, which forgets why.
+    """
+
+    status: WorkloadStatus | None = None  # None: it stays as it is
+    wake_at: float | None = None
+    delete: bool = False  # it was kept long enough
+    releases: bool = False  # nothing of it is left anywhere: its finalizer goes
+    nodes_aside: tuple[NodeAside, ...] = ()
+    moves: int = 0  # placements that were moved by the hub's own wish, for the breaker
+
+    @property
+    def is_empty(self) -> bool:
+        return self.status is None and not self.delete and not self.releases
+
+
+def settings_of(
+    workload: Workload,
+    queues: Sequence[Queue],
+    fleet: FleetSpec,
+    tolerations: tuple[Toleration, ...] = (),
+) -> Settings:
+    """The settings of a workload; `queues` are its own and those above it, its own first."""
+    spec, defaults = workload.spec, fleet.defaults
+    own = [one.spec.defaults for one in queues]
+    limits = [spec.run_seconds.limit, *(one.run_seconds_limit for one in own)]
+    lost = [spec.on_cluster_lost, *(one.on_cluster_lost for one in own)]
+    holds = {one.spec.hold for one in queues}
+    strictest: Hold = "HoldAndDrain" if "HoldAndDrain" in holds else "None"
+    if strictest == "None" and "Hold" in holds:
+        strictest = "Hold"
+    return Settings(
+        queue_hold=strictest,
+        tolerations=tolerations,
+        retry=spec.retry or defaults.retry,
+        pending_seconds=defaults.pending_seconds,
+        finished_seconds=(
+            defaults.finished_seconds if spec.finished_seconds is None else spec.finished_seconds
+        ),
+        run_limit=next((one for one in limits if one is not None), None),
+        on_cluster_lost=next((one for one in lost if one is not None), None),
+        cluster_lost_seconds=spec.cluster_lost_seconds,
+        fleet=fleet,
+    )
+
+
+def lost_action(settings: Settings, place: Place) -> OnClusterLost:
+    """What happens to a workload whose cluster is lost: its own word, its queue's, the cluster's,
+    then the fleet's."""
+    if settings.on_cluster_lost is not None:
+        return settings.on_cluster_lost
+    if place.when_lost is not None:
+        return place.when_lost.action
+    return settings.fleet.defaults.on_cluster_lost
+
+
+def silence_allowed(settings: Settings, place: Place) -> int:
+    """Silence after which an agent stops by itself what is to be stopped and moved."""
+    after = settings.cluster_lost_seconds
+    if after is None and place.when_lost is not None:
+        after = place.when_lost.after_seconds
+    if after is None:
+        after = settings.fleet.defaults.cluster_lost_seconds
+    return settings.fleet.health.lost_seconds + after

@@ -1,0 +1,230 @@
+"""The controller of workloads' lives: looks at each when something about it changed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fairway.api import codec
+from fairway.api.cluster import Cluster
+from fairway.api.errors import NotFound
+from fairway.api.fleet import Fleet
+from fairway.api.meta import JsonObject
+from fairway.api.queue import Queue
+from fairway.api.workload import Workload
+from fairway.clock import Clock
+from fairway.controllers import health
+from fairway.controllers.board import Board
+from fairway.controllers.cache import CLUSTERS, FLEETS, POLICIES, QUEUES, WORKLOADS, Cache
+from fairway.controllers.heartbeats import LOOK_SECONDS, Heartbeats
+from fairway.controllers.lifecycle import gathering
+from fairway.controllers.lifecycle.case import Case, Change, NodeAside
+from fairway.controllers.lifecycle.following import FINALIZER, next_status
+from fairway.controllers.loops import Loop
+from fairway.controllers.mirrors import Name
+from fairway.controllers.notes import Notes
+from fairway.controllers.scheduling.committing import write_status
+from fairway.controllers.states import States
+from fairway.controllers.terms import LEASES
+from fairway.controllers.works.adoption import is_own
+from fairway.controllers.works.roster import Roster
+from fairway.store.interface import Deletion, Patch, Store, Stored, Write
+
+_WRITE = Write(user="system:fairway", manager="fairway-lifecycle")
+_COUNTS_SECONDS = 5.0  # counts alone are written no more often
+# A workload without any of these waits as it was made, and needs no look.
+_TELLING = (b'"status"', b'"cancelled"', b'"hold"', b'"deletionTimestamp"')
+
+
+class Lifecycle:
+    """Writes the status of workloads."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        cache: Cache,
+        states: States,
+        clock: Clock,
+        notes: Notes,
+        board: Board | None = None,
+    ) -> None:
+        self._store = store
+        self._cache = cache
+        self._states = states
+        self._clock = clock
+        self._notes = notes
+        self._board = board or Board(clock)
+        self._roster = Roster(cache)
+        self._beats = Heartbeats(cache.mirror(LEASES), clock)
+        self._loop: Loop[Name] = Loop("lifecycle", self._reconcile, clock=clock)
+        self._placed: dict[Name, set[str]] = {}  # clusters of each workload that holds any
+        self._written: dict[Name, float] = {}  # when, of those that hold a claim
+        self._matters: dict[tuple[str, Name], Any] = {}  # what of an object lives depend on
+        cache.mirror(WORKLOADS).followers.append(self._workload_changed)
+        cache.mirror(CLUSTERS).followers.append(self._cluster_changed)
+        cache.mirror(QUEUES).followers.append(self._queue_changed)
+        cache.mirror(FLEETS).followers.append(self._fleet_changed)
+        cache.mirror(POLICIES).followers.append(lambda name, stored: self._mark_placed())
+        states.followers.append(self._state_changed)
+        self._roster.followers.append(self._loop.mark)
+
+    async def run(self) -> None:
+        """Looks at every workload once, then at what changes, until cancelled."""
+        self._beats.forget()
+        for name, stored in self._cache.mirror(WORKLOADS).items():
+            self._workload_changed(name, stored)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._loop.run())
+            tasks.create_task(self._listen())
+
+    async def _listen(self) -> None:
+        """Silence grows without an event; those in silent clusters are looked at as it does."""
+        while True:
+            clusters = [name for _, name in self._cache.names(CLUSTERS)]
+            self._beats.look(clusters)
+            for cluster in clusters:
+                heard = self._beats.of(cluster)
+                unready = self._cache.fleet().spec.health.unready_seconds
+                if heard is not None and heard.silent_seconds >= unready:
+                    self._mark_placed(cluster)
+            await self._clock.sleep(LOOK_SECONDS)
+
+    # What changed.
+
+    def _workload_changed(self, name: Name, stored: Stored | None) -> None:
+        if stored is None:
+            self._placed.pop(name, None)
+            self._written.pop(name, None)
+        elif any(one in stored.raw for one in _TELLING):
+            self._loop.mark(name)
+
+    def _state_changed(self, cluster: str, work: str) -> None:
+        workload = self._roster.workload_of(work)
+        if workload is not None:
+            self._loop.mark(workload)
+
+    def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
+        found = self._cache.get(Cluster, name[1]) if stored else None
+        told = (found.spec, found.status.phase) if found else None
+        if self._is_news("cluster", name, told):
+            self._mark_placed(name[1])
+
+    def _queue_changed(self, name: Name, stored: Stored | None) -> None:
+        found = self._cache.get(Queue, name[1]) if stored else None
+        told = (found.spec.hold, found.spec.parent, found.spec.defaults) if found else None
+        if self._is_news("queue", name, told):
+            self._mark_placed()
+
+    def _fleet_changed(self, name: Name, stored: Stored | None) -> None:
+        found = self._cache.get(Fleet, name[1]) if stored else None
+        if self._is_news("fleet", name, found.spec if found else None):
+            # How long what is over is kept may have changed, for all of them.
+            for workload, raw in self._cache.mirror(WORKLOADS).items():
+                self._workload_changed(workload, raw)
+
+    def _is_news(self, kind: str, name: Name, told: Any) -> bool:
+        before = self._matters.get((kind, name))
+        if told is None:
+            self._matters.pop((kind, name), None)
+        else:
+            self._matters[kind, name] = told
+        return bool(before != told)
+
+    def _mark_placed(self, cluster: str = "") -> None:
+        for name, clusters in self._placed.items():
+            if not cluster or cluster in clusters:
+                self._loop.mark(name)
+
+    # What is done.
+
+    async def _reconcile(self, name: Name) -> float | None:
+        stored = self._cache.mirror(WORKLOADS).get(name)
+        if stored is None:
+            return None
+        body = stored.object()
+        case = self._case(codec.decode(body, Workload))
+        change = next_status(case)
+        await self._set_aside(change.nodes_aside)
+        if change.status is not None:
+            await write_status(self._store, body, change.status, _WRITE)
+            self._written[name] = case.now
+            self._board.count("Moves", change.moves)
+        elif change.delete or change.releases:
+            await self._remove(body, change)
+        return self._wake_at(name, case, change)
+
+    def _case(self, workload: Workload) -> Case:
+        name = (workload.metadata.namespace, workload.metadata.name)
+        fleet = self._cache.fleet().spec
+        status = workload.status
+        placements = (*(status.claim.placements if status.claim else ()), *status.releasing)
+        held = {one.cluster for one in placements if one.cluster}
+        if held:
+            self._placed[name] = held
+        else:
+            self._placed.pop(name, None)
+        sent = {
+            cluster: one
+            for cluster, one in self._roster.works(name).items()
+            if is_own(one, workload)
+        }
+        now = self._clock.now()
+        return Case(
+            workload=workload,
+            now=now,
+            works=gathering.states_of(self._states, name, held & set(sent)),
+            places={
+                one: gathering.place_of(found, self._silence(one))
+                for one in held
+                if (found := self._cache.get(Cluster, one)) is not None
+            },
+            sent=sent,
+            settings=gathering.settings(self._cache, workload, fleet),
+            may_move=not fleet.paused and not self._board.is_open("Moves", fleet),
+            refreshes=now - self._written.get(name, 0.0) >= _COUNTS_SECONDS,
+        )
+
+    def _silence(self, cluster: str) -> float:
+        heard = self._beats.of(cluster)
+        return heard.silent_seconds if heard else 0.0
+
+    def _wake_at(self, name: Name, case: Case, change: Change) -> float | None:
+        due = [change.wake_at] if change.wake_at is not None else []
+        if not case.refreshes and change.status is None:
+            due.append(self._written[name] + _COUNTS_SECONDS)
+        if not case.may_move and name in self._placed:
+            due.append(case.now + 60.0)  # breakers close as the hour moves on
+        return min(due, default=None)
+
+    async def _set_aside(self, nodes: tuple[NodeAside, ...]) -> None:
+        """Before the status is written, which forgets why; twice is harmless."""
+        for cluster in sorted({one.cluster for one in nodes}):
+            stored = self._cache.mirror(CLUSTERS).get(("", cluster))
+            if stored is None:
+                continue
+            body = stored.object()
+            before = codec.decode(body, Cluster).status.avoided_nodes
+            mine = [one for one in nodes if one.cluster == cluster]
+            after = health.aside(before, mine, self._clock.now())
+            if after != before:
+                plain = [codec.to_plain(one) for one in after]
+                changed = {**body, "status": {**body.get("status", {}), "avoidedNodes": plain}}
+                await self._store.update(CLUSTERS, changed, subresource="status", write=_WRITE)
+
+    async def _remove(self, body: JsonObject, change: Change) -> None:
+        metadata = body["metadata"]
+        name, namespace = metadata["name"], metadata["namespace"]
+        try:
+            if change.delete:
+                how = Deletion(uid=metadata["uid"])
+                await self._store.delete(
+                    WORKLOADS, name, namespace=namespace, how=how, write=_WRITE
+                )
+                return
+            left = [one for one in metadata.get("finalizers", []) if one != FINALIZER]
+            wanted = {"resourceVersion": metadata["resourceVersion"], "finalizers": left}
+            patch = Patch(type="merge", body={"metadata": wanted})
+            await self._store.patch(WORKLOADS, name, patch, namespace=namespace, write=_WRITE)
+        except NotFound:
+            return  # somebody else was first

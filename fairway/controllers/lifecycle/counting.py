@@ -1,0 +1,148 @@
+"""Pods, replicas, feedback and conditions of a workload over all its clusters.
+
+Counts change all the time and are not worth a write each: they go along with whatever else is
+written, and by themselves only when the number that matters was reached or lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+from msgspec.structs import replace
+
+from fairway.api.claim import Placement
+from fairway.api.meta import Condition
+from fairway.api.names import work_name
+from fairway.api.work import Work
+from fairway.api.workload import PodCount, Workload, WorkloadStatus
+from fairway.controllers.lifecycle.case import Case
+from fairway.kinds.decision import WORK
+
+_OVER = ("Succeeded", "Failed", "Cancelled")
+_FEEDBACK_MOST = 64
+
+
+def is_ready(case: Case, placement: Placement) -> bool:
+    """Whether every pod of a placement is ready, or was and has succeeded since."""
+    seen = case.seen(placement)
+    if not placement.cluster:
+        return True
+    if seen is None or seen.phase not in ("Running", "Succeeded"):
+        return False
+    if seen.ready_at is not None or seen.phase == "Succeeded":
+        return True
+    return all(
+        (found := seen.pods.get(one.name)) is not None
+        and found.ready + found.succeeded >= one.count
+        for one in placement.pod_sets
+    ) and bool(placement.pod_sets)
+
+
+def has_ready_pod(case: Case, placement: Placement) -> bool:
+    seen = case.seen(placement)
+    return is_ready(case, placement) or (
+        seen is not None and any(one.ready for one in seen.pods.values())
+    )
+
+
+def has_started(case: Case, placement: Placement) -> bool:
+    seen = case.seen(placement)
+    return seen is not None and (seen.phase in ("Running", "Succeeded", "Failed"))
+
+
+def counted(case: Case, status: WorkloadStatus) -> PodCount:
+    """The pods of a claim; what is over stays as it was last counted."""
+    if status.claim is None:
+        return replace(status.pods, wanted=0, ready=0)
+    wanted = ready = succeeded = failed = 0
+    for placement in status.claim.placements:
+        pods = sum(one.count for one in placement.pod_sets)
+        wanted += pods
+        seen = case.seen(placement)
+        if seen is None:
+            continue
+        if seen.phase == "Succeeded" and not seen.pods:
+            succeeded += pods
+        ready += sum(one.ready for one in seen.pods.values())
+        succeeded += sum(one.succeeded for one in seen.pods.values())
+        failed += sum(one.failed for one in seen.pods.values())
+    return PodCount(wanted=wanted, ready=ready, succeeded=succeeded, failed=failed)
+
+
+def is_worth_writing(before: PodCount, after: PodCount) -> bool:
+    """Whether a change of counts is one that people and programs wait for."""
+    return _standing(before) != _standing(after) or before.failed != after.failed
+
+
+def _standing(pods: PodCount) -> tuple[bool, bool]:
+    return (pods.ready == 0, pods.ready + pods.succeeded >= pods.wanted)
+
+
+def selector_of(workload: Workload) -> str:
+    """What chooses the pods of a service, for those who scale it."""
+    if workload.spec.mode != "Divided":
+        return ""
+    return f"{WORK}={work_name(workload.metadata.namespace, workload.metadata.name)}"
+
+
+def feedback_of(works: Sequence[Work]) -> dict[str, str]:
+    """Values that works fed back: numbers add up over clusters, others are given if they agree."""
+    gathered: dict[str, list[tuple[str, str]]] = {}
+    for name, kind, value in _values(works):
+        gathered.setdefault(name, []).append((kind, value))
+    found: dict[str, str] = {}
+    for name in sorted(gathered)[:_FEEDBACK_MOST]:
+        values = gathered[name]
+        if all(kind == "Integer" for kind, _ in values):
+            found[name] = str(sum(int(value) for _, value in values))
+        elif len(set(values)) == 1:
+            found[name] = values[0][1]
+    return found
+
+
+def _values(works: Sequence[Work]) -> Iterator[tuple[str, str, str]]:
+    for work in works:
+        for manifest in work.status.manifests:
+            for one in manifest.feedback:
+                yield (one.name, one.type, one.value)
+
+
+def conditions_of(
+    status: WorkloadStatus, *, now: float, generation: int = 0
+) -> tuple[Condition, ...]:
+    """Claimed, Ready and Finished, as the rest of a status has it; a time stays while it holds."""
+    is_over = status.phase in _OVER
+    ready = status.claim is not None and status.claim.ready_at is not None
+    wanted: list[tuple[str, bool, str]] = [
+        ("Claimed", status.claim is not None, _claim_reason(status)),
+        ("Ready", ready, "" if ready else _claim_reason(status)),
+    ]
+    if is_over:
+        wanted.append(("Finished", True, status.reason or str(status.phase)))
+    before = {one.type: one for one in status.conditions}
+    moment = datetime.fromtimestamp(now, UTC)
+    made = []
+    for name, holds, reason in wanted:
+        word: Literal["True", "False"] = "True" if holds else "False"
+        old = before.get(name)
+        since = old.last_transition_time if old and old.status == word else moment
+        made.append(
+            Condition(
+                type=name,
+                status=word,
+                reason=reason,
+                last_transition_time=since,
+                observed_generation=generation,
+                message=status.message if name == "Finished" else "",
+            )
+        )
+    kept = [one for one in status.conditions if one.type not in ("Claimed", "Ready", "Finished")]
+    return (*made, *kept)
+
+
+def _claim_reason(status: WorkloadStatus) -> str:
+    if status.claim is not None:
+        return str(status.claim.rung)
+    return status.reason or str(status.phase or "Waiting")

@@ -1,0 +1,260 @@
+"""How attempts end: history with its receipt, what is released, when it is tried again.
+
+An attempt that ends gives its placements to `releasing`, where they are charged until they are
+confirmed gone; with nothing to wait for, the workload is at once what it would be after that. One
+that has failed for good has `finishedAt` while it stops, and so is known to be over after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from msgspec.structs import replace
+
+from fairway.api.claim import Claim, PastAttempt, Placement
+from fairway.api.reasons import Code
+from fairway.api.workload import Requeue, WorkloadStatus
+from fairway.controllers.lifecycle.case import Case
+from fairway.controllers.lifecycle.recovery import Blame, back_off
+from fairway.controllers.lifecycle.troubles import Trouble
+
+HISTORY_MOST = 10
+AVOIDED_SECONDS = 600  # how long a workload keeps away from a cluster that failed it
+_AVOIDED_MOST = 64
+_TEXT_MOST = 1024
+# After these it goes to the end of the line: its turn came, and it could not use it.
+_LOSES_ITS_TURN = (Code.NOT_READY_IN_TIME.value, Code.PENDING_TOO_LONG.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """Why an attempt ends, and what follows."""
+
+    reason: str
+    message: str = ""
+    blame: Blame = "Decision"
+    exit_code: int | None = None
+    is_retried: bool = True
+    is_counted: bool = False
+    avoids: tuple[str, ...] = ()
+    waits: bool = False
+    uncharged: frozenset[str] = frozenset()  # clusters where nothing is to be waited for
+
+
+def moment(now: float) -> datetime:
+    return datetime.fromtimestamp(now, UTC)
+
+
+def end_of(troubles: Sequence[Trouble]) -> End:
+    """The end of a whole attempt by troubles of its parts: the gravest gives its name."""
+    first = min(
+        troubles, key=lambda one: (one.is_retried, not one.exit_code, one.blame == "Decision")
+    )
+    return End(
+        reason=first.reason,
+        message=first.message,
+        blame=first.blame,
+        exit_code=first.exit_code,
+        is_retried=first.is_retried,
+        is_counted=any(one.is_counted for one in troubles),
+        avoids=tuple(one.placement.cluster for one in troubles if one.avoids_cluster),
+        waits=any(one.waits for one in troubles),
+        uncharged=frozenset(one.placement.cluster for one in troubles if not one.is_charged),
+    )
+
+
+def ended(case: Case, status: WorkloadStatus, end: End) -> WorkloadStatus:
+    """The status of a workload whose attempt ends."""
+    claim = status.claim
+    assert claim is not None, "only what holds a claim can end"
+    past = past_attempt(case, claim, end)
+    history = (*status.history, past)[-HISTORY_MOST:]
+    requeue, is_final = _requeue(case, status, end, history)
+    leaving = tuple(
+        one
+        for one in claim.placements
+        if one.cluster
+        and one.cluster not in end.uncharged
+        and not (is_final and _is_over(case, one))
+    )
+    loses_turn = end.reason in _LOSES_ITS_TURN
+    stopping = replace(
+        status,
+        phase="Stopping",
+        reason=end.reason,
+        message=end.message[:_TEXT_MOST],
+        claim=None,
+        releasing=(*status.releasing, *with_attempt(leaving, claim)),
+        history=history,
+        requeue=requeue,
+        ran_seconds=status.ran_seconds + ran_seconds(claim, case.now),
+        replicas=0,
+        finished_at=moment(case.now) if is_final else None,
+        queued_at=moment(case.now)
+        if loses_turn
+        else status.queued_at or case.workload.metadata.creation_timestamp,
+        increased_at=None,
+    )
+    return settled(case, stopping)
+
+
+def settled(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+    """What a workload is once the last of what it leaves is confirmed gone."""
+    if status.phase != "Stopping" or status.releasing:
+        return status
+    spec = case.workload.spec
+    if status.finished_at is not None:
+        is_cancelled = status.reason == Code.CANCELLED.value
+        return replace(status, phase="Cancelled" if is_cancelled else "Failed")
+    if spec.cancelled:
+        return cancelled(case, status)
+    if spec.hold != "None":
+        return replace(status, phase="Held", reason=Code.HELD.value, message="")
+    not_before = status.requeue.not_before if status.requeue else None
+    waits = not_before is not None and not_before.timestamp() > case.now
+    return replace(status, phase="Waiting", reason=Code.BACK_OFF.value if waits else "", message="")
+
+
+def cancelled(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+    return replace(
+        status,
+        phase="Cancelled",
+        reason=Code.CANCELLED.value,
+        message="",
+        finished_at=moment(case.now),
+        reservation=None,
+    )
+
+
+def succeeded(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+    """The status of a workload that is done."""
+    claim = status.claim
+    history, ran = status.history, status.ran_seconds
+    at = moment(_finished_at(case, claim) if claim else case.now)
+    if claim is not None:
+        end = End(reason="Succeeded", blame="Program")
+        history = (*history, replace(past_attempt(case, claim, end), ended_at=at, lost_seconds=0))
+        ran += ran_seconds(claim, at.timestamp())
+    return replace(
+        status,
+        phase="Succeeded",
+        reason="Succeeded",
+        message="",
+        started_at=status.started_at or (claim.ready_at or at if claim else at),
+        finished_at=at,
+        claim=None,
+        requeue=None,
+        history=history[-HISTORY_MOST:],
+        ran_seconds=ran,
+        replicas=0,
+    )
+
+
+def shrunk(case: Case, status: WorkloadStatus, troubles: Sequence[Trouble]) -> WorkloadStatus:
+    """The status of a workload that loses some of its placements and keeps the others.
+
+    The attempt rises, so that what comes to the same cluster later is told from what leaves it.
+    """
+    claim = status.claim
+    assert claim is not None, "only what holds a claim can shrink"
+    leaving = {one.placement.cluster: one for one in troubles}
+    kept = tuple(one for one in claim.placements if one.cluster not in leaving)
+    gone = tuple(one for one in claim.placements if one.cluster in leaving)
+    history = status.history
+    for one in gone:
+        end = end_of([leaving[one.cluster]])
+        history = (*history, past_attempt(case, replace(claim, placements=(one,)), end))
+    history = history[-HISTORY_MOST:]
+    requeue, _ = _requeue(case, status, end_of(troubles), history)
+    charged = tuple(one for one in gone if leaving[one.cluster].is_charged)
+    return replace(
+        status,
+        reason=troubles[0].reason,
+        message=troubles[0].message[:_TEXT_MOST],
+        claim=replace(claim, attempt=claim.attempt + 1, placements=with_attempt(kept, claim)),
+        releasing=(*status.releasing, *with_attempt(charged, claim)),
+        history=history,
+        requeue=requeue,
+        replicas=sum(one.replicas or 0 for one in kept),
+    )
+
+
+def is_final(case: Case, status: WorkloadStatus, end: End) -> bool:
+    """Whether a workload that ends so is not tried again."""
+    count = (status.requeue.count if status.requeue else 0) + end.is_counted
+    return not end.is_retried or (end.is_counted and count > case.settings.retry.limit)
+
+
+def avoiding(case: Case, before: Requeue | None, clusters: Sequence[str]) -> Requeue | None:
+    """A requeue that keeps away from some more clusters for a while."""
+    if not clusters:
+        return before
+    requeue = before or Requeue()
+    every = tuple(dict.fromkeys((*requeue.avoid, *clusters)))[-_AVOIDED_MOST:]
+    until = moment(case.now) + timedelta(seconds=AVOIDED_SECONDS)
+    return replace(requeue, avoid=every, avoid_until=until)
+
+
+def _requeue(
+    case: Case, status: WorkloadStatus, end: End, history: Sequence[PastAttempt]
+) -> tuple[Requeue | None, bool]:
+    final = is_final(case, status, end)
+    requeue = avoiding(case, status.requeue, () if final else end.avoids)
+    if end.is_counted and not final:
+        requeue = requeue or Requeue()
+        requeue = replace(requeue, count=requeue.count + 1)
+    if end.waits and not final:
+        seconds = back_off(case.settings.retry, history)
+        not_before = moment(case.now) + timedelta(seconds=seconds)
+        requeue = replace(requeue or Requeue(), not_before=not_before)
+        if requeue.avoid:
+            # The wait is no part of the time for which the cluster is avoided.
+            requeue = replace(requeue, avoid_until=not_before + timedelta(seconds=AVOIDED_SECONDS))
+    return requeue, final
+
+
+def past_attempt(case: Case, claim: Claim, end: End) -> PastAttempt:
+    return PastAttempt(
+        attempt=claim.attempt,
+        clusters=tuple(one.cluster for one in claim.placements if one.cluster),
+        started_at=claim.ready_at,
+        ended_at=moment(case.now),
+        reason=end.reason,
+        message=end.message[:_TEXT_MOST],
+        blame=end.blame,
+        lost_seconds=_lost_seconds(case, claim, is_asked=end.blame == "Decision"),
+        exit_code=end.exit_code,
+    )
+
+
+def ran_seconds(claim: Claim, now: float) -> int:
+    return max(0, int(now - claim.ready_at.timestamp())) if claim.ready_at else 0
+
+
+def _lost_seconds(case: Case, claim: Claim, *, is_asked: bool) -> int:
+    """Work since the last save; one that saves when asked loses nothing if it was asked."""
+    ran = ran_seconds(claim, case.now)
+    checkpoint = case.workload.spec.checkpoint
+    if checkpoint is None:
+        return ran
+    if is_asked and checkpoint.signal:
+        return 0
+    return ran % checkpoint.interval_seconds if checkpoint.interval_seconds else ran
+
+
+def _finished_at(case: Case, claim: Claim) -> float:
+    """When the last part ended by the agents' clocks, which may be wrong."""
+    seen = [case.seen(one) for one in claim.placements]
+    times = [one.finished_at for one in seen if one is not None and one.finished_at is not None]
+    return min(case.now, max(max(times, default=case.now), claim.decided_at.timestamp()))
+
+
+def _is_over(case: Case, placement: Placement) -> bool:
+    seen = case.seen(placement)
+    return seen is not None and seen.is_over
+
+
+def with_attempt(placements: Sequence[Placement], claim: Claim) -> tuple[Placement, ...]:
+    return tuple(one if one.attempt else replace(one, attempt=claim.attempt) for one in placements)

@@ -1,0 +1,350 @@
+"""The life of a workload: from what it is to what it is next.
+
+One function for each phase. Each looks at what is over, what people ask, and what went wrong, in
+that order: a workload that is done is done though somebody cancels it. Nothing is written where
+nothing changed, and looking again at what was written changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace as with_fields
+
+from msgspec.structs import replace
+
+from fairway.api.claim import Claim, Placement
+from fairway.api.reasons import Code
+from fairway.api.workload import WorkloadStatus
+from fairway.controllers.lifecycle import counting, ending, resizing
+from fairway.controllers.lifecycle.case import Case, Change
+from fairway.controllers.lifecycle.ending import End, ended, moment, settled
+from fairway.controllers.lifecycle.sweeping import Swept, swept, text
+from fairway.controllers.lifecycle.troubles import NEVER, Trouble, gives_up_at, trouble_of
+from fairway.controllers.works.adoption import claim_of
+
+FINALIZER = "fairway.dev/works"
+_OVER = ("Succeeded", "Failed", "Cancelled")
+
+
+def next_status(case: Case) -> Change:
+    """What becomes of a workload, and when to look again."""
+    phase = case.workload.status.phase or "Waiting"
+    if case.workload.metadata.deletion_timestamp is not None and _holds_nothing(case):
+        return Change(releases=FINALIZER in case.workload.metadata.finalizers)
+    return _finished(case, _PHASES[phase](case))
+
+
+def _holds_nothing(case: Case) -> bool:
+    status = case.workload.status
+    return status.claim is None and not _still_there(case, status)
+
+
+def _finished(case: Case, found: Change) -> Change:
+    """Conditions and counts go along with what is written, and are no reason to write."""
+    status, before = found.status, case.workload.status
+    if status is None or status == before:
+        return with_fields(found, status=None)
+    generation = case.workload.metadata.generation
+    status = replace(status, observed_generation=generation)
+    return with_fields(
+        found,
+        status=replace(
+            status,
+            conditions=counting.conditions_of(status, now=case.now, generation=generation),
+        ),
+    )
+
+
+# What waits, is held or is over.
+
+
+def _waiting(case: Case) -> Change:
+    status, spec = case.workload.status, case.workload.spec
+    claim = claim_of(list(case.sent.values()), case.workload, case.now)
+    if claim is not None and case.workload.metadata.deletion_timestamp is None:
+        # Its hub had forgotten what it runs; what people ask of it is seen to next.
+        replicas = sum(one.replicas or 0 for one in claim.placements)
+        return Change(status=replace(status, phase="Claimed", claim=claim, replicas=replicas))
+    if spec.cancelled:
+        return Change(status=ending.cancelled(case, status))
+    if spec.hold != "None":
+        if status.phase == "Held":
+            return Change()
+        held = replace(status, phase="Held", reason=Code.HELD.value, reservation=None)
+        return Change(status=held)
+    if status.phase == "Held":
+        status = replace(status, phase="Waiting", reason="")
+    status = _with_wishes(case, _no_longer_avoiding(case, status))
+    until = status.requeue.avoid_until if status.requeue else None
+    return Change(status=status, wake_at=until.timestamp() if until else None)
+
+
+def _no_longer_avoiding(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+    requeue = status.requeue
+    if requeue is None or requeue.avoid_until is None:
+        return status
+    if requeue.avoid_until.timestamp() > case.now:
+        return status
+    left = replace(requeue, avoid=(), avoid_until=None)
+    return replace(status, requeue=left if left.count or left.not_before else None)
+
+
+def _with_wishes(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+    """Another queue or priority, where the status names the earlier one."""
+    spec = case.workload.spec
+    if status.queue and spec.queue and status.claim is None:
+        status = replace(status, queue=spec.queue)
+    if status.queue and spec.priority is not None:
+        status = replace(status, priority=spec.priority)
+    return status
+
+
+def _over(case: Case) -> Change:
+    """What is over is kept for a while; its pods are gone, its works stay for their logs."""
+    status = case.workload.status
+    seconds = case.settings.finished_seconds
+    if seconds is None or status.finished_at is None:
+        return Change()
+    due = status.finished_at.timestamp() + seconds
+    return Change(delete=True) if due <= case.now else Change(wake_at=due)
+
+
+# What stops.
+
+
+def _stopping(case: Case) -> Change:
+    status = case.workload.status
+    left = _still_there(case, status)
+    if len(left) != len(status.releasing) or not left:
+        status = replace(status, releasing=left, pods=counting.counted(case, status))
+        status = settled(case, status)
+    due = min((gives_up_at(case, one) for one in left), default=NEVER)
+    return Change(status=status, wake_at=None if due == NEVER else due)
+
+
+def _still_there(case: Case, status: WorkloadStatus) -> tuple[Placement, ...]:
+    """What of the places that a workload leaves is not confirmed gone."""
+    return tuple(one for one in status.releasing if not _is_gone(case, one, status.claim))
+
+
+def _is_gone(case: Case, placement: Placement, claim: Claim | None) -> bool:
+    """Whether a place is left; `claim` is what the workload holds from now on."""
+    if not placement.cluster or gives_up_at(case, placement) <= case.now:
+        return True
+    seen = case.works.get(placement.cluster)
+    if seen is None or seen.attempt < placement.attempt:
+        return False
+    if seen.phase == "Gone" or seen.attempt > placement.attempt:
+        return True
+    # Some replicas left and others stay: they are gone when no more pods are there than stay.
+    held = claim.placements if claim else ()
+    stays = next((one for one in held if one.cluster == placement.cluster), None)
+    if stays is None or stays.attempt not in (0, placement.attempt):
+        return False
+    counts = {one.name: one.count for one in stays.pod_sets}
+    return bool(seen.pods) and all(
+        pods.total <= counts.get(name, 0) for name, pods in seen.pods.items()
+    )
+
+
+# What is claimed or runs.
+
+
+def _claimed(case: Case) -> Change:
+    status = case.workload.status
+    status = replace(status, releasing=_still_there(case, status))
+    status = _no_longer_avoiding(case, _with_wishes(case, status))
+    sweep = swept(case, case.workload.spec.tasks) if case.workload.spec.tasks else None
+    for look in (_outcome, _asked, _limit):
+        found = look(case, status, sweep)
+        if found is not None:
+            return Change(status=_trimmed(case, found))
+    if sweep is not None:
+        status = _with_tasks(case, status, sweep)
+        if status.claim is None:
+            return Change(status=status)
+    return _placed(case, status)
+
+
+def _outcome(case: Case, status: WorkloadStatus, sweep: Swept | None) -> WorkloadStatus | None:
+    """The end of a workload that is done, or of a sweep of which too much has failed."""
+    assert status.claim is not None, "only what holds a claim is looked at"
+    if sweep is not None:
+        most = case.workload.spec.tasks.failed_max if case.workload.spec.tasks else 0
+        told = replace(
+            status,
+            succeeded_tasks=text(sweep.succeeded),
+            failed_tasks=text(sweep.failed),
+        )
+        if len(sweep.failed) > (most or 0):
+            end = End(reason=Code.TASKS_FAILED.value, blame="Program", is_retried=False)
+            return ended(case, told, end)
+        return ending.succeeded(case, told) if sweep.is_over else None
+    seen = [case.seen(one) for one in status.claim.placements]
+    if seen and all(one is not None and one.phase == "Succeeded" for one in seen):
+        counts = counting.counted(case, status)
+        return replace(ending.succeeded(case, status), pods=counts)
+    return None
+
+
+def _asked(case: Case, status: WorkloadStatus, sweep: Swept | None) -> WorkloadStatus | None:
+    """What people ask for: that it goes, or that it stops for now."""
+    spec = case.workload.spec
+    if case.workload.metadata.deletion_timestamp is not None:
+        return ended(case, status, End(reason=Code.DELETED.value, is_retried=False))
+    if spec.cancelled:
+        return ended(case, status, End(reason=Code.CANCELLED.value, is_retried=False))
+    if spec.hold == "HoldAndDrain":
+        return ended(case, status, End(reason=Code.DRAINED.value))
+    if case.settings.queue_hold == "HoldAndDrain" and case.may_move:
+        return ended(case, status, End(reason=Code.QUEUE_DRAINED.value))
+    return None
+
+
+def _limit(case: Case, status: WorkloadStatus, sweep: Swept | None) -> WorkloadStatus | None:
+    if case.now < _limit_at(case, status):
+        return None
+    end = End(reason=Code.RUN_LIMIT_EXCEEDED.value, blame="Program", is_retried=False)
+    return ended(case, status, end)
+
+
+def _limit_at(case: Case, status: WorkloadStatus) -> float:
+    """When all attempts together have run for as long as they may."""
+    claim, limit = status.claim, case.settings.run_limit
+    if limit is None or claim is None or claim.ready_at is None:
+        return NEVER
+    return claim.ready_at.timestamp() + max(0, limit - status.ran_seconds)
+
+
+def _with_tasks(case: Case, status: WorkloadStatus, sweep: Swept) -> WorkloadStatus:
+    """Tasks that are over leave the claim; with nothing left in it the rest waits."""
+    claim = status.claim
+    assert claim is not None, "only what holds a claim is looked at"
+    status = replace(status, succeeded_tasks=text(sweep.succeeded), failed_tasks=text(sweep.failed))
+    if sweep.placements:
+        # What comes to a cluster that is done must not be taken for what ended there.
+        rises = len(sweep.placements) < len(claim.placements)
+        attempt = claim.attempt + rises
+        placements = ending.with_attempt(sweep.placements, claim)
+        return replace(status, claim=replace(claim, attempt=attempt, placements=placements))
+    over = frozenset(one.cluster for one in claim.placements)
+    return ended(case, status, End(reason="TasksDone", uncharged=over))
+
+
+def _placed(case: Case, status: WorkloadStatus) -> Change:
+    """Troubles first; what is well may become Running."""
+    assert status.claim is not None, "only what holds a claim is looked at"
+    looks = [trouble_of(case, one) for one in status.claim.placements]
+    troubles = [one for one in looks if isinstance(one, Trouble)]
+    times = [one for one in looks if isinstance(one, float)]
+    if troubles:
+        return _troubled(case, status, troubles, times)
+    status = resizing.resized(case, _with_readiness(case, status))
+    status = _with_counts(case, status)
+    return Change(status=status, wake_at=_wake_at(case, status, times))
+
+
+def _troubled(
+    case: Case, status: WorkloadStatus, troubles: list[Trouble], times: list[float]
+) -> Change:
+    assert status.claim is not None, "only what holds a claim is looked at"
+    is_whole = case.workload.spec.mode == "Gang" or len(troubles) == len(status.claim.placements)
+    stuck = [one for one in troubles if resizing.leaves_some(case, one)]
+    if stuck:
+        status = resizing.taken_back(case, status, stuck)
+        troubles = [one for one in troubles if one not in stuck]
+        is_whole = False
+    nodes = tuple(one.node for one in troubles if one.node is not None)
+    moves = sum(one.is_move for one in (*troubles, *stuck))
+    if troubles:
+        end = ending.end_of(troubles)
+        if is_whole or ending.is_final(case, status, end):
+            status = ended(case, status, end)
+        else:
+            status = ending.shrunk(case, status, troubles)
+    status = _trimmed(case, status)
+    return Change(
+        status=status, wake_at=_wake_at(case, status, times), nodes_aside=nodes, moves=moves
+    )
+
+
+def _trimmed(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+    """Without what is known to be gone already; counts as they are then."""
+    left = _still_there(case, status)
+    status = settled(case, replace(status, releasing=left))
+    if status.phase == "Succeeded":
+        return status
+    return replace(status, pods=counting.counted(case, status))
+
+
+_READY: Mapping[str, Callable[[Case, Sequence[Placement]], bool]] = {
+    "Gang": lambda case, placed: all(counting.is_ready(case, one) for one in placed),
+    "Divided": lambda case, placed: any(counting.has_ready_pod(case, one) for one in placed),
+    "Independent": lambda case, placed: any(counting.has_started(case, one) for one in placed),
+}
+
+
+def _with_readiness(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+    claim = status.claim
+    assert claim is not None, "only what holds a claim is looked at"
+    if not claim.placements or claim.ready_at is not None:
+        return status
+    if not _READY[case.workload.spec.mode](case, claim.placements):
+        return status
+    at = moment(_ready_at(case, claim))
+    requeue = status.requeue
+    if requeue is not None and requeue.avoid and case.workload.spec.mode == "Gang":
+        requeue = replace(requeue, avoid=(), avoid_until=None)
+    return replace(
+        status,
+        phase="Running",
+        reason="",
+        message="",
+        started_at=status.started_at or at,
+        claim=replace(claim, ready_at=at),
+        requeue=requeue,
+        selector=counting.selector_of(case.workload),
+    )
+
+
+def _ready_at(case: Case, claim: Claim) -> float:
+    """When it was ready by the agents' clocks, but neither before it was decided nor after now."""
+    seen = [case.seen(one) for one in claim.placements]
+    times = [one.ready_at for one in seen if one is not None and one.ready_at is not None]
+    latest = max(times, default=case.now)
+    return min(case.now, max(latest, claim.decided_at.timestamp()))
+
+
+def _with_counts(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+    """Counts and feedback, if anything else is written or they are worth it by themselves."""
+    pods = counting.counted(case, status)
+    feedback = counting.feedback_of([case.sent[one] for one in sorted(case.sent)])
+    changed = replace(status, pods=pods, feedback=feedback)
+    if status != case.workload.status or feedback != status.feedback:
+        return changed
+    if status.phase != "Running" or pods == status.pods:
+        return status
+    is_news = case.refreshes or counting.is_worth_writing(status.pods, pods)
+    return changed if is_news else status
+
+
+def _wake_at(case: Case, status: WorkloadStatus, times: Sequence[float]) -> float | None:
+    until = status.requeue.avoid_until if status.requeue else None
+    due = [
+        *times,
+        _limit_at(case, status),
+        *(gives_up_at(case, one) for one in status.releasing),
+        until.timestamp() if until else NEVER,
+    ]
+    earliest = min(due)
+    return None if earliest == NEVER else earliest
+
+
+_PHASES: Mapping[str, Callable[[Case], Change]] = {
+    "Waiting": _waiting,
+    "Held": _waiting,
+    "Claimed": _claimed,
+    "Running": _claimed,
+    "Stopping": _stopping,
+    **dict.fromkeys(_OVER, _over),
+}

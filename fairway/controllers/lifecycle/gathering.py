@@ -1,0 +1,110 @@
+"""What is known of a workload, gathered from what the hub follows: values for the pure functions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from fairway.api.cluster import Cluster
+from fairway.api.fleet import FleetSpec
+from fairway.api.meta import Toleration
+from fairway.api.names import work_name
+from fairway.api.policy import PlacementPolicy
+from fairway.api.queue import Queue
+from fairway.api.report import WorkState
+from fairway.api.workload import Workload
+from fairway.controllers.cache import Cache
+from fairway.controllers.lifecycle.case import Place, PodsSeen, Seen, Settings, settings_of
+from fairway.controllers.states import States
+
+_QUEUES_DEEP = 64  # a tree of queues is not deeper; what is, goes round
+
+
+def seen_of(state: WorkState) -> Seen:
+    """What a report says of a work, in plain numbers."""
+    return Seen(
+        attempt=state.attempt,
+        phase=state.phase,
+        reason=state.reason,
+        message=state.message,
+        exit_code=state.exit_code,
+        node=state.node,
+        started_at=_seconds(state.started_at),
+        ready_at=_seconds(state.ready_at),
+        finished_at=_seconds(state.finished_at),
+        pods={
+            one.name: PodsSeen(
+                pending=one.pending,
+                bound=one.bound,
+                ready=one.ready,
+                succeeded=one.succeeded,
+                failed=one.failed,
+                terminating=one.terminating,
+                pending_since=_seconds(one.pending_since),
+            )
+            for one in state.pods
+        },
+        succeeded_tasks=state.succeeded_tasks,
+        failed_tasks=state.failed_tasks,
+    )
+
+
+def _seconds(moment: datetime | None) -> float | None:
+    return moment.timestamp() if moment is not None else None
+
+
+def states_of(states: States, workload: tuple[str, str], clusters: set[str]) -> dict[str, Seen]:
+    """What is seen of the works of a workload, by cluster."""
+    name = work_name(*workload)
+    found = {}
+    for cluster in clusters:
+        state = states.get(cluster, name)
+        if state is not None:
+            found[cluster] = seen_of(state)
+    return found
+
+
+def place_of(cluster: Cluster, silent_seconds: float) -> Place:
+    return Place(
+        phase=cluster.status.phase or "Pending",
+        silent_seconds=silent_seconds,
+        hold=cluster.spec.hold,
+        mode=cluster.spec.mode,
+        taints=cluster.spec.taints,
+        when_lost=cluster.spec.when_lost,
+    )
+
+
+def settings(cache: Cache, workload: Workload, fleet: FleetSpec) -> Settings:
+    """The settings that hold for a workload."""
+    queues = queues_of(cache, workload, fleet)
+    return settings_of(workload, queues, fleet, _tolerations(cache, workload, queues, fleet))
+
+
+def queues_of(cache: Cache, workload: Workload, fleet: FleetSpec) -> list[Queue]:
+    """The queue of a workload and those above it."""
+    claim = workload.status.claim
+    name = (claim.queue if claim else "") or workload.spec.queue or fleet.defaults.queue
+    found: list[Queue] = []
+    while name and len(found) < _QUEUES_DEEP:
+        queue = cache.get(Queue, name)
+        if queue is None:
+            break
+        found.append(queue)
+        name = queue.spec.parent
+    return found
+
+
+def _tolerations(
+    cache: Cache, workload: Workload, queues: list[Queue], fleet: FleetSpec
+) -> tuple[Toleration, ...]:
+    """Those of its policy: its namespace's own, the system's, its queue's or the fleet's."""
+    own, system = workload.metadata.namespace, fleet.system_namespace
+    named = workload.spec.policy
+    fallback = next((one.spec.defaults.policy for one in queues if one.spec.defaults.policy), "")
+    fallback = fallback or fleet.defaults.policy
+    candidates = [(own, named), (system, named)] if named else [(system, fallback)]
+    for namespace, name in candidates:
+        policy = cache.get(PlacementPolicy, name, namespace) if name else None
+        if policy is not None:
+            return policy.spec.tolerations
+    return ()

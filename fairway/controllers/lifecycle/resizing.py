@@ -1,0 +1,126 @@
+"""Fewer or more pods than a claim has, while it runs.
+
+A service that asks for more waits for the rest like a new request, as old as the increase; that of
+a service which asks for fewer is the scheduler's to choose. A gang that asks for fewer gives them
+up at once; one that asks for more gets them with its next attempt, since it runs all together or
+not at all, and a condition says so. Replicas that found no node are taken back: they hold none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from fairway.api.claim import PlacedPodSet, Placement
+from fairway.api.meta import Condition
+from fairway.api.reasons import Code
+from fairway.api.workload import WorkloadStatus
+from fairway.controllers.lifecycle.case import Case
+from fairway.controllers.lifecycle.ending import avoiding, moment
+from fairway.controllers.lifecycle.troubles import Trouble, stuck
+
+_RESIZED = "Resized"
+
+
+def resized(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+    """The status after a change of the spec that asks for more or fewer pods."""
+    generation, observed = case.workload.metadata.generation, case.workload.status
+    if not observed.observed_generation or generation <= observed.observed_generation:
+        return status
+    mode = case.workload.spec.mode
+    if mode == "Divided":
+        return _resized_service(case, status)
+    return _resized_gang(case, status) if mode == "Gang" else status
+
+
+def _resized_service(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+    assert status.claim is not None, "only what holds a claim is looked at"
+    wanted = case.workload.spec.replicas
+    placed = sum(one.replicas or 0 for one in status.claim.placements)
+    status = replace(status, observed_generation=case.workload.metadata.generation)
+    is_more = wanted is not None and wanted > placed
+    return replace(status, increased_at=moment(case.now)) if is_more else status
+
+
+def _resized_gang(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+    """Of gangs in one cluster that list their pod sets; others are as they were decided."""
+    claim = status.claim
+    assert claim is not None, "only what holds a claim is looked at"
+    wanted = {one.name: one.count for one in case.workload.spec.pod_sets}
+    if len(claim.placements) != 1 or claim.alternative or not wanted:
+        return status
+    placement = claim.placements[0]
+    fewer = tuple(_at_most(one, wanted.get(one.name, one.count)) for one in placement.pod_sets)
+    claim = replace(claim, placements=(replace(placement, pod_sets=fewer),))
+    grows = any(wanted.get(one.name, 0) > one.count for one in fewer)
+    others = tuple(one for one in status.conditions if one.type != _RESIZED)
+    waits = Condition(
+        type=_RESIZED,
+        status="False",
+        reason="NextAttempt",
+        message="more pods of a gang come with its next attempt",
+        last_transition_time=moment(case.now),
+        observed_generation=case.workload.metadata.generation,
+    )
+    return replace(
+        status,
+        claim=claim,
+        conditions=(*others, waits) if grows else others,
+        observed_generation=case.workload.metadata.generation,
+    )
+
+
+def _at_most(pods: PlacedPodSet, count: int) -> PlacedPodSet:
+    """At most so many pods; the last topology domains lose theirs first."""
+    if pods.count <= count:
+        return pods
+    left, domains = count, {}
+    for domain in sorted(pods.domains):
+        taken = min(left, pods.domains[domain])
+        if taken:
+            domains[domain] = taken
+        left -= taken
+    return replace(pods, count=count, domains=domains)
+
+
+def leaves_some(case: Case, trouble: Trouble) -> bool:
+    """Whether only some replicas of a placement are stuck, so that the others may stay."""
+    return (
+        case.workload.spec.mode == "Divided"
+        and trouble.reason == Code.PENDING_TOO_LONG.value
+        and 0 < _stuck_replicas(case, trouble.placement) < (trouble.placement.replicas or 0)
+    )
+
+
+def taken_back(case: Case, status: WorkloadStatus, troubles: Sequence[Trouble]) -> WorkloadStatus:
+    """Stuck replicas leave the claim at once: a pod without a node holds nothing."""
+    claim = status.claim
+    assert claim is not None, "only what holds a claim is looked at"
+    taken = {one.placement.cluster: _stuck_replicas(case, one.placement) for one in troubles}
+    placements = tuple(_fewer(one, taken.get(one.cluster, 0)) for one in claim.placements)
+    return replace(
+        status,
+        reason=Code.PENDING_TOO_LONG.value,
+        message=troubles[0].message,
+        claim=replace(claim, placements=placements),
+        replicas=sum(one.replicas or 0 for one in placements),
+        requeue=avoiding(case, status.requeue, sorted(taken)),
+    )
+
+
+def _stuck_replicas(case: Case, placement: Placement) -> int:
+    """Replicas of which at least one pod is stuck."""
+    replicas = placement.replicas or 1
+    counts = {one.name: max(1, one.count // replicas) for one in placement.pod_sets}
+    return max((-(-many // counts[name]) for name, many, _ in stuck(case, placement)), default=0)
+
+
+def _fewer(placement: Placement, replicas: int) -> Placement:
+    if not replicas or not placement.replicas:
+        return placement
+    left = placement.replicas - replicas
+    pod_sets = tuple(
+        replace(one, count=one.count * left // placement.replicas) for one in placement.pod_sets
+    )
+    return replace(placement, replicas=left, pod_sets=pod_sets)

@@ -1,0 +1,85 @@
+"""The tasks of an Independent workload: which are over, and which parts of its claim are done.
+
+A task that succeeded, or failed for good, leaves its placement at once, so that its room goes to
+the next one. Tasks are tried again in their cluster; a placement that fails by fault of the place
+gives all its unfinished tasks back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from fairway.api.claim import Placement
+from fairway.api.workload import Tasks
+from fairway.controllers.lifecycle.case import Case, Seen
+from fairway.kinds import ranges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """How far a sweep has come."""
+
+    succeeded: frozenset[int]
+    failed: frozenset[int]
+    placements: tuple[Placement, ...]  # what is left of the claim
+    count: int  # tasks that there are
+
+    @property
+    def is_over(self) -> bool:
+        return len(self.succeeded | self.failed) >= self.count
+
+
+def swept(case: Case, tasks: Tasks) -> Swept:
+    """The tasks that are over by what is seen now, and what is left of the claim."""
+    status = case.workload.status
+    every = frozenset(range(tasks.first, tasks.first + tasks.count))
+    succeeded = set(_numbers(status.succeeded_tasks))
+    failed = set(_numbers(status.failed_tasks))
+    placements = status.claim.placements if status.claim else ()
+    for one in placements:
+        seen = case.seen(one)
+        if seen is not None:
+            succeeded |= _succeeded(one, seen)
+            failed |= set(_numbers(seen.failed_tasks))
+    done = frozenset(succeeded) & every
+    lost = (frozenset(failed) & every) - done
+    left = (_without(one, done | lost) for one in placements)
+    return Swept(
+        succeeded=done,
+        failed=lost,
+        placements=tuple(one for one in left if one is not None),
+        count=tasks.count,
+    )
+
+
+def _succeeded(placement: Placement, seen: Seen) -> set[int]:
+    """Tasks that succeeded; where the agent tells none apart, all of a work that succeeded."""
+    told = set(_numbers(seen.succeeded_tasks))
+    if seen.phase == "Succeeded" and not told and not seen.failed_tasks:
+        return set(_numbers(placement.tasks))
+    return told
+
+
+def _without(placement: Placement, over: frozenset[int]) -> Placement | None:
+    """A placement without the tasks that are over; None if none is left."""
+    before = sorted(_numbers(placement.tasks))
+    left = [one for one in before if one not in over]
+    if len(left) == len(before):
+        return placement
+    if not left:
+        return None
+    pod_sets = tuple(
+        replace(one, count=one.count * len(left) // len(before)) for one in placement.pod_sets
+    )
+    return replace(placement, tasks=text(left), pod_sets=pod_sets)
+
+
+def _numbers(given: str) -> frozenset[int]:
+    return frozenset(ranges.numbers(ranges.parse(given)))
+
+
+def text(numbers: frozenset[int] | list[int]) -> str:
+    """Numbers as ranges."""
+    return ranges.text(ranges.of(sorted(numbers)))

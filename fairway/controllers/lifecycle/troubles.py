@@ -1,0 +1,266 @@
+"""Why a part of a claim cannot stay where it is: one function for each, tried in order.
+
+A trouble says what becomes of the placement: whether it is tried again, against the limit or not,
+whether its cluster is avoided, and whether it is charged until it is confirmed gone. The placement
+of a cluster that is lost for good, or is no part of the fleet any more, is not: nothing can use the
+room there, and its quota must not stand in the way of the workload's move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from fairway.api.claim import Placement
+from fairway.api.cluster import AvoidedNode
+from fairway.api.meta import Taint
+from fairway.api.reasons import Code
+from fairway.controllers.lifecycle.case import (
+    Case,
+    NodeAside,
+    PodsSeen,
+    Seen,
+    lost_action,
+    silence_allowed,
+)
+from fairway.controllers.lifecycle.counting import is_ready
+from fairway.controllers.lifecycle.recovery import Before, Blame, Failure, Verdict, judge
+from fairway.core.fitting.eligibility import tolerates
+
+NEVER = float("inf")
+_HOSTNAME_MOST = 253
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Why a placement cannot stay."""
+
+    placement: Placement
+    reason: str
+    message: str = ""
+    blame: Blame = "Decision"
+    exit_code: int | None = None
+    is_retried: bool = True
+    is_counted: bool = False
+    avoids_cluster: bool = False
+    waits: bool = False
+    is_charged: bool = True  # until it is confirmed gone
+    is_move: bool = False  # the hub's own wish, counted by the breaker of moves
+    node: NodeAside | None = None
+
+
+# What a look at a placement gives: a trouble, or the moment at which there will be one.
+Found = Trouble | float
+
+
+def trouble_of(case: Case, placement: Placement) -> Found:
+    """The first trouble of a placement, or when time alone will bring one."""
+    if not placement.cluster:
+        return NEVER  # quota alone decided, and nothing runs
+    due = NEVER
+    place = case.places.get(placement.cluster)
+    may_move = case.may_move and (place is None or place.mode == "Manage")
+    for look in _LOOKS:
+        found = look(case, placement)
+        if isinstance(found, Trouble):
+            if not found.is_move or may_move:
+                return found
+        else:
+            due = min(due, found)
+    return due
+
+
+def failed(case: Case, placement: Placement) -> Found:
+    """Its work failed, or is gone though nobody here asked for that."""
+    seen = case.seen(placement)
+    if seen is None or seen.phase not in ("Failed", "Gone"):
+        return NEVER
+    reason = seen.reason or ("Vanished" if seen.phase == "Gone" else "")
+    failure = Failure(
+        clusters=(placement.cluster,),
+        reason=reason,
+        message=seen.message,
+        exit_code=seen.exit_code,
+    )
+    workload = case.workload
+    history = workload.status.history
+    verdict = judge(failure, Before(history=history, has_own_retry=bool(workload.spec.retry)))
+    return Trouble(
+        placement=placement,
+        reason=verdict.cause,
+        message=seen.message,
+        blame=verdict.blame,
+        exit_code=seen.exit_code,
+        is_retried=verdict.is_retried,
+        is_counted=verdict.is_counted,
+        avoids_cluster=verdict.avoids_cluster,
+        waits=verdict.waits,
+        node=_aside(case, placement, seen, verdict),
+    )
+
+
+def _aside(case: Case, placement: Placement, seen: Seen, verdict: Verdict) -> NodeAside | None:
+    if not verdict.node_aside_seconds or not seen.node:
+        return None
+    until = datetime.fromtimestamp(case.now, UTC) + timedelta(seconds=verdict.node_aside_seconds)
+    name = seen.node[:_HOSTNAME_MOST]
+    return NodeAside(
+        cluster=placement.cluster, node=AvoidedNode(name=name, reason=verdict.cause, until=until)
+    )
+
+
+def removed(case: Case, placement: Placement) -> Found:
+    """Somebody took the cluster out of the fleet."""
+    if placement.cluster in case.places:
+        return NEVER
+    return Trouble(
+        placement=placement, reason=Code.CLUSTER_REMOVED.value, blame="Place", is_charged=False
+    )
+
+
+def lost(case: Case, placement: Placement) -> Found:
+    """The cluster is lost, and the workload is not to wait for it."""
+    found = gives_up_at(case, placement)
+    if found > case.now:
+        return found
+    return Trouble(
+        placement=placement,
+        reason=Code.CLUSTER_LOST.value,
+        blame="Place",
+        avoids_cluster=True,
+        is_move=True,
+        is_charged=False,
+    )
+
+
+def gives_up_at(case: Case, placement: Placement) -> float:
+    """When what is in a silent cluster counts as gone.
+
+    With AllowDuplicate once the cluster is lost. With StopAndMove once the agent has surely stopped
+    it: after the silence that its work tells it to bear, and what clocks may differ by, and the
+    time that pods get to end. A work that does not tell it so is waited for.
+    """
+    place = case.places.get(placement.cluster)
+    if place is None:
+        return case.now
+    action = lost_action(case.settings, place)
+    if place.phase == "Lost" and action == "AllowDuplicate":
+        return case.now
+    if place.phase not in ("Lost", "Unready") or action != "StopAndMove":
+        return NEVER
+    work = case.sent.get(placement.cluster)
+    if work is None or work.spec.stop_when_silent_seconds is None:
+        return NEVER
+    bears = max(work.spec.stop_when_silent_seconds, silence_allowed(case.settings, place))
+    skew = case.settings.fleet.health.skew_seconds
+    return case.now + bears + skew + work.spec.stop.grace_seconds - place.silent_seconds
+
+
+def drained(case: Case, placement: Placement) -> Found:
+    place = case.places.get(placement.cluster)
+    if place is None or place.hold != "HoldAndDrain":
+        return NEVER
+    return Trouble(placement=placement, reason=Code.CLUSTER_DRAINED.value, is_move=True)
+
+
+def tainted(case: Case, placement: Placement) -> Found:
+    """A taint of the cluster drives it away, at once or after the seconds that it is borne."""
+    place = case.places.get(placement.cluster)
+    if place is None:
+        return NEVER
+    due = min((_borne_until(case, taint) for taint in place.taints), default=NEVER)
+    if due > case.now:
+        return due
+    return Trouble(placement=placement, reason=Code.CLUSTER_TAINTED.value, is_move=True)
+
+
+def _borne_until(case: Case, taint: Taint) -> float:
+    if taint.effect != "NoExecute":
+        return NEVER
+    matching = [one for one in case.settings.tolerations if tolerates(one, taint)]
+    if not matching:
+        return case.now
+    seconds = [one.toleration_seconds for one in matching if one.toleration_seconds is not None]
+    if not seconds:
+        return NEVER
+    claim = case.workload.status.claim
+    since = taint.time_added or (claim.decided_at if claim else None)
+    return (since.timestamp() if since else case.now) + max(0, min(seconds))
+
+
+def late(case: Case, placement: Placement) -> Found:
+    """A gang that is not ready by its deadline goes back to its queue."""
+    claim = case.workload.status.claim
+    if claim is None or claim.ready_at is not None or claim.deadline is None:
+        return NEVER
+    if case.now < claim.deadline.timestamp():
+        return claim.deadline.timestamp()
+    if is_ready(case, placement):
+        return NEVER  # it waits for the others
+    return Trouble(
+        placement=placement,
+        reason=Code.NOT_READY_IN_TIME.value,
+        blame="Place",
+        is_counted=True,
+        avoids_cluster=True,
+        waits=True,
+        is_move=True,
+    )
+
+
+def pending(case: Case, placement: Placement) -> Found:
+    """Pods have waited for a node for too long; those that nodes are on their way for may."""
+    if _is_provisioned(case, placement):
+        return NEVER
+    since = [one.pending_since for _, _, one in stuck(case, placement) if one.pending_since]
+    if not since:
+        return NEVER
+    due = min(since) + case.settings.pending_seconds
+    if case.now < due:
+        return due
+    seen = case.seen(placement)
+    return Trouble(
+        placement=placement,
+        reason=Code.PENDING_TOO_LONG.value,
+        message=seen.message if seen else "",
+        blame="Place",
+        is_counted=case.workload.spec.mode == "Gang",
+        avoids_cluster=True,
+        waits=True,
+        is_move=True,
+    )
+
+
+def _is_provisioned(case: Case, placement: Placement) -> bool:
+    claim = case.workload.status.claim
+    return (
+        claim is not None
+        and claim.ready_at is None
+        and any(
+            one.type == "Provision" and one.cluster == placement.cluster for one in claim.waits_for
+        )
+    )
+
+
+def stuck(case: Case, placement: Placement) -> Iterator[tuple[str, int, PodsSeen]]:
+    """Pod sets with pods that wait for a node, and how many of those are still wanted there."""
+    seen = case.seen(placement)
+    for wanted in placement.pod_sets if seen else ():
+        assert seen is not None, "only what is seen is looked at"
+        pods = seen.pods.get(wanted.name)
+        if pods is not None and pods.pending:
+            surplus = max(0, pods.total - pods.terminating - wanted.count)
+            if pods.pending > surplus:
+                yield (wanted.name, pods.pending - surplus, pods)
+
+
+_LOOKS: tuple[Callable[[Case, Placement], Found], ...] = (
+    removed,
+    failed,
+    lost,
+    drained,
+    tainted,
+    late,
+    pending,
+)

@@ -1,0 +1,16 @@
+"""Statuses in objects as they are stored."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import fields
+
+from fairway.api import codec
+from fairway.api.meta import JsonObject
+
+
+def with_status(body: JsonObject, status: Struct) -> JsonObject:
+    """An object with another status; what a newer version of the hub keeps there stays."""
+    known = {one.encode_name for one in fields(status)}
+    unknown = {key: value for key, value in (body.get("status") or {}).items() if key not in known}
+    return {**body, "status": {**unknown, **codec.to_plain(status)}}

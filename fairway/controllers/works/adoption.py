@@ -1,0 +1,59 @@
+"""Works that an agent brought back to a hub that had forgotten them.
+
+A hub that was restored, or is empty, kills nothing: agents put the works that they run back, with a
+label. The decision is noted on each work, so that the workload takes its claim back as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from fairway.api import codec
+from fairway.api.claim import Claim, Placement
+from fairway.api.work import Work
+from fairway.api.workload import Workload
+
+ADOPTED = "fairway.dev/adopted"
+PLACEMENT = "fairway.dev/placement"
+
+
+def is_adopted(work: Work) -> bool:
+    return ADOPTED in work.metadata.labels and not work.spec.tombstone
+
+
+def is_own(work: Work, workload: Workload) -> bool:
+    """Whether a work is of this very workload, not of an earlier one of its name."""
+    return work.spec.workload.uid == workload.metadata.uid or is_adopted(work)
+
+
+def noted(placement: Placement) -> str:
+    """A decision as it is noted on its work."""
+    return msgspec.json.encode(codec.to_plain(placement), order="deterministic").decode()
+
+
+def placement_of(work: Work) -> Placement | None:
+    """The decision that a work was derived from; None where nothing readable is noted."""
+    text = work.metadata.annotations.get(PLACEMENT)
+    try:
+        return msgspec.json.decode(text, type=Placement) if text else None
+    except msgspec.DecodeError:
+        return None
+
+
+def claim_of(works: Sequence[Work], workload: Workload, now: float) -> Claim | None:
+    """The claim that adopted works were derived from; None where there are none."""
+    found = [(one, placement_of(one)) for one in works if is_adopted(one)]
+    placements = tuple(placement for _, placement in found if placement is not None)
+    if not placements:
+        return None
+    return Claim(
+        attempt=max(one.attempt for one in placements),
+        term=max(work.spec.term for work, _ in found),
+        decided_at=datetime.fromtimestamp(now, UTC),
+        queue=workload.status.queue or workload.spec.queue,
+        summary=", ".join(one.cluster for one in placements)[:1024],
+        placements=tuple(sorted(placements, key=lambda one: one.cluster)),
+    )

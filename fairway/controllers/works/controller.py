@@ -1,0 +1,225 @@
+"""The controller of works: writes what is derived, at a limited rate where things are stopped."""
+
+from __future__ import annotations
+
+from fairway.api import codec
+from fairway.api.cluster import Cluster
+from fairway.api.errors import NotFound
+from fairway.api.flavor import Flavor
+from fairway.api.meta import JsonObject
+from fairway.api.work import Work
+from fairway.api.workload import Workload
+from fairway.clock import Clock
+from fairway.controllers.board import Board
+from fairway.controllers.cache import CLUSTERS, FLEETS, WORKLOADS, WORKS, Cache
+from fairway.controllers.lifecycle import gathering
+from fairway.controllers.loops import Loop
+from fairway.controllers.mirrors import Name
+from fairway.controllers.notes import Notes
+from fairway.controllers.states import States
+from fairway.controllers.terms import Terms
+from fairway.controllers.works.derive import Create, Delete, Known, Update, WorkWrite, derive
+from fairway.controllers.works.manifests import dependencies_of
+from fairway.controllers.works.roster import Roster
+from fairway.kinds.registry import Kinds
+from fairway.store.interface import Deletion, ResourceKey, Store, Stored, Write
+
+_WRITE = Write(user="system:fairway", manager="fairway-works")
+# A workload without any of these has no works, and needs no look.
+_TELLING = (b'"claim"', b'"releasing"', b'"deletionTimestamp"')
+_BREAKER_SECONDS = 60.0
+
+
+class Works:
+    """Writes works."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        cache: Cache,
+        states: States,
+        terms: Terms,
+        kinds: Kinds,
+        clock: Clock,
+        notes: Notes,
+        board: Board | None = None,
+    ) -> None:
+        self._store = store
+        self._cache = cache
+        self._states = states
+        self._terms = terms
+        self._kinds = kinds
+        self._clock = clock
+        self._notes = notes
+        self._board = board or Board(clock)
+        self._roster = Roster(cache)
+        self._loop: Loop[Name] = Loop("works", self._reconcile, clock=clock)
+        self._waiting_for: dict[Name, set[Name]] = {}  # by victim: those who wait for it
+        self._stopped: dict[str, tuple[int, int]] = {}  # by cluster: (second, stopped in it)
+        cache.mirror(WORKLOADS).followers.append(self._workload_changed)
+        cache.mirror(CLUSTERS).followers.append(self._cluster_changed)
+        cache.mirror(FLEETS).followers.append(lambda name, stored: self._mark_all())
+        states.followers.append(self._state_changed)
+        self._roster.followers.append(self._loop.mark)
+
+    async def run(self) -> None:
+        """Looks at every workload that may have works, then at what changes, until cancelled."""
+        self._mark_all()
+        await self._loop.run()
+
+    # What changed.
+
+    def _mark_all(self) -> None:
+        for name, stored in self._cache.mirror(WORKLOADS).items():
+            self._workload_changed(name, stored)
+        for _, work in self._cache.names(WORKS):
+            self._state_changed("", work)
+
+    def _workload_changed(self, name: Name, stored: Stored | None) -> None:
+        if stored is None or any(one in stored.raw for one in _TELLING):
+            self._loop.mark(name)
+        for other in self._waiting_for.get(name, ()):
+            self._loop.mark(other)
+
+    def _state_changed(self, cluster: str, work: str) -> None:
+        workload = self._roster.workload_of(work)
+        if workload is not None:
+            self._loop.mark(workload)
+
+    def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
+        """Only that it came or went; what is sent there stays as it was decided."""
+        if stored is None:
+            self._mark_all()
+
+    # What is done.
+
+    async def _reconcile(self, name: Name) -> float | None:
+        fleet = self._cache.fleet().spec
+        if fleet.paused:
+            return None  # the end of the pause is told
+        stored = self._cache.mirror(WORKLOADS).get(name)
+        body = stored.object() if stored else None
+        workload = codec.decode(body, Workload) if body else None
+        works = self._roster.works(name)
+        if workload is None and not works:
+            return None
+        derived = derive(await self._known(name, workload, works))
+        if body is not None and derived.faults:
+            await self._notes.warn(body, "ManifestRefused", "; ".join(derived.faults))
+        again: list[float] = []
+        for write in derived.writes:
+            wait = self._wait(write)
+            if wait:
+                again.append(self._clock.now() + wait)
+            else:
+                await self._carry_out(write)
+        return min(again, default=None)
+
+    async def _known(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> Known:
+        clusters = set(works)
+        if workload is not None:
+            claim = workload.status.claim
+            placed = (*(claim.placements if claim else ()), *workload.status.releasing)
+            clusters |= {one.cluster for one in placed if one.cluster}
+        fleet = self._cache.fleet().spec
+        found = {one: self._cache.get(Cluster, one) for one in clusters}
+        known = Known(
+            workload=workload,
+            now=self._clock.now(),
+            term=self._terms.term,
+            works=works,
+            seen=gathering.states_of(self._states, name, clusters),
+            clusters={name: one for name, one in found.items() if one is not None},
+            kinds=self._kinds,
+        )
+        if workload is None:
+            return known
+        return Known(
+            workload=workload,
+            now=known.now,
+            term=known.term,
+            works=works,
+            seen=known.seen,
+            clusters=known.clusters,
+            kinds=self._kinds,
+            flavors=self._flavors(workload),
+            victims=self._victims(name, workload),
+            objects=await self._objects(workload) if workload.status.claim else (),
+            settings=gathering.settings(self._cache, workload, fleet),
+        )
+
+    def _flavors(self, workload: Workload) -> dict[str, Flavor]:
+        claim = workload.status.claim
+        names = {
+            flavor
+            for placement in (claim.placements if claim else ())
+            for pods in placement.pod_sets
+            for flavor in pods.flavors.values()
+        }
+        found = {name: self._cache.get(Flavor, name) for name in names}
+        return {name: one for name, one in found.items() if one is not None}
+
+    def _victims(self, name: Name, workload: Workload) -> dict[str, Workload]:
+        claim = workload.status.claim
+        found = {}
+        for wait in claim.waits_for if claim else ():
+            if wait.workload is None:
+                continue
+            victim = (wait.workload.namespace, wait.workload.name)
+            one = self._cache.get(Workload, victim[1], victim[0])
+            if one is None:
+                self._waiting_for.pop(victim, None)
+            else:
+                self._waiting_for.setdefault(victim, set()).add(name)
+                found["/".join(victim)] = one
+        return found
+
+    async def _objects(self, workload: Workload) -> list[JsonObject]:
+        """What travels along, as far as the hub has it; the rest may be in the cluster already."""
+        found = []
+        for one in dependencies_of(workload, self._kinds):
+            group, _, version = one.api_version.rpartition("/")
+            kind = ResourceKey(group, version, f"{one.kind.lower()}s")
+            try:
+                stored = await self._store.get(kind, one.name, workload.metadata.namespace)
+            except NotFound:
+                continue
+            found.append({"apiVersion": one.api_version, "kind": one.kind, **stored.object()})
+        return found
+
+    def _wait(self, write: WorkWrite) -> float:
+        """Seconds until something more may be stopped in the cluster; 0: now."""
+        if not isinstance(write, Update | Create) or not write.work.spec.tombstone:
+            return 0.0
+        fleet = self._cache.fleet().spec
+        if self._board.is_open("Deletions", fleet):
+            return _BREAKER_SECONDS
+        now = self._clock.now()
+        cluster = write.work.spec.cluster
+        second, count = self._stopped.get(cluster, (0, 0))
+        if second != int(now):
+            second, count = int(now), 0
+        if count >= fleet.health.deletions_per_second:
+            return second + 1 - now
+        self._stopped[cluster] = (second, count + 1)
+        self._board.count("Deletions")
+        return 0.0
+
+    async def _carry_out(self, write: WorkWrite) -> None:
+        metadata = write.work.metadata
+        match write:
+            case Create():
+                body = codec.to_plain(write.work)
+                await self._store.create(WORKS, body, namespace=metadata.namespace, write=_WRITE)
+            case Update():
+                body = codec.to_plain(write.work)
+                await self._store.update(WORKS, body, namespace=metadata.namespace, write=_WRITE)
+            case Delete():
+                how = Deletion(uid=metadata.uid, version=metadata.resource_version)
+                try:
+                    await self._store.delete(
+                        WORKS, metadata.name, namespace=metadata.namespace, how=how, write=_WRITE
+                    )
+                except NotFound:
+                    return  # somebody else was first

@@ -1,0 +1,356 @@
+"""Works of one workload: which are made, changed, tombstoned or deleted.
+
+There is one work for a workload in a cluster, whatever the attempt. A work is deleted only once
+nothing of it is left; everything else that is not wanted any more is tombstoned, and so stopped by
+its agent. What an agent brought back is left alone until the workload has a claim again. In a
+cluster that is only observed, or that the hub merely shadows, nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as with_fields
+from typing import Literal
+
+from msgspec.structs import replace
+
+from fairway.api.claim import Claim, Placement
+from fairway.api.cluster import Cluster
+from fairway.api.flavor import Flavor
+from fairway.api.meta import JsonObject, ObjectMeta, WorkloadReference
+from fairway.api.names import work_name, work_namespace
+from fairway.api.work import PoolNodes, Stop, Work, WorkSpec
+from fairway.api.workload import Workload
+from fairway.controllers.lifecycle.case import Place, Seen, Settings, lost_action, silence_allowed
+from fairway.controllers.works import permitted
+from fairway.controllers.works.adoption import PLACEMENT, is_adopted, is_own, noted
+from fairway.controllers.works.manifests import Surroundings, manifests_of, work_pod_sets
+from fairway.controllers.works.victims import victims_left
+from fairway.kinds import ranges
+from fairway.kinds.registry import Kinds, built_in
+
+AVOIDED_NODES = "fairway.dev/avoided-nodes"
+Desired = Literal["Run", "Reserve", "Hold"]
+_AVOIDED_MOST = 64
+_OVER = ("Succeeded", "Failed", "Cancelled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create:
+    work: Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """Replaces a work; it carries the version that it was derived from."""
+
+    work: Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """Removes a work of which nothing is left."""
+
+    work: Work
+
+
+WorkWrite = Create | Update | Delete
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A workload, and all that its works are derived from."""
+
+    workload: Workload | None  # None: it was removed
+    now: float
+    term: int
+    works: Mapping[str, Work] = field(default_factory=dict)  # by cluster
+    seen: Mapping[str, Seen] = field(default_factory=dict)  # by cluster
+    clusters: Mapping[str, Cluster] = field(default_factory=dict)
+    flavors: Mapping[str, Flavor] = field(default_factory=dict)
+    victims: Mapping[str, Workload] = field(default_factory=dict)  # that exist, by namespace/name
+    objects: Sequence[JsonObject] = ()  # dependencies that were found
+    settings: Settings = field(default_factory=Settings)
+    kinds: Kinds = field(default_factory=built_in)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    writes: tuple[WorkWrite, ...] = ()
+    faults: tuple[str, ...] = ()  # why the manifests of the workload cannot be sent
+
+
+def derive(known: Known) -> Derived:
+    """What must be written so that every cluster is told what it is to run."""
+    workload = known.workload
+    if workload is None:
+        return Derived(writes=tuple(_forgotten(known)))
+    manifests = workload.spec.template.manifests if workload.spec.template else ()
+    faults = permitted.faults(manifests, workload.metadata.namespace)
+    writes: list[WorkWrite] = []
+    running: set[str] = set()
+    claim = workload.status.claim
+    if claim is not None and not faults:
+        known_claim = with_fields(known, works=_own(known, workload))
+        for placement in claim.placements:
+            if _may_run(known, workload, placement):
+                running.add(placement.cluster)
+                writes.extend(_run(known_claim, workload, claim, placement))
+    writes.extend(_rest(known, workload, running))
+    return Derived(writes=tuple(writes), faults=tuple(faults))
+
+
+def _own(known: Known, workload: Workload) -> dict[str, Work]:
+    """Its works, without those of an earlier workload of the same name."""
+    return {name: one for name, one in known.works.items() if is_own(one, workload)}
+
+
+def _is_managed(known: Known, cluster: str) -> bool:
+    found = known.clusters.get(cluster)
+    return found is not None and found.spec.mode == "Manage"
+
+
+def _may_run(known: Known, workload: Workload, placement: Placement) -> bool:
+    """Whether nothing earlier must be gone first from its place."""
+    cluster = placement.cluster
+    if not _is_managed(known, cluster):
+        return False
+    if any(
+        one.cluster == cluster and one.attempt != placement.attempt
+        for one in workload.status.releasing
+    ):
+        return False
+    work = known.works.get(cluster)
+    return work is None or is_own(work, workload)
+
+
+# What is to run.
+
+
+def _run(
+    known: Known, workload: Workload, claim: Claim, placement: Placement
+) -> Iterator[WorkWrite]:
+    before = known.works.get(placement.cluster)
+    is_sent = before is not None and before.spec.attempt == placement.attempt
+    is_sent = is_sent and before is not None and not before.spec.tombstone
+    if not is_sent:
+        if victims_left(claim, known.victims):
+            return
+        seen = known.seen.get(placement.cluster)
+        if before is None and seen is not None and seen.attempt >= placement.attempt:
+            return  # of an earlier workload of this name, which its agent has yet to forget
+    same = before if is_sent else None
+    placement = _with_whole_runs(workload, placement, same)
+    work = _work(known, workload, claim, placement, same)
+    if before is None:
+        yield Create(work=work)
+    elif not _is_same(before, work):
+        yield Update(work=replace(work, metadata=_kept(before, work)))
+
+
+def _with_whole_runs(workload: Workload, placement: Placement, same: Work | None) -> Placement:
+    """With tasks that are over, where others of their run are not: runs are never cut anew."""
+    asked = workload.spec.tasks
+    if same is None or asked is None or not same.spec.tasks:
+        return placement
+    sent, wanted = ranges.parse(same.spec.tasks), ranges.parse(placement.tasks)
+    if not set(ranges.numbers(wanted)) - set(ranges.numbers(sent)):
+        return replace(placement, tasks=same.spec.tasks)
+    runs = {(one - asked.first) // asked.range_size for one in ranges.numbers(wanted)}
+    kept = [one for one in ranges.numbers(sent) if (one - asked.first) // asked.range_size in runs]
+    return replace(placement, tasks=ranges.text(ranges.union([wanted, ranges.of(kept)])))
+
+
+def _work(
+    known: Known, workload: Workload, claim: Claim, placement: Placement, same: Work | None
+) -> Work:
+    cluster = known.clusters[placement.cluster]
+    name = work_name(workload.metadata.namespace, workload.metadata.name)
+    aside = _avoided(known, cluster, same)
+    around = Surroundings(
+        cluster=cluster,
+        kinds=known.kinds,
+        flavors=known.flavors,
+        objects=known.objects,
+        avoided_nodes=aside,
+    )
+    spec = WorkSpec(
+        cluster=placement.cluster,
+        workload=_reference(workload),
+        attempt=placement.attempt,
+        term=known.term,
+        desired=_desired(known, workload, claim, same),
+        manifests=manifests_of(workload, placement, name, around),
+        pod_sets=work_pod_sets(placement, known.flavors),
+        tasks=placement.tasks,
+        provision=_provision(claim, placement.cluster),
+        run_seconds_estimate=workload.spec.run_seconds.estimate,
+        stop=_stop(workload),
+        stop_when_silent_seconds=_silence(known, cluster, same),
+    )
+    annotations = {PLACEMENT: noted(placement)}
+    if aside:
+        annotations[AVOIDED_NODES] = ",".join(aside)
+    metadata = ObjectMeta(
+        name=name, namespace=work_namespace(placement.cluster), annotations=annotations
+    )
+    return Work(metadata=metadata, spec=spec)
+
+
+def _reference(workload: Workload) -> WorkloadReference:
+    metadata = workload.metadata
+    return WorkloadReference(namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
+
+
+def _avoided(known: Known, cluster: Cluster, same: Work | None) -> tuple[str, ...]:
+    """Nodes that an attempt keeps away from, as when it was first written: pods can't change."""
+    if same is not None:
+        names = same.metadata.annotations.get(AVOIDED_NODES, "")
+        return tuple(names.split(",")) if names else ()
+    aside = [
+        one.name
+        for one in cluster.status.avoided_nodes
+        if one.until is None or one.until.timestamp() > known.now
+    ]
+    return tuple(sorted(aside)[:_AVOIDED_MOST])
+
+
+def _desired(known: Known, workload: Workload, claim: Claim, same: Work | None) -> Desired:
+    """Run; or hold capacity with placeholders until every part of the gang has its own."""
+    if same is not None and same.spec.desired == "Run":
+        return "Run"
+    if any(one.type == "Data" for one in claim.waits_for):
+        return "Hold"
+    gang = workload.spec.gang
+    start = (gang.start if gang else None) or known.settings.fleet.defaults.gang_start
+    if workload.spec.mode != "Gang" or gang is None or not gang.placeholders or start != "Reserve":
+        return "Run"
+    are_reserved = all(
+        (seen := known.seen.get(one.cluster)) is not None
+        and seen.attempt == one.attempt
+        and seen.phase in ("Reserved", "Running", "Succeeded")
+        for one in claim.placements
+    )
+    return "Run" if are_reserved else "Reserve"
+
+
+def _provision(claim: Claim, cluster: str) -> tuple[PoolNodes, ...]:
+    return tuple(
+        PoolNodes(pool=one.pool, count=one.count)
+        for one in claim.waits_for
+        if one.type == "Provision" and one.cluster == cluster and one.pool
+    )
+
+
+def _stop(workload: Workload) -> Stop:
+    checkpoint = workload.spec.checkpoint
+    if checkpoint is None:
+        return Stop()
+    return Stop(signal=checkpoint.signal, grace_seconds=checkpoint.grace_seconds)
+
+
+def _silence(known: Known, cluster: Cluster, same: Work | None) -> int | None:
+    """What the agent is told to bear; a cluster that does not listen knows what it was told."""
+    if same is not None and cluster.status.phase in ("Unready", "Lost"):
+        return same.spec.stop_when_silent_seconds
+    place = Place(when_lost=cluster.spec.when_lost)
+    if lost_action(known.settings, place) != "StopAndMove":
+        return None
+    return silence_allowed(known.settings, place)
+
+
+def _is_same(before: Work, after: Work) -> bool:
+    """Whether a work says the same already; the term is that of whoever wrote it last."""
+    return (
+        replace(before.spec, term=0) == replace(after.spec, term=0)
+        and before.metadata.annotations == after.metadata.annotations
+        and before.metadata.labels == after.metadata.labels
+    )
+
+
+def _kept(before: Work, after: Work) -> ObjectMeta:
+    return replace(
+        before.metadata,
+        labels=after.metadata.labels,
+        annotations=after.metadata.annotations,
+    )
+
+
+# What is not to run any more.
+
+
+def _rest(known: Known, workload: Workload, running: set[str]) -> Iterator[WorkWrite]:
+    """Works that no placement of the claim asks for."""
+    status = workload.status
+    claimed = {one.cluster for one in status.claim.placements} if status.claim else set()
+    leaving = {one.cluster: one for one in status.releasing if one.cluster not in running}
+    for cluster, placement in leaving.items():
+        if cluster not in known.works and _is_managed(known, cluster):
+            yield Create(work=_tombstone(known, workload, placement))
+    for cluster in sorted(set(known.works) - running):
+        work = known.works[cluster]
+        if cluster not in leaving and _is_done_with(known, workload, work):
+            yield Delete(work=work)
+        elif not _is_managed(known, cluster):
+            continue
+        elif cluster in leaving or (cluster not in claimed and _is_surplus(known, workload, work)):
+            yield from _stopped(known, work)
+
+
+def _is_done_with(known: Known, workload: Workload | None, work: Work) -> bool:
+    """Whether nothing is left of a work, or nothing that anybody would ask for."""
+    cluster = work.spec.cluster
+    if cluster not in known.clusters:
+        return True
+    seen = known.seen.get(cluster)
+    if seen is None or seen.attempt < work.spec.attempt:
+        return False
+    if seen.is_over and (workload is None or not is_own(work, workload)):
+        return True
+    return work.spec.tombstone and seen.phase == "Gone"
+
+
+def _is_surplus(known: Known, workload: Workload, work: Work) -> bool:
+    """Whether a work runs, or may run, that nobody decided on; what is over is kept for its logs.
+
+    One that an agent brought back is not: the workload takes it over.
+    """
+    seen = known.seen.get(work.spec.cluster)
+    if seen is not None and seen.attempt >= work.spec.attempt and seen.is_over:
+        return False
+    if workload.status.phase in _OVER:
+        return seen is not None and seen.phase != "Gone"
+    return not is_adopted(work)
+
+
+def _stopped(known: Known, work: Work) -> Iterator[WorkWrite]:
+    if not work.spec.tombstone:
+        spec = replace(work.spec, desired="Stop", tombstone=True, term=known.term)
+        yield Update(work=replace(work, spec=spec))
+
+
+def _tombstone(known: Known, workload: Workload, placement: Placement) -> Work:
+    """A work that was never made is refused once and for all, whoever may yet try to make it."""
+    spec = WorkSpec(
+        cluster=placement.cluster,
+        workload=_reference(workload),
+        attempt=placement.attempt,
+        term=known.term,
+        desired="Stop",
+        stop=_stop(workload),
+        tombstone=True,
+    )
+    metadata = ObjectMeta(
+        name=work_name(workload.metadata.namespace, workload.metadata.name),
+        namespace=work_namespace(placement.cluster),
+    )
+    return Work(metadata=metadata, spec=spec)
+
+
+def _forgotten(known: Known) -> Iterator[WorkWrite]:
+    """Works of a workload that was removed: what is over goes, what runs is left alone."""
+    for cluster in sorted(known.works):
+        work = known.works[cluster]
+        if _is_done_with(known, None, work):
+            yield Delete(work=work)

@@ -1,0 +1,239 @@
+"""The objects of a work, with the decision written into them.
+
+What pods need besides comes first (configuration, secrets, volume claims), then what the template
+holds beside its first manifest, then the first, which runs. Counts are those of the placement;
+flavors and topology domains become node selectors, affinities and tolerations; last of all the
+cluster's own names replace the fleet's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fairway.api.claim import PlacedPodSet, Placement
+from fairway.api.cluster import Cluster
+from fairway.api.flavor import Flavor
+from fairway.api.meta import JsonObject, NodeRequirement, NodeTerm, ObjectReference, Toleration
+from fairway.api.podset import PodSetChange
+from fairway.api.work import FeedbackPath, FeedbackRule, Manifest, WorkPodSet
+from fairway.api.workload import Workload
+from fairway.kinds import decision, profile, tasks
+from fairway.kinds.interface import Kind
+from fairway.kinds.native import cleaned
+from fairway.kinds.plain import changed, child, text
+from fairway.kinds.registry import Kinds
+
+HOSTNAME = "kubernetes.io/hostname"
+# Where a volume claim is bound, as a person or a controller has noted on it.
+BOUND_IN = "fairway.dev/bound-in"
+_VALUES_MOST = 64  # of one node requirement
+_WELL_KNOWN = FeedbackRule(type="WellKnown")
+# The whole status goes back to the native object that a workload stands for.
+_STATUS = FeedbackRule(type="JsonPaths", paths=(FeedbackPath(name="status", path=".status"),))
+_KEPT = ("PersistentVolumeClaim", "ServiceAccount")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What manifests are made from besides the workload and its claim."""
+
+    cluster: Cluster
+    kinds: Kinds
+    flavors: Mapping[str, Flavor] = field(default_factory=dict)
+    objects: Sequence[JsonObject] = ()  # dependencies that were found on the hub
+    avoided_nodes: tuple[str, ...] = ()
+
+
+def manifests_of(
+    workload: Workload, placement: Placement, work: str, around: Surroundings
+) -> tuple[Manifest, ...]:
+    """The objects that a cluster is to have for a placement."""
+    template = workload.spec.template
+    if template is None:
+        return ()
+    namespace = workload.metadata.namespace
+    first, *others = (_at_home(cleaned(one), workload, namespace) for one in template.manifests)
+    made = [_dependency(one, namespace) for one in around.objects]
+    own = around.cluster.spec.profile
+    for one in others:
+        made.append(Manifest(object=profile.applied(around.kinds.of(one), one, own)))
+    feedback = (_WELL_KNOWN, _STATUS) if workload.spec.source else (_WELL_KNOWN,)
+    for one in _running(workload, placement, work, first, around):
+        fitted = profile.applied(around.kinds.of(one), one, own)
+        made.append(Manifest(object=fitted, feedback=feedback))
+    return tuple(made)
+
+
+def _at_home(manifest: JsonObject, workload: Workload, namespace: str) -> JsonObject:
+    named = changed(manifest, ("metadata", "namespace"), namespace)
+    if not text(named, "metadata", "name"):
+        named = changed(named, ("metadata", "name"), workload.metadata.name)
+    return named
+
+
+def _dependency(found: JsonObject, namespace: str) -> Manifest:
+    """An object that travels along. What holds data or identity outlives the work."""
+    plain = changed(cleaned(found), ("metadata", "namespace"), namespace)
+    is_kept = plain.get("kind") in _KEPT
+    return Manifest(
+        object=plain,
+        update="CreateOnly" if is_kept else "ServerSideApply",
+        deletion="Orphan" if is_kept else "Delete",
+    )
+
+
+def _running(
+    workload: Workload,
+    placement: Placement,
+    work: str,
+    manifest: JsonObject,
+    around: Surroundings,
+) -> list[JsonObject]:
+    """The object that runs, for this placement; that of tasks is one object a run of them."""
+    kind = around.kinds.of(manifest)
+    if kind is None:
+        return [manifest]
+    counted = _with_counts(kind, manifest, placement)
+    decorated = decision.decorate(kind, counted, _changes(workload, placement, around))
+    attempt = placement.attempt
+    labelled = decision.labelled(kind, decorated, work=work, attempt=attempt)
+    asked = workload.spec.tasks
+    if asked is None or not placement.tasks or kind.name != "Job":
+        return [labelled]
+    return tasks.jobs(
+        labelled,
+        placement.tasks,
+        range_size=asked.range_size,
+        first=asked.first,
+        retries=asked.retries,
+    )
+
+
+def _with_counts(kind: Kind, manifest: JsonObject, placement: Placement) -> JsonObject:
+    if placement.tasks:
+        return manifest
+    if placement.replicas is not None:
+        return kind.with_counts(manifest, {"replicas": placement.replicas})
+    return kind.with_counts(manifest, {one.name: one.count for one in placement.pod_sets})
+
+
+def _changes(
+    workload: Workload, placement: Placement, around: Surroundings
+) -> dict[str, decision.Change]:
+    chosen = workload.status.claim.alternative if workload.status.claim else ""
+    other = {
+        change.name: change
+        for one in workload.spec.alternatives
+        if one.name == chosen
+        for change in one.pod_sets
+    }
+    return {one.name: _change(one, other.get(one.name), around) for one in placement.pod_sets}
+
+
+def _change(
+    pods: PlacedPodSet, other: PodSetChange | None, around: Surroundings
+) -> decision.Change:
+    return decision.Change(
+        node_selector=node_selector(pods, around.flavors),
+        node_affinity=_affinity(pods, around),
+        tolerations=tolerations(pods, around.flavors),
+        environment={one.name: one.value for one in other.environment} if other else {},
+        requests=other.requests if other else {},
+        image=other.image if other else "",
+    )
+
+
+def node_selector(pods: PlacedPodSet, flavors: Mapping[str, Flavor]) -> dict[str, str]:
+    """Labels of the nodes that were chosen, by the flavors of the pods."""
+    found: dict[str, str] = {}
+    for one in _flavors(pods, flavors):
+        found.update(one.spec.node_labels)
+    return found
+
+
+def tolerations(pods: PlacedPodSet, flavors: Mapping[str, Flavor]) -> tuple[Toleration, ...]:
+    found = [one for flavor in _flavors(pods, flavors) for one in flavor.spec.tolerations]
+    return tuple(one for at, one in enumerate(found) if one not in found[:at])
+
+
+def _flavors(pods: PlacedPodSet, flavors: Mapping[str, Flavor]) -> Iterator[Flavor]:
+    for name in sorted(set(pods.flavors.values())):
+        if name in flavors:
+            yield flavors[name]
+
+
+def _affinity(pods: PlacedPodSet, around: Surroundings) -> tuple[NodeTerm, ...]:
+    """Topology domains that were chosen, without the nodes that are set aside."""
+    terms = list(_domain_terms(pods, around.cluster)) or [()]
+    aside = around.avoided_nodes[:_VALUES_MOST]
+    if aside:
+        away = NodeRequirement(key=HOSTNAME, operator="NotIn", values=aside)
+        terms = [(*one, away) for one in terms]
+    return tuple(NodeTerm(match_expressions=one) for one in terms if one)
+
+
+def _domain_terms(pods: PlacedPodSet, cluster: Cluster) -> Iterator[tuple[NodeRequirement, ...]]:
+    levels = cluster.spec.topology
+    position = next((at for at, one in enumerate(levels) if one.name == pods.topology_level), None)
+    if position is None or not pods.domains:
+        return
+    label = levels[position].node_label
+    plain = sorted(one for one in pods.domains if "/" not in one)
+    for start in range(0, len(plain), _VALUES_MOST):
+        values = tuple(plain[start : start + _VALUES_MOST])
+        yield (NodeRequirement(key=label, operator="In", values=values),)
+    for one in sorted(set(pods.domains) - set(plain)):
+        # Racks of the same name in two blocks are told apart by the block: block/rack.
+        parts = one.split("/")
+        around = levels[max(0, position + 1 - len(parts)) : position + 1]
+        yield tuple(
+            NodeRequirement(key=level.node_label, operator="In", values=(part,))
+            for level, part in zip(around, parts[-len(around) :], strict=True)
+            if part
+        )
+
+
+def work_pod_sets(placement: Placement, flavors: Mapping[str, Flavor]) -> tuple[WorkPodSet, ...]:
+    return tuple(
+        WorkPodSet(
+            name=one.name,
+            count=one.count,
+            node_selector=node_selector(one, flavors),
+            tolerations=tolerations(one, flavors),
+        )
+        for one in placement.pod_sets
+    )
+
+
+def dependencies_of(workload: Workload, kinds: Kinds) -> tuple[ObjectReference, ...]:
+    """Objects of the workload's namespace that must be where it runs."""
+    found = dict.fromkeys(workload.spec.dependencies)
+    for manifest in workload.spec.template.manifests if workload.spec.template else ():
+        kind = kinds.of(manifest)
+        if kind is not None:
+            found.update(dict.fromkeys(kind.dependencies(manifest)))
+    given = {
+        (str(one.get("apiVersion")), str(one.get("kind")), text(one, "metadata", "name"))
+        for one in (workload.spec.template.manifests if workload.spec.template else ())
+    }
+    own = ("", workload.metadata.namespace)
+    return tuple(
+        one
+        for one in found
+        if one.namespace in own
+        and (one.api_version, one.kind, one.name) not in given
+        and (one.kind, one.name) != ("ServiceAccount", "default")
+    )
+
+
+def pinned_cluster(workload: Workload, objects: Sequence[JsonObject]) -> str:
+    """The cluster that holds a bound volume of the workload; empty where none does."""
+    for one in objects:
+        if one.get("kind") != "PersistentVolumeClaim":
+            continue
+        name = text(one, "metadata", "name")
+        where = str(child(one, "metadata", "annotations").get(BOUND_IN, ""))
+        if where and name not in workload.spec.portable_volumes:
+            return where
+    return ""

@@ -1,0 +1,59 @@
+"""Conditions and moments of statuses, as Kubernetes' controllers write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from fairway.api.meta import JsonObject
+from fairway.kinds.plain import listed, text
+
+
+def moment(seconds: float) -> str:
+    """A moment in Kubernetes' form, to the second."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def condition(kind: str, *, holds: bool, since: float, reason: str, message: str) -> JsonObject:
+    return {
+        "type": kind,
+        "status": "True" if holds else "False",
+        "lastTransitionTime": moment(since),
+        "reason": reason,
+        "message": message,
+    }
+
+
+def found(status: JsonObject, kind: str) -> JsonObject:
+    """The condition of a type; an empty one where there is none."""
+    matching = (one for one in listed(status, "conditions") if one.get("type") == kind)
+    return next(matching, {})
+
+
+def holding(status: JsonObject, *kinds: str) -> JsonObject:
+    """The first condition of these types, in this order, that is true; else an empty one."""
+    candidates = (found(status, kind) for kind in kinds)
+    return next((one for one in candidates if one.get("status") == "True"), {})
+
+
+def earliest(moments: Iterable[str]) -> str:
+    """Moments in Kubernetes' form sort as texts; empty ones do not count."""
+    return min((one for one in moments if one), default="")
+
+
+def latest(moments: Iterable[str]) -> str:
+    return max((one for one in moments if one), default="")
+
+
+def first_of(statuses: Sequence[JsonObject], kind: str) -> JsonObject:
+    """A true condition of any of these statuses: the earliest."""
+    candidates = [one for one in (holding(status, kind) for status in statuses) if one]
+    return min(candidates, key=lambda one: text(one, "lastTransitionTime"), default={})
+
+
+def last_of(statuses: Sequence[JsonObject], kind: str) -> JsonObject:
+    """The latest of the conditions of a type, if it is true in all of these statuses."""
+    candidates = [holding(status, kind) for status in statuses]
+    if not candidates or not all(candidates):
+        return {}
+    return max(candidates, key=lambda one: text(one, "lastTransitionTime"))

@@ -1,0 +1,167 @@
+"""The decision, written into manifests so that a cluster's own scheduler can't undo it.
+
+Every pod template is labelled with the work, the attempt and the pod set, by which an agent knows
+its pods. Priorities are left alone: they are the cluster's own affair.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from fairway.api.amounts import Quantity
+from fairway.api.codec import to_plain
+from fairway.api.meta import JsonObject, NodeTerm, Toleration
+from fairway.kinds.interface import Kind
+from fairway.kinds.plain import child, listed
+
+WORK = "fairway.dev/work"
+ATTEMPT = "fairway.dev/attempt"
+POD_SET = "fairway.dev/pod-set"
+_LABEL_MOST = 63
+_DIGEST_LENGTH = 10
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What the pods of one set get; what is empty stays as it was written."""
+
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    node_affinity: tuple[NodeTerm, ...] = ()  # one must hold, beside what is required already
+    tolerations: tuple[Toleration, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)  # set, whatever was there
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    requests: Mapping[str, Quantity] = field(default_factory=dict)  # per pod; 0 takes one away
+    image: str = ""  # of the containers that are not sidecars
+    scheduler_name: str = ""
+
+
+def decorate(kind: Kind, manifest: JsonObject, changes: Mapping[str, Change]) -> JsonObject:
+    """A copy of a manifest whose pod templates have the changes of their pod set."""
+    # Templates that may be left out are made by `with_counts`.
+    decorated = copy.deepcopy(kind.with_counts(manifest, {}))
+    for name, template in kind.templates(decorated).items():
+        change = changes.get(pod_set_of(name))
+        if change is not None:
+            _change(template, change)
+    return decorated
+
+
+def labelled(kind: Kind, manifest: JsonObject, *, work: str, attempt: int) -> JsonObject:
+    """A copy of a manifest whose pods can be told apart by work, attempt and pod set."""
+    own = {WORK: work_label(work), ATTEMPT: str(attempt)}
+    names = {one.name for one in kind.pod_sets(manifest)}
+    return decorate(kind, manifest, {name: Change(labels={**own, POD_SET: name}) for name in names})
+
+
+def work_label(work: str) -> str:
+    """The name of a work as a label's value, which is shorter than names may be."""
+    if len(work) <= _LABEL_MOST:
+        return work
+    digest = sha256(work.encode()).hexdigest()[:_DIGEST_LENGTH]
+    return f"{work[: _LABEL_MOST - _DIGEST_LENGTH - 1].rstrip('-.')}-{digest}"
+
+
+def pod_set_of(template: str) -> str:
+    """The pod set of a template; several templates of one set are called NAME/2 and so on."""
+    return template.partition("/")[0]
+
+
+def made(value: JsonObject, *keys: str) -> JsonObject:
+    """The map at a path of keys, made where there is none; for copies that may be changed."""
+    for key in keys:
+        found = value.get(key)
+        if not isinstance(found, dict):
+            found = value[key] = {}
+        value = found
+    return value
+
+
+def _change(template: JsonObject, change: Change) -> None:
+    spec = made(template, "spec")
+    for field_name, added in (("labels", change.labels), ("annotations", change.annotations)):
+        if added:
+            made(template, "metadata", field_name).update(added)
+    if change.node_selector:
+        made(spec, "nodeSelector").update(change.node_selector)
+    if change.node_affinity:
+        require(spec, change.node_affinity)
+    add_tolerations(spec, change.tolerations)
+    if change.scheduler_name:
+        spec["schedulerName"] = change.scheduler_name
+    containers = listed(spec, "containers")
+    for container in (*containers, *listed(spec, "initContainers")):
+        set_environment(container, change.environment)
+    for container in containers:
+        if change.image:
+            container["image"] = change.image
+    if change.requests and containers:
+        _ask(containers, change.requests)
+
+
+def require(spec: JsonObject, terms: tuple[NodeTerm, ...]) -> None:
+    """Requires one of these terms, beside what a pod requires of its nodes already.
+
+    Of several terms one suffices, hence each of the old ones is joined with each of the new.
+    """
+    required = made(spec, "affinity", "nodeAffinity", _REQUIRED)
+    added = [[to_plain(one) for one in term.match_expressions] for term in terms]
+    old = listed(required, "nodeSelectorTerms") or [{}]
+    required["nodeSelectorTerms"] = [
+        {**term, "matchExpressions": [*listed(term, "matchExpressions"), *copy.deepcopy(tests)]}
+        for term in old
+        for tests in added
+    ]
+
+
+def add_tolerations(spec: JsonObject, added: tuple[Toleration, ...]) -> None:
+    """Adds tolerations that a pod does not have yet."""
+    own = listed(spec, "tolerations")
+    new = [one for one in (plain_toleration(one) for one in added) if one not in own]
+    if new:
+        spec["tolerations"] = [*own, *new]
+
+
+def plain_toleration(toleration: Toleration) -> JsonObject:
+    """A toleration in its wire form, with its operator, as people write it."""
+    return {"operator": toleration.operator, **to_plain(toleration)}
+
+
+def set_environment(
+    container: JsonObject, variables: Mapping[str, str], *, overrides: bool = True
+) -> None:
+    """Gives a container variables; its own stay where nothing overrides them."""
+    if not variables:
+        return
+    own = listed(container, "env")
+    names = {one.get("name") for one in own}
+    taken = {name for name in variables if not overrides and name in names}
+    kept = [one for one in own if one.get("name") not in variables or one.get("name") in taken]
+    added = [{"name": name, "value": one} for name, one in variables.items() if name not in taken]
+    container["env"] = [*kept, *added]
+
+
+def _ask(containers: list[JsonObject], requests: Mapping[str, Quantity]) -> None:
+    """Asks for other amounts of some resources, in the containers that asked for them before.
+
+    Where several did, the first gets all; where none did, the first container does.
+    """
+    for name, amount in requests.items():
+        asking = [one for one in containers if _asks(one, name)] or containers[:1]
+        for position, container in enumerate(asking):
+            resources = made(container, "resources")
+            fields = [one for one in ("requests", "limits") if name in child(resources, one)]
+            for field_name in fields:
+                del resources[field_name][name]
+            if position == 0 and amount:
+                for field_name in fields or ("requests", "limits"):
+                    made(resources, field_name)[name] = str(amount)
+
+
+def _asks(container: JsonObject, resource: str) -> bool:
+    resources = child(container, "resources")
+    return any(resource in child(resources, one) for one in ("requests", "limits"))

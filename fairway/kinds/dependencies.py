@@ -1,0 +1,90 @@
+"""Objects of the namespace that pods need, and that travel along with them.
+
+Found are ConfigMaps, Secrets, volume claims and service accounts, wherever a pod names them. What
+is optional counts as well: it travels along where it exists. Volume claims that the pods' own
+controller makes from templates do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from fairway.api.meta import JsonObject, ObjectReference
+from fairway.kinds.plain import child, listed, text
+
+# Where the sources of volumes name a Secret, beside those of the `secret` source.
+_SECRET_SOURCES = {
+    "azureFile": ("secretName",),
+    "cephfs": ("secretRef", "name"),
+    "cinder": ("secretRef", "name"),
+    "csi": ("nodePublishSecretRef", "name"),
+    "flexVolume": ("secretRef", "name"),
+    "iscsi": ("secretRef", "name"),
+    "rbd": ("secretRef", "name"),
+    "scaleIO": ("secretRef", "name"),
+    "storageos": ("secretRef", "name"),
+}
+# What every namespace has of itself.
+_EVERYWHERE = {
+    ObjectReference(kind="ServiceAccount", name="default"),
+    ObjectReference(kind="ConfigMap", name="kube-root-ca.crt"),
+}
+
+
+def of_templates(templates: Iterable[JsonObject]) -> tuple[ObjectReference, ...]:
+    """What the pods of these templates need, without repetition, in a fixed order."""
+    found = {one for template in templates for one in _of_pod(child(template, "spec"))}
+    return in_order(found)
+
+
+def in_order(found: Iterable[ObjectReference]) -> tuple[ObjectReference, ...]:
+    kept = {one for one in found if one.name} - _EVERYWHERE
+    return tuple(sorted(kept, key=lambda one: (one.kind, one.name)))
+
+
+def claim(name: str) -> ObjectReference:
+    return ObjectReference(kind="PersistentVolumeClaim", name=name)
+
+
+def _of_pod(spec: JsonObject) -> Iterator[ObjectReference]:
+    account = text(spec, "serviceAccountName") or text(spec, "serviceAccount")
+    yield ObjectReference(kind="ServiceAccount", name=account)
+    for one in listed(spec, "imagePullSecrets"):
+        yield _secret(text(one, "name"))
+    for field in ("containers", "initContainers", "ephemeralContainers"):
+        for container in listed(spec, field):
+            yield from _of_container(container)
+    for volume in listed(spec, "volumes"):
+        yield from _of_volume(volume)
+
+
+def _of_container(container: JsonObject) -> Iterator[ObjectReference]:
+    for variable in listed(container, "env"):
+        yield _config_map(text(variable, "valueFrom", "configMapKeyRef", "name"))
+        yield _secret(text(variable, "valueFrom", "secretKeyRef", "name"))
+    for source in listed(container, "envFrom"):
+        yield _config_map(text(source, "configMapRef", "name"))
+        yield _secret(text(source, "secretRef", "name"))
+
+
+def _of_volume(volume: JsonObject) -> Iterator[ObjectReference]:
+    yield _config_map(text(volume, "configMap", "name"))
+    yield _secret(text(volume, "secret", "secretName"))
+    yield claim(text(volume, "persistentVolumeClaim", "claimName"))
+    for source in listed(volume, "projected", "sources"):
+        yield _config_map(text(source, "configMap", "name"))
+        yield _secret(text(source, "secret", "name"))
+    for name, path in _SECRET_SOURCES.items():
+        yield _secret(text(volume, name, *path))
+
+
+def _config_map(name: str) -> ObjectReference:
+    return _reference("ConfigMap", name)
+
+
+def _secret(name: str) -> ObjectReference:
+    return _reference("Secret", name)
+
+
+def _reference(kind: str, name: str) -> ObjectReference:
+    return ObjectReference(kind=kind, name=name)

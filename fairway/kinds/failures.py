@@ -1,0 +1,110 @@
+"""Why a pod failed or does not start, read from its status as Kubernetes writes it.
+
+Several parts of a status speak of one failure; the most telling one gives the reason: what ended
+the pod as a whole, then what ended or keeps back a container, then why no node was found. What is
+not in the status (volumes, sandboxes) is in the events on the pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fairway.api.meta import JsonObject
+from fairway.kinds.conditions import found
+from fairway.kinds.plain import child, listed, text
+
+_MESSAGE_MOST = 1024
+# Containers that wait for these have nothing to tell.
+_ORDINARY = ("", "ContainerCreating", "PodInitializing")
+_EVENTS = (
+    "FailedMount",
+    "FailedAttachVolume",
+    "FailedMapVolume",
+    "FailedCreatePodSandBox",
+    "NetworkNotReady",
+    "FailedBinding",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodFailure:
+    """What a cluster says of a pod that failed or cannot start."""
+
+    reason: str
+    message: str = ""
+    exit_code: int | None = None
+    node: str = ""
+
+
+def failure_of(pod: JsonObject, events: Sequence[JsonObject] = ()) -> PodFailure | None:
+    """Why a pod failed, or what keeps it back; None where nothing is wrong with it."""
+    status = child(pod, "status")
+    if status.get("phase") == "Succeeded":
+        return None
+    node = text(pod, "spec", "nodeName")
+    for one in (
+        *_of_pod(status),
+        *_of_containers(status),
+        *_of_events(events),
+        *_of_scheduling(status),
+    ):
+        return PodFailure(
+            reason=one.reason,
+            message=one.message.strip()[:_MESSAGE_MOST],
+            exit_code=one.exit_code,
+            node=node,
+        )
+    return PodFailure(reason="", node=node) if status.get("phase") == "Failed" else None
+
+
+def _of_pod(status: JsonObject) -> Iterator[PodFailure]:
+    """What ended the pod as a whole: its node, or somebody who disturbed it."""
+    exit_code = next((one.exit_code for one in _of_containers(status)), None)
+    reason = text(status, "reason")
+    if reason:
+        yield PodFailure(reason=reason, message=text(status, "message"), exit_code=exit_code)
+    target = found(status, "DisruptionTarget")
+    if target.get("status") == "True":
+        yield PodFailure(
+            reason=text(target, "reason"), message=text(target, "message"), exit_code=exit_code
+        )
+
+
+def _of_containers(status: JsonObject) -> Iterator[PodFailure]:
+    """The containers that ended badly, then those that do not start; the first to end first."""
+    every = [
+        one
+        for name in ("initContainerStatuses", "containerStatuses")
+        for one in listed(status, name)
+    ]
+    ended = [
+        part
+        for one in every
+        for part in (child(one, "state", "terminated"), child(one, "lastState", "terminated"))
+        if part.get("exitCode") not in (None, 0) or part.get("reason") in ("StartError",)
+    ]
+    for part in sorted(ended, key=lambda one: text(one, "finishedAt")):
+        code = part.get("exitCode")
+        yield PodFailure(
+            reason=text(part, "reason"),
+            message=text(part, "message"),
+            exit_code=code if isinstance(code, int) else None,
+        )
+    for one in every:
+        waiting = child(one, "state", "waiting")
+        reason = text(waiting, "reason")
+        if reason not in _ORDINARY:
+            yield PodFailure(reason=reason, message=text(waiting, "message"))
+
+
+def _of_events(events: Sequence[JsonObject]) -> Iterator[PodFailure]:
+    for one in reversed(events):
+        if one.get("type") == "Warning" and one.get("reason") in _EVENTS:
+            yield PodFailure(reason=text(one, "reason"), message=text(one, "message"))
+
+
+def _of_scheduling(status: JsonObject) -> Iterator[PodFailure]:
+    scheduled = found(status, "PodScheduled")
+    if scheduled.get("status") == "False":
+        yield PodFailure(reason=text(scheduled, "reason"), message=text(scheduled, "message"))

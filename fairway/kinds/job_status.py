@@ -1,0 +1,273 @@
+"""The status of a Job: what its controller writes, and what it means.
+
+A job is over by its own rules: enough completions or its success policy; the back-off limit, for
+all pods or for each index, its pod failure policy, or its deadline.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from fairway.api.meta import JsonObject
+from fairway.kinds import ranges
+from fairway.kinds.conditions import (
+    condition,
+    earliest,
+    first_of,
+    holding,
+    last_of,
+    latest,
+    moment,
+)
+from fairway.kinds.interface import Observed, Phase, PodState
+from fairway.kinds.plain import child, listed, number, text
+
+BACKOFF_LIMIT = 6
+_ALIVE = ("Pending", "Running", "Ready")
+_COUNTS = ("active", "ready", "succeeded", "failed", "terminating")
+
+
+class Verdict(NamedTuple):
+    """Why a job is over."""
+
+    is_success: bool
+    reason: str
+    message: str
+
+
+def play(job: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
+    spec = child(job, "spec")
+    if spec.get("suspend") is True:
+        return _suspended(now)
+    verdict = verdict_of(job, pods, now=now)
+    alive = [one for one in pods if one.phase in _ALIVE] if verdict is None else []
+    succeeded = [one for one in pods if one.phase == "Succeeded"]
+    failed = sum(one.restarts + (one.phase == "Failed") for one in pods)
+    counts = {
+        "active": len(alive),
+        "ready": sum(one.phase == "Ready" for one in alive),
+        "succeeded": len(succeeded),
+        "failed": failed,
+    }
+    status: JsonObject = {
+        "startTime": moment(_started(pods, now)),
+        **{name: count for name, count in counts.items() if count},
+        "ready": counts["ready"],
+        "terminating": 0,
+        "uncountedTerminatedPods": {},
+    }
+    if spec.get("completionMode") == "Indexed":
+        status["completedIndexes"] = ranges.text(ranges.of(one.index for one in succeeded))
+        if isinstance(spec.get("backoffLimitPerIndex"), int):
+            status["failedIndexes"] = ranges.text(_failed_indexes(spec, pods))
+    if verdict is not None:
+        ended = max(
+            (one.finished_at or now for one in pods if one.phase not in _ALIVE), default=now
+        )
+        _end(status, verdict, ended)
+    return status
+
+
+def _suspended(now: float) -> JsonObject:
+    return {
+        "conditions": [
+            _probed(
+                condition(
+                    "Suspended",
+                    holds=True,
+                    since=now,
+                    reason="JobSuspended",
+                    message="Job suspended",
+                )
+            )
+        ],
+        "ready": 0,
+        "terminating": 0,
+        "uncountedTerminatedPods": {},
+    }
+
+
+def _probed(one: JsonObject) -> JsonObject:
+    """Conditions of jobs also say when they were looked at."""
+    return {**one, "lastProbeTime": one["lastTransitionTime"]}
+
+
+def _started(pods: Sequence[PodState], now: float) -> float:
+    return min((one.started_at for one in pods if one.started_at is not None), default=now)
+
+
+def _end(status: JsonObject, verdict: Verdict, ended: float) -> None:
+    """The two conditions that end a job: one for the decision, one once its pods are gone."""
+    kinds = (
+        ("SuccessCriteriaMet", "Complete") if verdict.is_success else ("FailureTarget", "Failed")
+    )
+    if verdict.is_success:
+        status["completionTime"] = moment(ended)
+    status["conditions"] = [
+        _probed(
+            condition(kind, holds=True, since=ended, reason=verdict.reason, message=verdict.message)
+        )
+        for kind in kinds
+    ]
+
+
+def verdict_of(job: JsonObject, pods: Sequence[PodState], *, now: float) -> Verdict | None:
+    """Why a job is over; None where it is not."""
+    return _failure(child(job, "spec"), pods, now) or _success(child(job, "spec"), pods)
+
+
+def _failure(spec: JsonObject, pods: Sequence[PodState], now: float) -> Verdict | None:
+    by_policy = _failed_by_policy(spec, pods)
+    if by_policy is not None:
+        return by_policy
+    if isinstance(spec.get("backoffLimitPerIndex"), int):
+        by_index = _failed_by_index(spec, pods)
+        if by_index is not None:
+            return by_index
+    failures = sum(
+        one.restarts + (one.phase == "Failed") for one in pods if not _is_ignored(spec, one)
+    )
+    per_index = isinstance(spec.get("backoffLimitPerIndex"), int)
+    limit = number(spec, "backoffLimit", default=2**31 - 1 if per_index else BACKOFF_LIMIT)
+    if failures > limit:
+        message = "Job has reached the specified backoff limit"
+        return Verdict(False, "BackoffLimitExceeded", message)
+    deadline = spec.get("activeDeadlineSeconds")
+    if isinstance(deadline, int) and now - _started(pods, now) >= deadline:
+        message = "Job was active longer than specified deadline"
+        if _success(spec, pods) is None:
+            return Verdict(False, "DeadlineExceeded", message)
+    return None
+
+
+def _failed_by_index(spec: JsonObject, pods: Sequence[PodState]) -> Verdict | None:
+    failed = ranges.size(_failed_indexes(spec, pods))
+    most = spec.get("maxFailedIndexes")
+    if isinstance(most, int) and failed > most:
+        message = "Job has exceeded the specified maximal number of failed indexes"
+        return Verdict(False, "MaxFailedIndexesExceeded", message)
+    succeeded = sum(one.phase == "Succeeded" for one in pods)
+    if failed and failed + succeeded >= number(spec, "completions"):
+        return Verdict(False, "FailedIndexes", "Job has failed indexes")
+    return None
+
+
+def _failed_indexes(spec: JsonObject, pods: Sequence[PodState]) -> ranges.Ranges:
+    limit = number(spec, "backoffLimitPerIndex")
+    return ranges.of(
+        one.index for one in pods if one.phase == "Failed" and one.restarts + 1 > limit
+    )
+
+
+def _success(spec: JsonObject, pods: Sequence[PodState]) -> Verdict | None:
+    succeeded = {one.index for one in pods if one.phase == "Succeeded"}
+    for position, rule in enumerate(listed(spec, "successPolicy", "rules")):
+        if _meets(rule, succeeded):
+            return Verdict(True, "SuccessPolicy", f"Matched rules at index {position}")
+    wanted = spec.get("completions")
+    if not isinstance(wanted, int):
+        # A queue of work: one success says that the work is done, the rest may finish.
+        wanted = 1 if "parallelism" not in spec else None
+    if wanted is None:
+        is_done = bool(succeeded) and not any(one.phase in _ALIVE for one in pods)
+    else:
+        is_done = len(succeeded) >= wanted
+    if not is_done:
+        return None
+    return Verdict(True, "CompletionsReached", "Reached expected number of succeeded pods")
+
+
+def _meets(rule: JsonObject, succeeded: set[int]) -> bool:
+    """Whether a rule of a success policy is met."""
+    indexes = text(rule, "succeededIndexes")
+    wanted = set(ranges.numbers(ranges.parse(indexes))) if indexes else None
+    counted = succeeded if wanted is None else succeeded & wanted
+    count = rule.get("succeededCount")
+    if isinstance(count, int):
+        return len(counted) >= count
+    return wanted is not None and counted == wanted
+
+
+def _rule_of(spec: JsonObject, pod: PodState) -> tuple[int, str]:
+    """The rule of the pod failure policy that a failed pod falls under, and what it does."""
+    for position, rule in enumerate(listed(spec, "podFailurePolicy", "rules")):
+        codes = child(rule, "onExitCodes")
+        values = codes.get("values")
+        if pod.exit_code is None or not isinstance(values, list):
+            continue
+        if (pod.exit_code in values) == (codes.get("operator") == "In") and pod.exit_code != 0:
+            return position, text(rule, "action")
+    return -1, "Count"
+
+
+def _is_ignored(spec: JsonObject, pod: PodState) -> bool:
+    return pod.phase == "Failed" and _rule_of(spec, pod)[1] == "Ignore"
+
+
+def _failed_by_policy(spec: JsonObject, pods: Sequence[PodState]) -> Verdict | None:
+    for pod in pods:
+        position, action = _rule_of(spec, pod) if pod.phase == "Failed" else (-1, "")
+        if action == "FailJob":
+            return Verdict(
+                False,
+                "PodFailurePolicy",
+                f"Pod {pod.name} failed with exit code {pod.exit_code} matching FailJob rule "
+                f"at index {position}",
+            )
+    return None
+
+
+def read(found: JsonObject) -> Observed:
+    status, spec = child(found, "status"), child(found, "spec")
+    succeeded, failed = number(status, "succeeded"), number(status, "failed")
+    active = number(status, "active")
+    # Before `ready` existed, a pod that ran was all that was known.
+    ready = number(status, "ready", default=active)
+    wanted = spec.get("completions")
+    total = f"/{wanted}" if isinstance(wanted, int) else ""
+    ended = holding(status, "Complete", "Failed")
+    why = ended or holding(status, "FailureTarget", "Suspended")
+    phase: Phase
+    if ended:
+        phase = "Succeeded" if ended.get("type") == "Complete" else "Failed"
+    elif holding(status, "Suspended") or (spec.get("suspend") is True and not active):
+        phase = "Suspended"
+    else:
+        is_ending = bool(holding(status, "SuccessCriteriaMet", "FailureTarget"))
+        phase = "Running" if ready or is_ending or (succeeded and active) else "Pending"
+    return Observed(
+        phase=phase,
+        reason=text(why, "reason"),
+        message=text(why, "message"),
+        ready=ready,
+        succeeded=succeeded,
+        failed=failed,
+        progress=f"{succeeded}{total} completions",
+    )
+
+
+def merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
+    """Counts add up; it failed where a part failed, and is complete once all parts are."""
+    parts = [statuses[key] for key in sorted(statuses)]
+    if len(parts) < 2:
+        return copy.deepcopy(parts[0]) if parts else {}
+    whole: JsonObject = {
+        name: sum(number(one, name) for one in parts)
+        for name in _COUNTS
+        if any(name in one for one in parts)
+    }
+    started = earliest(text(one, "startTime") for one in parts)
+    if started:
+        whole["startTime"] = started
+    ended = [
+        *(first_of(parts, kind) for kind in ("FailureTarget", "Failed")),
+        *(last_of(parts, kind) for kind in ("SuccessCriteriaMet", "Complete", "Suspended")),
+    ]
+    whole["conditions"] = [copy.deepcopy(one) for one in ended if one]
+    if any(one.get("type") == "Complete" for one in whole["conditions"]):
+        whole["completionTime"] = latest(text(one, "completionTime") for one in parts)
+    if not whole["conditions"]:
+        del whole["conditions"]
+    return whole

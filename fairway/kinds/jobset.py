@@ -1,0 +1,371 @@
+"""JobSet: jobs that start, succeed and fail together.
+
+Each replicated job is a pod set; a job of it is a member, which stays in one cluster where the gang
+may split. Pods find each other by the names that the set's headless service gives them, and learn
+who they are from labels and annotations, as its own controller puts them there.
+
+Its failure policy makes all jobs anew; without its controller, that is left to the hub, so that a
+failed job ends the set.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha1
+
+from fairway.api.meta import JsonObject, ObjectReference
+from fairway.api.podset import PodSet
+from fairway.kinds import dependencies, job, job_status, pods
+from fairway.kinds.conditions import condition, first_of, holding, last_of
+from fairway.kinds.interface import Mode, Observed, Phase, Pod, PodState
+from fairway.kinds.plain import (
+    changed,
+    child,
+    listed,
+    name_of,
+    namespace_of,
+    number,
+    text,
+    texts,
+)
+
+CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"
+_PREFIX = "jobset.sigs.k8s.io/"
+_COUNTS = ("ready", "succeeded", "failed", "active", "suspended")
+_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+
+
+class JobSet:
+    """jobset.x-k8s.io JobSet."""
+
+    api_versions: tuple[str, ...] = ("jobset.x-k8s.io/v1alpha2", "jobset.x-k8s.io/v1")
+    name: str = "JobSet"
+
+    def faults(self, manifest: JsonObject) -> list[str]:
+        replicated = listed(manifest, "spec", "replicatedJobs")
+        if not replicated:
+            return ["spec.replicatedJobs: a set needs at least one job"]
+        faults = job.managed_by_faults(manifest, CONTROLLER)
+        for index, one in enumerate(replicated):
+            path = f"spec.replicatedJobs[{index}]"
+            if not text(one, "name"):
+                faults.append(f"{path}.name: a replicated job needs a name")
+            template = child(one, "template", "spec", "template")
+            faults += pods.template_faults(template, f"{path}.template.spec.template")
+        return faults
+
+    def mode(self, manifest: JsonObject) -> Mode:
+        return "Gang"
+
+    def replicas(self, manifest: JsonObject) -> int | None:
+        return None
+
+    def pod_sets(self, manifest: JsonObject) -> tuple[PodSet, ...]:
+        return tuple(
+            pods.pod_set(
+                text(one, "name"),
+                child(one, "template", "spec", "template"),
+                _replicas(one) * _job_size(one),
+                member_size=_job_size(one) or None,
+            )
+            for one in listed(manifest, "spec", "replicatedJobs")
+        )
+
+    def templates(self, manifest: JsonObject) -> Mapping[str, JsonObject]:
+        return {
+            text(one, "name"): child(one, "template", "spec", "template")
+            for one in listed(manifest, "spec", "replicatedJobs")
+        }
+
+    def with_counts(self, manifest: JsonObject, counts: Mapping[str, int]) -> JsonObject:
+        """Other numbers of whole jobs; where there is one job only, another size of it."""
+        replicated = [
+            _with_count(one, counts[text(one, "name")]) if text(one, "name") in counts else one
+            for one in listed(manifest, "spec", "replicatedJobs")
+        ]
+        return changed(manifest, ("spec", "replicatedJobs"), replicated)
+
+    def is_held(self, manifest: JsonObject) -> bool:
+        return child(manifest, "spec").get("suspend") is True
+
+    def held(self, manifest: JsonObject) -> JsonObject:
+        return changed(manifest, ("spec", "suspend"), to=True)
+
+    def released(self, manifest: JsonObject) -> JsonObject:
+        return changed(manifest, ("spec", "suspend"), to=False)
+
+    def pods(self, manifest: JsonObject) -> Sequence[Pod]:
+        if self.is_held(manifest):
+            return ()
+        made: list[Pod] = []
+        for replicated in listed(manifest, "spec", "replicatedJobs"):
+            first = 0
+            for one in _jobs(manifest, replicated):
+                of_job = job.pods_of(one, text(replicated, "name"), first=first)
+                made += of_job
+                first += len(of_job)
+        return made
+
+    def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
+        return _play(manifest, pods, now)
+
+    def read(self, found: JsonObject) -> Observed:
+        return _read(found)
+
+    def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
+        return _merged(statuses)
+
+    def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
+        return dependencies.of_templates(self.templates(manifest).values())
+
+
+def _replicas(replicated: JsonObject) -> int:
+    return max(0, number(replicated, "replicas", default=1))
+
+
+def _job_size(replicated: JsonObject) -> int:
+    return job.pods_at_a_time(child(replicated, "template"))
+
+
+def _with_count(replicated: JsonObject, count: int) -> JsonObject:
+    size, jobs = _job_size(replicated), _replicas(replicated)
+    if count == size * jobs:
+        return replicated
+    if jobs == 1 and count % max(1, size):
+        template = job.with_parallelism(child(replicated, "template"), count)
+        return {**replicated, "template": template}
+    return {**replicated, "replicas": count // max(1, size)}
+
+
+def subdomain(jobset: JsonObject) -> str:
+    """The service under which pods find each other; empty where they do not ask for names."""
+    network = child(jobset, "spec", "network")
+    if network.get("enableDNSHostnames") is False:
+        return ""
+    return text(network, "subdomain") or name_of(jobset)
+
+
+def coordinator(jobset: JsonObject) -> str:
+    """The address of the pod that leads the rest; empty where none does."""
+    found = child(jobset, "spec", "coordinator")
+    if not found:
+        return ""
+    place = f"{number(found, 'jobIndex')}-{number(found, 'podIndex')}"
+    host = f"{name_of(jobset)}-{text(found, 'replicatedJob')}-{place}"
+    return f"{host}.{text(jobset, 'spec', 'network', 'subdomain') or name_of(jobset)}"
+
+
+def _jobs(jobset: JsonObject, replicated: JsonObject) -> Iterator[JsonObject]:
+    """The jobs that the set's controller would make of a replicated job."""
+    name = text(replicated, "name")
+    spec = child(replicated, "template", "spec")
+    template = child(spec, "template")
+    pod: JsonObject = {"restartPolicy": "OnFailure", **child(template, "spec")}
+    if subdomain(jobset):
+        pod["subdomain"] = subdomain(jobset)
+    for index in range(_replicas(replicated)):
+        marks = _marks(jobset, replicated, index)
+        own = child(replicated, "template", "metadata", "annotations")
+        exclusive = own.get(_EXCLUSIVE) or child(jobset, "metadata", "annotations").get(_EXCLUSIVE)
+        annotations = {**marks, **({_EXCLUSIVE: str(exclusive)} if exclusive else {})}
+        metadata = {
+            "labels": {**texts(template, "metadata", "labels"), **marks},
+            "annotations": {**texts(template, "metadata", "annotations"), **annotations},
+        }
+        yield {
+            "metadata": {
+                "name": f"{name_of(jobset)}-{name}-{index}",
+                "namespace": namespace_of(jobset),
+            },
+            "spec": {
+                "completionMode": "Indexed",
+                **spec,
+                # An indexed job has as many completions as pods unless it says otherwise.
+                "completions": number(spec, "completions", default=_job_size(replicated)),
+                "template": {"metadata": metadata, "spec": pod},
+            },
+        }
+
+
+def _marks(jobset: JsonObject, replicated: JsonObject, index: int) -> dict[str, str]:
+    """The labels, and equal annotations, by which a pod knows who it is."""
+    name, job_name = text(replicated, "name"), ""
+    before, total = 0, 0
+    for one in listed(jobset, "spec", "replicatedJobs"):
+        if text(one, "name") == name:
+            before = total
+        total += _replicas(one)
+    job_name = f"{name_of(jobset)}-{name}-{index}"
+    key = f"{namespace_of(jobset)}/{job_name}".encode()
+    marks = {
+        "jobset-name": name_of(jobset),
+        "replicatedjob-name": name,
+        "replicatedjob-replicas": str(_replicas(replicated)),
+        "global-replicas": str(total),
+        "job-index": str(index),
+        "job-global-index": str(before + index),
+        "job-key": sha1(key, usedforsecurity=False).hexdigest(),
+        "restart-attempt": str(number(jobset, "status", "restarts")),
+    }
+    if coordinator(jobset):
+        marks["coordinator"] = coordinator(jobset)
+    return {_PREFIX + mark: value for mark, value in marks.items()}
+
+
+def _play(jobset: JsonObject, states: Sequence[PodState], now: float) -> JsonObject:
+    if child(jobset, "spec").get("suspend") is True:
+        return _suspended(jobset, now)
+    by_set: dict[str, list[PodState]] = {}
+    for state in states:
+        by_set.setdefault(state.pod_set, []).append(state)
+    verdicts: dict[str, list[job_status.Verdict | None]] = {}
+    counted = []
+    for replicated in listed(jobset, "spec", "replicatedJobs"):
+        name = text(replicated, "name")
+        found, counts = _played_jobs(jobset, replicated, by_set.get(name, []), now)
+        verdicts[name] = found
+        counted.append(counts)
+    status: JsonObject = {"restarts": 0, "replicatedJobsStatus": counted}
+    over = _over(jobset, verdicts)
+    if over:
+        ended = max((one.finished_at or now for one in states), default=now)
+        kind, reason, message = over
+        status["conditions"] = [
+            condition(kind, holds=True, since=ended, reason=reason, message=message)
+        ]
+        status["terminalState"] = kind
+    return status
+
+
+def _played_jobs(
+    jobset: JsonObject, replicated: JsonObject, states: Sequence[PodState], now: float
+) -> tuple[list[job_status.Verdict | None], JsonObject]:
+    """What becomes of each job of a replicated job, and the counts of its status."""
+    verdicts: list[job_status.Verdict | None] = []
+    counts = dict.fromkeys(_COUNTS, 0)
+    first = 0
+    for one in _jobs(jobset, replicated):
+        size = len(job.pods_of(one, ""))
+        own = [_renumbered(state, first) for state in states if first <= state.index < first + size]
+        first += size
+        verdict = job_status.verdict_of(one, own, now=now)
+        verdicts.append(verdict)
+        if verdict is not None:
+            counts["succeeded" if verdict.is_success else "failed"] += 1
+            continue
+        done = sum(state.phase in ("Ready", "Succeeded") for state in own)
+        counts["active"] += any(state.phase in ("Pending", "Running", "Ready") for state in own)
+        counts["ready"] += done >= job.pods_at_a_time(one)
+    return verdicts, {"name": text(replicated, "name"), **counts}
+
+
+def _renumbered(state: PodState, first: int) -> PodState:
+    return PodState(
+        name=state.name,
+        pod_set=state.pod_set,
+        index=state.index - first,
+        phase=state.phase,
+        restarts=state.restarts,
+        exit_code=state.exit_code,
+        started_at=state.started_at,
+        finished_at=state.finished_at,
+    )
+
+
+def _over(
+    jobset: JsonObject, verdicts: Mapping[str, Sequence[job_status.Verdict | None]]
+) -> tuple[str, str, str] | None:
+    """Whether the set is over: a failed job ends it; else its success policy does."""
+    every = [verdict for found in verdicts.values() for verdict in found]
+    if any(verdict is not None and not verdict.is_success for verdict in every):
+        return "Failed", "FailedJobs", "jobset failed due to one or more job failures"
+    policy = child(jobset, "spec", "successPolicy")
+    targets = policy.get("targetReplicatedJobs") or list(verdicts)
+    aimed = [verdict is not None for name in targets for verdict in verdicts.get(name, ())]
+    is_done = any(aimed) if text(policy, "operator") == "Any" else bool(aimed) and all(aimed)
+    if is_done:
+        return "Completed", "AllJobsCompleted", "jobset completed successfully"
+    return None
+
+
+def _suspended(jobset: JsonObject, now: float) -> JsonObject:
+    return {
+        "conditions": [
+            condition(
+                "Suspended",
+                holds=True,
+                since=now,
+                reason="SuspendedJobs",
+                message="jobset is suspended",
+            )
+        ],
+        "restarts": 0,
+        "replicatedJobsStatus": [
+            {
+                "name": text(one, "name"),
+                **dict.fromkeys(_COUNTS, 0),
+                "suspended": _replicas(one),
+            }
+            for one in listed(jobset, "spec", "replicatedJobs")
+        ],
+    }
+
+
+def _read(jobset: JsonObject) -> Observed:
+    status = child(jobset, "status")
+    sizes = {
+        text(one, "name"): (_replicas(one), _job_size(one))
+        for one in listed(jobset, "spec", "replicatedJobs")
+    }
+    counted = listed(status, "replicatedJobsStatus")
+    jobs = sum(replicas for replicas, _ in sizes.values())
+    succeeded = sum(number(one, "succeeded") for one in counted)
+    ready = sum(number(one, "ready") for one in counted)
+    # Its controller counts jobs; a job that is ready has all its pods.
+    ready_pods = sum(
+        number(one, "ready") * sizes.get(text(one, "name"), (0, 0))[1] for one in counted
+    )
+    ended = holding(status, "Completed", "Failed")
+    suspended = holding(status, "Suspended")
+    phase: Phase = "Running" if ready or succeeded else "Pending"
+    if ended:
+        phase = "Succeeded" if ended.get("type") == "Completed" else "Failed"
+    elif suspended:
+        phase = "Suspended"
+    why = ended or suspended
+    restarts = number(status, "restarts")
+    return Observed(
+        phase=phase,
+        reason=text(why, "reason"),
+        message=text(why, "message"),
+        ready=ready_pods,
+        succeeded=succeeded,
+        failed=sum(number(one, "failed") for one in counted),
+        progress=f"{succeeded}/{jobs} jobs" + (f", {restarts} restarts" if restarts else ""),
+    )
+
+
+def _merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
+    """Counts add up; it failed where a part failed, and is complete once all parts are."""
+    parts = [statuses[key] for key in sorted(statuses)]
+    if len(parts) < 2:
+        return copy.deepcopy(parts[0]) if parts else {}
+    by_name: dict[str, dict[str, int]] = {}
+    for part in parts:
+        for one in listed(part, "replicatedJobsStatus"):
+            counts = by_name.setdefault(text(one, "name"), dict.fromkeys(_COUNTS, 0))
+            for name in _COUNTS:
+                counts[name] += number(one, name)
+    whole: JsonObject = {
+        "restarts": max(number(one, "restarts") for one in parts),
+        "replicatedJobsStatus": [{"name": name, **counts} for name, counts in by_name.items()],
+    }
+    failed, completed = first_of(parts, "Failed"), last_of(parts, "Completed")
+    ended = failed or completed
+    chosen = [one for one in (ended, last_of(parts, "Suspended")) if one]
+    if chosen:
+        whole["conditions"] = copy.deepcopy(chosen)
+    if ended:
+        whole["terminalState"] = text(ended, "type")
+    return whole

@@ -1,0 +1,274 @@
+"""Native objects with a queue label, as the workloads that they stand for.
+
+A Job, Deployment, or any other object of a known kind that names its queue needs no Workload: it is
+one. What a Workload says in its spec, a native object says by labels or annotations; Kueue's own
+are understood as well. Objects that a controller made are left alone: their owner counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fairway.api.errors import FieldError, Invalid, invalid, not_supported
+from fairway.api.meta import API_VERSION, JsonObject
+from fairway.api.podset import PodSet
+from fairway.api.workload import Workload
+from fairway.kinds.interface import Kind
+from fairway.kinds.job import FLEET_CONTROLLERS, Job
+from fairway.kinds.plain import changed, child, listed, number, text, texts, without
+from fairway.kinds.pod import GATE
+from fairway.kinds.registry import Kinds, built_in
+
+# Our own first; the others are Kueue's.
+QUEUE = ("fairway.dev/queue", "kueue.x-k8s.io/queue-name")
+POLICY = ("fairway.dev/policy",)
+PRIORITY = ("fairway.dev/priority",)
+PRIORITY_CLASS = ("fairway.dev/priority-class", "kueue.x-k8s.io/priority-class")
+MODE = ("fairway.dev/mode",)
+RUN_SECONDS = ("fairway.dev/run-seconds",)
+RUN_SECONDS_LIMIT = ("fairway.dev/run-seconds-limit", "kueue.x-k8s.io/max-exec-time-seconds")
+CONCURRENCY = ("fairway.dev/concurrency",)
+
+# A workload that carries it is stopped before it goes.
+FINALIZER = "fairway.dev/works"
+
+_SERVER_SET = (
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "ownerReferences",
+    "finalizers",
+    "selfLink",
+)
+# Annotations by which tools and controllers remember what they did to this very object.
+_REMEMBERED = (
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "deployment.kubernetes.io/revision",
+    "batch.kubernetes.io/job-tracking",
+)
+_JOB_LABELS = (
+    "controller-uid",
+    "batch.kubernetes.io/controller-uid",
+    "job-name",
+    "batch.kubernetes.io/job-name",
+)
+
+
+def as_workload(manifest: JsonObject, kinds: Kinds) -> JsonObject | None:
+    """The Workload of a native object; None where it has no queue or its kind is not known.
+
+    Invalid where what it says by labels or annotations can't be understood.
+    """
+    kind, queue = kinds.of(manifest), _said(manifest, QUEUE)[1]
+    if kind is None or not queue or is_owned(manifest):
+        return None
+    reader = _Reader(manifest, kind)
+    spec = reader.spec(queue)
+    if reader.faults:
+        group = str(manifest.get("apiVersion", "")).rpartition("/")[0]
+        raise Invalid.of(kind.name, group, text(manifest, "metadata", "name"), reader.faults)
+    metadata = child(manifest, "metadata")
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Workload",
+        "metadata": {
+            "name": text(metadata, "name"),
+            "namespace": text(metadata, "namespace", default="default"),
+            "labels": texts(metadata, "labels"),
+            "annotations": _without_keys(texts(metadata, "annotations"), _REMEMBERED),
+            "finalizers": [FINALIZER],
+            **{key: metadata[key] for key in ("creationTimestamp",) if key in metadata},
+        },
+        "spec": spec,
+    }
+
+
+def derived_pod_sets(workload: Workload, kinds: Kinds | None = None) -> tuple[PodSet, ...]:
+    """The pod sets of a workload's first manifest; none where its kind is not known."""
+    if workload.spec.template is None:
+        return ()
+    known = built_in() if kinds is None else kinds
+    return known.pod_sets(workload.spec.template.manifests[0], workload.spec.mode)
+
+
+def is_owned(manifest: JsonObject) -> bool:
+    """Whether a controller made it."""
+    owners = listed(manifest, "metadata", "ownerReferences")
+    return any(one.get("controller") is True for one in owners)
+
+
+def cleaned(manifest: JsonObject) -> JsonObject:
+    """A manifest to be made elsewhere: without what its own server and controllers put there.
+
+    Without its queue, too, so that a Kueue in the cluster does not queue it once more.
+    """
+    plain = without(manifest, "status")
+    metadata = _without_keys(child(plain, "metadata"), _SERVER_SET)
+    for field, names in (("labels", QUEUE), ("annotations", _REMEMBERED)):
+        if field in metadata:
+            metadata[field] = _without_keys(child(metadata, field), names)
+            if not metadata[field]:
+                del metadata[field]
+    plain = {**plain, "metadata": metadata}
+    clean = _CLEANERS.get((str(plain.get("apiVersion")), str(plain.get("kind"))))
+    if clean is not None:
+        plain = clean(plain)
+    if child(plain, "spec").get("managedBy") in FLEET_CONTROLLERS:
+        plain = without(plain, "spec", "managedBy")
+    return plain
+
+
+def _clean_job(job: JsonObject) -> JsonObject:
+    """Without the selector and the labels that bind its pods to this very object."""
+    if child(job, "spec").get("manualSelector") is True:
+        return job
+    job = without(job, "spec", "selector")
+    for path in (("metadata",), ("spec", "template", "metadata")):
+        labels = child(job, *path, "labels")
+        if labels:
+            job = changed(job, (*path, "labels"), _without_keys(labels, _JOB_LABELS))
+    return without(job, "spec", "template", "metadata", "creationTimestamp")
+
+
+def _clean_pod(pod: JsonObject) -> JsonObject:
+    """Without its node, its gate, and the volume by which its server gives it an identity."""
+    pod = without(without(pod, "spec", "nodeName"), "spec", "priority")
+    spec = dict(child(pod, "spec"))
+    tokens = {
+        one.get("name")
+        for one in listed(spec, "volumes")
+        if text(one, "name").startswith("kube-api-access-")
+    }
+    if tokens:
+        spec["volumes"] = [one for one in listed(spec, "volumes") if one.get("name") not in tokens]
+        for field in ("containers", "initContainers"):
+            if field in spec:
+                spec[field] = [_unmounted(one, tokens) for one in listed(spec, field)]
+    gates = [one for one in listed(spec, "schedulingGates") if one.get("name") != GATE]
+    spec.pop("schedulingGates", None)
+    return {**pod, "spec": {**spec, "schedulingGates": gates} if gates else spec}
+
+
+def _unmounted(container: JsonObject, volumes: set[Any]) -> JsonObject:
+    mounts = [one for one in listed(container, "volumeMounts") if one.get("name") not in volumes]
+    return {**container, "volumeMounts": mounts}
+
+
+_CLEANERS: Mapping[tuple[str, str], Callable[[JsonObject], JsonObject]] = {
+    ("batch/v1", "Job"): _clean_job,
+    ("v1", "Pod"): _clean_pod,
+}
+
+
+def _without_keys(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key not in names}
+
+
+def _said(manifest: JsonObject, keys: tuple[str, ...]) -> tuple[str, str]:
+    """The path and value of the first label or annotation of these that is there."""
+    for key in keys:
+        for field in ("labels", "annotations"):
+            found = child(manifest, "metadata", field)
+            if key in found:
+                return f"metadata.{field}[{key}]", str(found[key])
+    return "", ""
+
+
+class _Reader:
+    """Reads what a native object says, and gathers what can't be understood."""
+
+    def __init__(self, manifest: JsonObject, kind: Kind) -> None:
+        self.manifest = manifest
+        self.kind = kind
+        self.faults: list[FieldError] = []
+
+    def spec(self, queue: str) -> JsonObject:
+        manifest, kind = self.manifest, self.kind
+        mode = self._mode()
+        spec: JsonObject = {
+            "queue": queue,
+            "mode": mode,
+            "source": self._source(),
+            "template": {"manifests": [cleaned(manifest)]},
+            **self._priority(),
+        }
+        policy = _said(manifest, POLICY)[1]
+        if policy:
+            spec["policy"] = policy
+        if mode == "Divided":
+            spec["replicas"] = kind.replicas(manifest) or 0
+        if mode == "Independent":
+            spec["tasks"] = self._tasks()
+        seconds = self._run_seconds()
+        if seconds:
+            spec["runSeconds"] = seconds
+        return spec
+
+    def _mode(self) -> str:
+        own = self.kind.mode(self.manifest)
+        path, said = _said(self.manifest, MODE)
+        allowed = [own]
+        if isinstance(self.kind, Job) and number(self.manifest, "spec", "completions"):
+            allowed.append("Independent")
+        if own == "Divided":
+            allowed.append("Gang")
+        if said and said not in allowed:
+            self.faults.append(not_supported(path, said, allowed))
+        return said or own
+
+    def _source(self) -> JsonObject:
+        metadata = child(self.manifest, "metadata")
+        return {
+            "apiVersion": str(self.manifest.get("apiVersion")),
+            "kind": str(self.manifest.get("kind")),
+            "name": text(metadata, "name"),
+            **{key: metadata[key] for key in ("namespace", "uid") if metadata.get(key)},
+        }
+
+    def _priority(self) -> JsonObject:
+        """A number counts before a class; of pods' classes the first that is named does."""
+        path, said = _said(self.manifest, PRIORITY)
+        if said:
+            digits = said.removeprefix("-")
+            if digits.isdecimal() and len(digits) <= 10:
+                return {"priority": int(said)}
+            self.faults.append(invalid(path, said, "a priority is a whole number"))
+        named = _said(self.manifest, PRIORITY_CLASS)[1]
+        named = named or text(self.manifest, "spec", "priorityClassName")
+        for template in self.kind.templates(self.manifest).values():
+            named = named or text(template, "spec", "priorityClassName")
+        return {"priorityClass": named} if named else {}
+
+    def _tasks(self) -> JsonObject:
+        concurrency = self._seconds_or_count(CONCURRENCY)
+        return {
+            "count": number(self.manifest, "spec", "completions", default=1),
+            # What runs in parallel is what its author thought bearable.
+            "concurrency": concurrency or number(self.manifest, "spec", "parallelism", default=1),
+            "retries": number(self.manifest, "spec", "backoffLimitPerIndex"),
+        }
+
+    def _run_seconds(self) -> JsonObject:
+        estimate = self._seconds_or_count(RUN_SECONDS)
+        limit = self._seconds_or_count(RUN_SECONDS_LIMIT)
+        deadline = number(self.manifest, "spec", "activeDeadlineSeconds")
+        limits = [one for one in (limit, deadline) if one]
+        found: JsonObject = {}
+        if limits:
+            found["limit"] = min(limits)
+        if estimate:
+            found["estimate"] = min([estimate, *limits])
+        return found
+
+    def _seconds_or_count(self, keys: tuple[str, ...]) -> int:
+        path, said = _said(self.manifest, keys)
+        if said.isdecimal() and 0 < int(said) <= 315_360_000:
+            return int(said)
+        if said:
+            self.faults.append(invalid(path, said, "expected a whole number above zero"))
+        return 0

@@ -1,0 +1,76 @@
+"""Plain JSON, read leniently and changed without touching what came in.
+
+What a user wrote may lack anything or have a value of another type where a map is expected; then
+there is nothing to find, and it is for `faults` to say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairway.api.meta import JsonObject
+
+_NOTHING: JsonObject = {}
+
+
+def child(value: Any, *keys: str) -> JsonObject:
+    """The map at a path of keys; an empty one where there is none. Not to be changed."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else _NOTHING
+
+
+def listed(value: Any, *keys: str) -> list[JsonObject]:
+    """The maps in the list at a path of keys."""
+    found = child(value, *keys[:-1]).get(keys[-1]) if keys else value
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def number(value: Any, *keys: str, default: int = 0) -> int:
+    """The whole number at a path of keys."""
+    found = child(value, *keys[:-1]).get(keys[-1])
+    return found if isinstance(found, int) and not isinstance(found, bool) else default
+
+
+def text(value: Any, *keys: str, default: str = "") -> str:
+    """The text at a path of keys."""
+    found = child(value, *keys[:-1]).get(keys[-1])
+    return found if isinstance(found, str) else default
+
+
+def texts(value: Any, *keys: str) -> dict[str, str]:
+    """The map of texts at a path of keys, such as labels; a copy."""
+    return {key: str(one) for key, one in child(value, *keys).items()}
+
+
+def changed(value: Mapping[str, Any], keys: Sequence[str], to: Any) -> JsonObject:
+    """A copy with another value at a path of keys; what is beside the path is shared."""
+    first, *rest = keys
+    if rest:
+        to = changed(child(value, first), rest, to)
+    return {**value, first: to}
+
+
+def without(value: JsonObject, *keys: str) -> JsonObject:
+    """A copy that lacks what is at a path of keys."""
+    first, *rest = keys
+    if first not in value:
+        return value
+    if not rest:
+        return {key: one for key, one in value.items() if key != first}
+    return {**value, first: without(child(value, first), *rest)}
+
+
+def name_of(manifest: JsonObject) -> str:
+    return text(manifest, "metadata", "name")
+
+
+def namespace_of(manifest: JsonObject) -> str:
+    return text(manifest, "metadata", "namespace", default="default")
+
+
+def annotation(manifest: JsonObject, *keys: str) -> str:
+    """The first of several annotations that is there."""
+    found = child(manifest, "metadata", "annotations")
+    return next((str(found[key]) for key in keys if key in found), "")

@@ -1,0 +1,239 @@
+"""What a pod template asks for: amounts, nodes, taints, nearness; and what a controller adds to it.
+
+Amounts are counted as Kubernetes counts them. Containers run together and add up; an init container
+runs alone, beside the sidecars (init containers that stay) started before it; the larger of both
+counts, what is asked for the pod as a whole replaces it, and the overhead is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from fairway.api.amounts import Quantity, QuantityError, family_of
+from fairway.api.meta import JsonObject, NodeRequirement, NodeTerm, Toleration
+from fairway.api.podset import PodSet, TopologyRequest
+from fairway.kinds.plain import annotation, child, listed, number, text, texts
+
+REQUIRED_TOPOLOGY = ("fairway.dev/required-topology", "kueue.x-k8s.io/podset-required-topology")
+PREFERRED_TOPOLOGY = ("fairway.dev/preferred-topology", "kueue.x-k8s.io/podset-preferred-topology")
+SLICE_TOPOLOGY = ("fairway.dev/slice-topology", "kueue.x-k8s.io/podset-slice-required-topology")
+SLICE_SIZE = ("fairway.dev/slice-size", "kueue.x-k8s.io/podset-slice-size")
+HOST_NAME_LABEL = "kubernetes.io/hostname"
+
+# Amounts by resource, in nano-units. Plain maps: this runs for every workload at a restart.
+Nanos = dict[str, int]
+
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+# What may be asked for a pod as a whole; all else is the containers' alone.
+_WHOLE_POD = ("cpu", "memory")
+_HUGE_PAGES = "hugepages-"
+
+
+def pod_set(
+    name: str,
+    template: JsonObject,
+    count: int,
+    *,
+    least_count: int | None = None,
+    member_size: int | None = None,
+) -> PodSet:
+    """The pod set of a template."""
+    spec = child(template, "spec")
+    return PodSet(
+        name=name,
+        count=count,
+        least_count=least_count,
+        requests=pod_requests(spec),
+        node_selector=texts(spec, "nodeSelector"),
+        node_affinity=node_terms(spec),
+        tolerations=tolerations(spec),
+        topology=topology(template),
+        member_size=member_size,
+    )
+
+
+def pod_requests(spec: Mapping[str, Any]) -> dict[str, Quantity]:
+    """What a pod needs."""
+    total: Nanos = {}
+    for container in listed(spec, "containers"):
+        _add(total, _requests(container))
+    if spec.get("initContainers"):
+        _count_starting(total, listed(spec, "initContainers"))
+    if spec.get("resources"):
+        total.update(_of_whole_pod(child(spec, "resources"), total))
+    if spec.get("overhead"):
+        _add(total, _nanos(child(spec, "overhead")))
+    return {name: Quantity(total[name], family_of(name)) for name in sorted(total) if total[name]}
+
+
+def _count_starting(total: Nanos, containers: list[JsonObject]) -> None:
+    """Raises what containers need together to what is needed while the pod starts."""
+    starting: Nanos = {}
+    sidecars: Nanos = {}
+    for container in containers:
+        needed = dict(sidecars)
+        _add(needed, _requests(container))
+        if container.get("restartPolicy") == "Always":
+            sidecars = needed
+        _raise(starting, needed)
+    _add(total, sidecars)
+    _raise(total, starting)
+
+
+def _of_whole_pod(resources: JsonObject, total: Nanos) -> Nanos:
+    """What is asked for the pod as a whole; a limit counts only where no container asks."""
+    limits = _nanos(child(resources, "limits"))
+    whole = {name: nanos for name, nanos in limits.items() if name not in total}
+    whole.update(_nanos(child(resources, "requests")))
+    return {
+        name: nanos
+        for name, nanos in whole.items()
+        if name in _WHOLE_POD or name.startswith(_HUGE_PAGES)
+    }
+
+
+def _requests(container: JsonObject) -> Nanos:
+    """Requests of a container; where only a limit is given, it is the request."""
+    resources = child(container, "resources")
+    needed = _nanos(child(resources, "limits"))
+    needed.update(_nanos(child(resources, "requests")))
+    return needed
+
+
+def _nanos(quantities: JsonObject) -> Nanos:
+    """Amounts of what can be read; `faults` tells of the rest."""
+    found = {}
+    for name, value in quantities.items():
+        try:
+            found[name] = Quantity.of(value).nanos
+        except QuantityError:
+            continue
+    return found
+
+
+def _add(total: Nanos, more: Nanos) -> None:
+    for name, nanos in more.items():
+        total[name] = total.get(name, 0) + nanos
+
+
+def _raise(total: Nanos, least: Nanos) -> None:
+    for name, nanos in least.items():
+        if nanos > total.get(name, 0):
+            total[name] = nanos
+
+
+def node_terms(spec: JsonObject) -> tuple[NodeTerm, ...]:
+    """The required node affinity; a test of a node's name is one of its host name label."""
+    if not spec.get("affinity"):
+        return ()
+    required = child(
+        spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    return tuple(
+        NodeTerm(
+            match_expressions=(
+                *(_requirement(one) for one in listed(term, "matchExpressions")),
+                *(
+                    msgspec.structs.replace(_requirement(one), key=HOST_NAME_LABEL)
+                    for one in listed(term, "matchFields")
+                ),
+            )
+        )
+        for term in listed(required, "nodeSelectorTerms")
+    )
+
+
+def _requirement(plain: JsonObject) -> NodeRequirement:
+    operator = plain.get("operator")
+    values = plain.get("values")
+    return NodeRequirement(
+        key=text(plain, "key"),
+        operator=operator if operator in _OPERATORS else "Exists",
+        values=tuple(str(one) for one in values) if isinstance(values, list) else (),
+    )
+
+
+def tolerations(spec: JsonObject) -> tuple[Toleration, ...]:
+    if not spec.get("tolerations"):
+        return ()
+    return tuple(
+        Toleration(
+            key=text(one, "key"),
+            operator="Exists" if one.get("operator") == "Exists" else "Equal",
+            value=text(one, "value"),
+            effect=one.get("effect") or None,
+            toleration_seconds=number(one, "tolerationSeconds")
+            if one.get("tolerationSeconds") is not None
+            else None,
+        )
+        for one in listed(spec, "tolerations")
+    )
+
+
+def topology(template: JsonObject) -> TopologyRequest | None:
+    """How near to each other the pods must be, by the annotations of their template."""
+    if not child(template, "metadata", "annotations"):
+        return None
+    size = annotation(template, *SLICE_SIZE)
+    level = annotation(template, *SLICE_TOPOLOGY)
+    has_slices = bool(level) and size.isdecimal() and int(size) > 0
+    required = annotation(template, *REQUIRED_TOPOLOGY)
+    request = TopologyRequest(
+        required=required,
+        preferred="" if required else annotation(template, *PREFERRED_TOPOLOGY),
+        slice_level=level if has_slices else "",
+        slice_size=int(size) if has_slices else None,
+    )
+    return request if request != TopologyRequest() else None
+
+
+def with_environment(
+    spec: JsonObject, variables: Mapping[str, str], *, are_first: bool = False
+) -> JsonObject:
+    """A copy of a pod's spec whose containers have these variables; those they set themselves stay.
+
+    A variable may be used by those after it, hence some controllers put theirs first. All but the
+    variables is shared with what came in.
+    """
+    made = dict(spec)
+    for field in ("containers", "initContainers"):
+        if field in spec:
+            made[field] = [_given(one, variables, are_first) for one in listed(spec, field)]
+    return made
+
+
+def _given(container: JsonObject, variables: Mapping[str, str], are_first: bool) -> JsonObject:
+    own = listed(container, "env")
+    names = {one.get("name") for one in own}
+    added = [
+        {"name": name, "value": value} for name, value in variables.items() if name not in names
+    ]
+    return {**container, "env": [*added, *own] if are_first else [*own, *added]}
+
+
+def template_faults(template: JsonObject, path: str) -> list[str]:
+    """Why no pod can be made of a template."""
+    containers = listed(template, "spec", "containers")
+    if not containers:
+        return [f"{path}.spec.containers: a pod needs at least one container"]
+    faults = []
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(listed(template, "spec", field)):
+            place = f"{path}.spec.{field}[{index}].resources"
+            faults += _quantity_faults(child(container, "resources"), place)
+    faults += _quantity_faults(child(template, "spec", "resources"), f"{path}.spec.resources")
+    return faults
+
+
+def _quantity_faults(resources: JsonObject, path: str) -> list[str]:
+    faults = []
+    for field in ("requests", "limits"):
+        for name, value in child(resources, field).items():
+            try:
+                Quantity.of(value)
+            except QuantityError as fault:
+                faults.append(f"{path}.{field}[{name}]: {fault}")
+    return faults

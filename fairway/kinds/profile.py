@@ -1,0 +1,132 @@
+"""What is called differently in a cluster, written into the manifests that go there."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+
+from fairway.api.cluster import Mirror, Profile
+from fairway.api.meta import JsonObject
+from fairway.kinds.decision import add_tolerations, set_environment
+from fairway.kinds.interface import Kind
+from fairway.kinds.plain import child, listed, text
+
+_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+_DEFAULT_SCHEDULER = "default-scheduler"
+
+
+def applied(kind: Kind | None, manifest: JsonObject, profile: Profile) -> JsonObject:
+    """A copy of a manifest in a cluster's own words.
+
+    Of a kind that is not known, or that runs nothing, only storage classes are renamed.
+    """
+    if profile == Profile():
+        return copy.deepcopy(manifest)
+    # Templates that may be left out are made by `with_counts`.
+    fitted = copy.deepcopy(manifest if kind is None else kind.with_counts(manifest, {}))
+    for claim in _volume_claims(fitted):
+        _rename_value(claim, "storageClassName", profile.storage_classes)
+    if kind is None:
+        return fitted
+    # A controller that names the scheduler of its pods knows why, such as Volcano.
+    has_scheduler = bool(text(fitted, "spec", "schedulerName"))
+    for template in kind.templates(fitted).values():
+        spec = template.get("spec")
+        if isinstance(spec, dict):
+            _fit_pod(spec, profile, has_scheduler=has_scheduler and template is not fitted)
+    return fitted
+
+
+def _fit_pod(spec: JsonObject, profile: Profile, *, has_scheduler: bool) -> None:
+    _rename_resources(spec, profile.resources)
+    _rename_labels(spec, profile.node_labels)
+    variables = {one.name: one.value for one in profile.environment}
+    for field in _CONTAINERS:
+        for container in listed(spec, field):
+            if isinstance(container.get("image"), str):
+                container["image"] = mirrored(container["image"], profile.mirrors)
+            if field != "ephemeralContainers":
+                set_environment(container, variables, overrides=False)
+    add_tolerations(spec, profile.tolerations)
+    named = text(spec, "schedulerName")
+    if profile.scheduler_name and not has_scheduler and named in ("", _DEFAULT_SCHEDULER):
+        spec["schedulerName"] = profile.scheduler_name
+
+
+def mirrored(image: str, mirrors: tuple[Mirror, ...]) -> str:
+    """The image's name where the cluster pulls it from; the first prefix that matches counts."""
+    for mirror in mirrors:
+        if image.startswith(mirror.prefix):
+            return mirror.replacement + image[len(mirror.prefix) :]
+    return image
+
+
+def _rename_resources(spec: JsonObject, names: Mapping[str, str]) -> None:
+    places = [child(spec, "resources")]
+    places += [child(one, "resources") for field in _CONTAINERS for one in listed(spec, field)]
+    for resources in places:
+        for field in ("requests", "limits"):
+            if field in resources:
+                resources[field] = _renamed(child(resources, field), names)
+    if "overhead" in spec:
+        spec["overhead"] = _renamed(child(spec, "overhead"), names)
+
+
+def _rename_labels(spec: JsonObject, names: Mapping[str, str]) -> None:
+    if not names:
+        return
+    if "nodeSelector" in spec:
+        spec["nodeSelector"] = _renamed(child(spec, "nodeSelector"), names)
+    for term in _node_terms(spec):
+        for test in listed(term, "matchExpressions"):
+            _rename_value(test, "key", names)
+    for constraint in listed(spec, "topologySpreadConstraints"):
+        _rename_value(constraint, "topologyKey", names)
+    for field in ("podAffinity", "podAntiAffinity"):
+        for term in _pod_terms(child(spec, "affinity", field)):
+            _rename_value(term, "topologyKey", names)
+
+
+def _node_terms(spec: JsonObject) -> Iterator[JsonObject]:
+    affinity = child(spec, "affinity", "nodeAffinity")
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    yield from listed(affinity, required, "nodeSelectorTerms")
+    for one in listed(affinity, "preferredDuringSchedulingIgnoredDuringExecution"):
+        yield child(one, "preference")
+
+
+def _pod_terms(affinity: JsonObject) -> Iterator[JsonObject]:
+    yield from listed(affinity, "requiredDuringSchedulingIgnoredDuringExecution")
+    for one in listed(affinity, "preferredDuringSchedulingIgnoredDuringExecution"):
+        yield child(one, "podAffinityTerm")
+
+
+def _volume_claims(manifest: JsonObject) -> Iterator[JsonObject]:
+    """The specs of all volume claims in a manifest, wherever a kind has them.
+
+    A claim, and a template of one, is known by its storage class beside its size or access modes.
+    """
+    for one in _maps(manifest):
+        if "storageClassName" in one and ("resources" in one or "accessModes" in one):
+            yield one
+
+
+def _maps(value: object) -> Iterator[JsonObject]:
+    """All maps in a value, itself included."""
+    pending: list[object] = [value]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, dict):
+            yield one
+            pending.extend(one.values())
+        elif isinstance(one, list):
+            pending.extend(one)
+
+
+def _renamed(amounts: JsonObject, names: Mapping[str, str]) -> JsonObject:
+    return {names.get(key, key): value for key, value in amounts.items()}
+
+
+def _rename_value(holder: JsonObject, key: str, names: Mapping[str, str]) -> None:
+    if holder.get(key) in names:
+        holder[key] = names[holder[key]]

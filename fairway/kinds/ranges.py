@@ -1,0 +1,94 @@
+"""Numbers as ranges in text, such as `0-41,43`; completed indexes and tasks are written so.
+
+Kept as pairs of first and last, so that a million numbers cost no more than their gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+Ranges = tuple[tuple[int, int], ...]
+
+_NUMBER_MOST = 10_000_000
+
+
+def parse(text: str) -> Ranges:
+    """The ranges of a text, in order and merged; ValueError where it is not one."""
+    pairs = []
+    for part in filter(None, (one.strip() for one in text.split(","))):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise ValueError(f"{part!r} is not a number or a range such as 3-7")
+        low, high = int(first), int(last or first)
+        if low > high or high > _NUMBER_MOST:
+            raise ValueError(f"{part!r} is not a range up to {_NUMBER_MOST}")
+        pairs.append((low, high))
+    return _merged(pairs)
+
+
+def of(numbers: Iterable[int]) -> Ranges:
+    return _merged([(one, one) for one in numbers])
+
+
+def union(several: Iterable[Ranges]) -> Ranges:
+    return _merged([pair for ranges in several for pair in ranges])
+
+
+def _merged(pairs: list[tuple[int, int]]) -> Ranges:
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(pairs):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return tuple(found)
+
+
+def text(ranges: Ranges) -> str:
+    """The text of ranges, as Kubernetes writes them: two neighbours are a list, three a range."""
+    parts = []
+    for first, last in ranges:
+        gap = last - first
+        parts.append(str(first) if not gap else f"{first}{',' if gap == 1 else '-'}{last}")
+    return ",".join(parts)
+
+
+def size(ranges: Ranges) -> int:
+    return sum(last - first + 1 for first, last in ranges)
+
+
+def numbers(ranges: Ranges) -> Iterator[int]:
+    for first, last in ranges:
+        yield from range(first, last + 1)
+
+
+def shifted(ranges: Ranges, by: int) -> Ranges:
+    return tuple((first + by, last + by) for first, last in ranges)
+
+
+def minus(ranges: Ranges, others: Ranges) -> Ranges:
+    """The numbers of these that are not among the others."""
+    left: list[tuple[int, int]] = []
+    for first, last in ranges:
+        begin = first
+        for low, high in _merged(list(others)):
+            if begin <= high and low <= last:
+                left.append((begin, low - 1))
+                begin = high + 1
+        left.append((begin, last))
+    return tuple((first, last) for first, last in left if first <= last)
+
+
+def overlap(ranges: Ranges, others: Ranges) -> bool:
+    """Whether they have a number in common."""
+    return minus(ranges, others) != ranges
+
+
+def cut(ranges: Ranges, length: int, *, start: int = 0) -> Iterator[tuple[int, int]]:
+    """Ranges cut wherever the distance from the start is a multiple of a length."""
+    for first, last in ranges:
+        begin = first
+        while begin <= last:
+            end = min(last, begin + length - 1 - (begin - start) % length)
+            yield (begin, end)
+            begin = end + 1

@@ -1,0 +1,85 @@
+"""Which kinds are known: those in code, and those that rules describe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import msgspec
+
+from fairway.api.meta import JsonObject
+from fairway.api.podset import PodSet
+from fairway.kinds.deployment import Deployment
+from fairway.kinds.interface import Kind, Mode
+from fairway.kinds.job import Job
+from fairway.kinds.jobset import JobSet
+from fairway.kinds.leaderworkerset import LeaderWorkerSet
+from fairway.kinds.pod import Pod
+from fairway.kinds.rules.loading import built_in_kinds
+from fairway.kinds.statefulset import StatefulSet
+from fairway.kinds.volcano import VolcanoJob
+
+CODE: tuple[Kind, ...] = (
+    Job(),
+    JobSet(),
+    Deployment(),
+    StatefulSet(),
+    LeaderWorkerSet(),
+    VolcanoJob(),
+    Pod(),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """A set of kinds; found by API version and kind of a manifest."""
+
+    by_name: Mapping[tuple[str, str], Kind] = field(default_factory=dict)
+
+    @classmethod
+    def of_code(cls, *rules: Kind) -> Kinds:
+        """The kinds in code and, beside them, others; one in code gives way to a rule."""
+        return cls().adding(CODE).adding(rules)
+
+    def adding(self, kinds: Iterable[Kind]) -> Kinds:
+        """These and others; a later one of the same name counts."""
+        found = dict(self.by_name)
+        for kind in kinds:
+            found.update({(version, kind.name): kind for version in kind.api_versions})
+        return Kinds(found)
+
+    def of(self, manifest: Mapping[str, object]) -> Kind | None:
+        """The kind of a manifest; None where it is not known, hence runs nothing."""
+        return self.by_name.get((str(manifest.get("apiVersion")), str(manifest.get("kind"))))
+
+    def known(self) -> Sequence[tuple[str, str]]:
+        """All API versions and kinds, in order."""
+        return sorted(self.by_name)
+
+    def pod_sets(self, manifest: JsonObject, mode: Mode) -> tuple[PodSet, ...]:
+        """The pod sets of a manifest that is run in a mode, whatever its kind's own mode is.
+
+        A service that runs as a gang needs all its replicas at once. The tasks of an Independent
+        job are its indexes, so that each needs one pod.
+        """
+        kind = self.of(manifest)
+        if kind is None:
+            return ()
+        pod_sets = kind.pod_sets(manifest)
+        times = kind.replicas(manifest)
+        if mode != "Divided" and times is not None:
+            return tuple(_of_count(one, one.count * times) for one in pod_sets)
+        if mode == "Independent" and isinstance(kind, Job):
+            return tuple(_of_count(one, 1) for one in pod_sets)
+        return pod_sets
+
+
+def _of_count(pod_set: PodSet, count: int) -> PodSet:
+    return msgspec.structs.replace(pod_set, count=count, least_count=None)
+
+
+@cache
+def built_in() -> Kinds:
+    """All kinds that come with Fairway."""
+    return Kinds.of_code(*built_in_kinds())

@@ -1,0 +1,107 @@
+"""What kinds have in common that are divided by their replicas.
+
+Such a kind has no field that holds it: none of its replicas are asked for then, and an annotation
+remembers how many there were.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+
+from fairway.api.meta import JsonObject, ObjectReference
+from fairway.kinds import dependencies
+from fairway.kinds.conditions import found
+from fairway.kinds.interface import Mode
+from fairway.kinds.plain import annotation, changed, child, number, text, without
+
+HELD_REPLICAS = "fairway.dev/held-replicas"
+REPLICAS = "replicas"
+
+
+def wanted(manifest: JsonObject) -> int:
+    """How many replicas the manifest asks for; one where it does not say."""
+    return max(0, number(manifest, "spec", "replicas", default=1))
+
+
+class Replicated:
+    """A kind with `spec.replicas`."""
+
+    def mode(self, manifest: JsonObject) -> Mode:
+        return "Divided"
+
+    def replicas(self, manifest: JsonObject) -> int | None:
+        """Those that it has when released."""
+        remembered = annotation(manifest, HELD_REPLICAS)
+        if self.is_held(manifest) and remembered.isdecimal():
+            return int(remembered)
+        return wanted(manifest)
+
+    def templates(self, manifest: JsonObject) -> Mapping[str, JsonObject]:
+        raise NotImplementedError
+
+    def with_counts(self, manifest: JsonObject, counts: Mapping[str, int]) -> JsonObject:
+        if REPLICAS not in counts:
+            return manifest
+        if self.is_held(manifest):
+            return _remembering(manifest, counts[REPLICAS])
+        return changed(manifest, ("spec", "replicas"), counts[REPLICAS])
+
+    def is_held(self, manifest: JsonObject) -> bool:
+        return bool(annotation(manifest, HELD_REPLICAS)) and wanted(manifest) == 0
+
+    def held(self, manifest: JsonObject) -> JsonObject:
+        if self.is_held(manifest):
+            return manifest
+        return changed(_remembering(manifest, wanted(manifest)), ("spec", "replicas"), 0)
+
+    def released(self, manifest: JsonObject) -> JsonObject:
+        if not self.is_held(manifest):
+            return manifest
+        released = changed(manifest, ("spec", "replicas"), self.replicas(manifest))
+        released = without(released, "metadata", "annotations", HELD_REPLICAS)
+        if not child(released, "metadata", "annotations"):
+            released = without(released, "metadata", "annotations")
+        return released
+
+    def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
+        return dependencies.of_templates(self.templates(manifest).values())
+
+
+def _remembering(manifest: JsonObject, count: int) -> JsonObject:
+    return changed(manifest, ("metadata", "annotations", HELD_REPLICAS), str(count))
+
+
+def added_up(
+    statuses: Mapping[str, JsonObject], counts: Sequence[str], conditions: Mapping[str, bool]
+) -> JsonObject:
+    """One status of several: counts add up.
+
+    Of each type of condition that of one part stands for the whole: the first part, by name, in
+    which it has the value given here, which is the one that matters; else the first of all.
+    """
+    parts = [statuses[key] for key in sorted(statuses)]
+    if len(parts) < 2:
+        return copy.deepcopy(parts[0]) if parts else {}
+    whole: JsonObject = {
+        name: sum(number(one, name) for one in parts)
+        for name in counts
+        if any(name in one for one in parts)
+    }
+    chosen = []
+    for kind, matters in conditions.items():
+        candidates = [one for one in (found(part, kind) for part in parts) if one]
+        telling = [one for one in candidates if text(one, "status") == str(matters)]
+        if candidates:
+            chosen.append(copy.deepcopy((telling or candidates)[0]))
+    if chosen:
+        whole["conditions"] = chosen
+    return whole
+
+
+def is_current(found: JsonObject) -> bool:
+    """Whether the status is of the newest generation."""
+    observed = child(found, "status").get("observedGeneration")
+    if not isinstance(observed, int):
+        return not number(found, "metadata", "generation")
+    return observed >= number(found, "metadata", "generation")

@@ -1,0 +1,200 @@
+"""CEL in rules, compiled when a rule is loaded: single expressions, and JSON with CEL leaves.
+
+Every fault found while compiling is kept with the path of its field, so that one look at a rule
+tells all that is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fairway.api.errors import FieldError
+from fairway.api.meta import JsonObject
+from fairway.kinds.rules.places import Path, compile_path
+from fairway.schema.cel.declared import Kind
+from fairway.schema.cel.environment import (
+    CompileError,
+    EvaluationError,
+    Program,
+    Scope,
+    compile,
+)
+
+Bindings = Mapping[str, Any] | Scope
+Template = Callable[[Bindings], Any]
+
+# What expressions of each sort may look at.
+ROLE: Mapping[str, Kind] = {
+    "object": "dyn",
+    "spec": "dyn",
+    "metadata": "dyn",
+    "name": "string",
+    "namespaceName": "string",
+    "role": "dyn",
+    "key": "string",
+}
+COUNTED: Mapping[str, Kind] = {**ROLE, "count": "int"}
+POD: Mapping[str, Kind] = {
+    **ROLE,
+    "podSet": "string",
+    "index": "int",
+    "count": "int",
+    "counts": "dyn",
+    "total": "int",
+    "rank": "int",
+    "podNames": "dyn",
+    "podName": "string",
+}
+POD_NAME: Mapping[str, Kind] = {**ROLE, "podSet": "string", "index": "int"}
+STATUS: Mapping[str, Kind] = {
+    "object": "dyn",
+    "spec": "dyn",
+    "metadata": "dyn",
+    "status": "dyn",
+    "conditions": "dyn",
+    "holding": "dyn",
+    "counts": "dyn",
+    "total": "int",
+    "replicas": "int",
+}
+TALLIES: Mapping[str, Kind] = {
+    "object": "dyn",
+    "spec": "dyn",
+    "metadata": "dyn",
+    "name": "string",
+    "pods": "dyn",
+    "podPhases": "dyn",
+    "tally": "dyn",
+    "tallies": "dyn",
+    "roles": "dyn",
+    "counts": "dyn",
+    "total": "int",
+    "replicas": "int",
+}
+PLAY: Mapping[str, Kind] = {
+    **TALLIES,
+    "outcome": "string",
+    "startedAt": "dyn",
+    "finishedAt": "dyn",
+    "now": "string",
+}
+
+_LEAF = "="
+_WHEN = "?"
+_DEPTH_MAX = 16
+
+
+class RuleFault(ValueError):
+    """An expression of a rule that has no value for a manifest."""
+
+
+class Compiler:
+    """Compiles the parts of one rule, and collects what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.faults: list[FieldError] = []
+
+    def path(self, text: str, where: str, *, single: bool = False) -> Path:
+        try:
+            path = compile_path(text)
+        except ValueError as fault:
+            self._fault(where, str(fault))
+            return compile_path("")
+        if single and not path.is_single:
+            self._fault(where, f"the path {text!r} must lead to one place")
+        return path
+
+    def expression(self, text: str, where: str, variables: Mapping[str, Kind]) -> Expression | None:
+        """The expression of a text; None for an empty one."""
+        if not text:
+            return None
+        try:
+            return Expression(compile(text, variables), where)
+        except CompileError as fault:
+            self._fault(where, str(fault))
+            return None
+
+    def template(
+        self, value: Any, where: str, variables: Mapping[str, Kind], *, depth: int = 0
+    ) -> Template:
+        """JSON in which texts that start with `=` are expressions.
+
+        A map with the key `?` is left out unless the expression there is true.
+        """
+        if depth > _DEPTH_MAX:
+            self._fault(where, f"nests more than {_DEPTH_MAX} deep")
+            return lambda _: None
+        if isinstance(value, str) and value.startswith(_LEAF):
+            leaf = self.expression(value.removeprefix(_LEAF), where, variables)
+            return leaf.value if leaf else lambda _: None
+        if isinstance(value, dict) and _WHEN in value:
+            rest = {key: one for key, one in value.items() if key != _WHEN}
+            kept = self.template(rest, where, variables, depth=depth)
+            when = self.expression(str(value[_WHEN]), f"{where}.{_WHEN}", variables)
+            return lambda bindings: kept(bindings) if when and when.value(bindings) else None
+        if isinstance(value, dict):
+            parts = {
+                key: self.template(one, f"{where}.{key}", variables, depth=depth + 1)
+                for key, one in value.items()
+            }
+            return lambda bindings: _without_nulls_of_map(
+                {key: part(bindings) for key, part in parts.items()}
+            )
+        if isinstance(value, list):
+            items = [
+                self.template(one, f"{where}[{index}]", variables, depth=depth + 1)
+                for index, one in enumerate(value)
+            ]
+            return lambda bindings: _without_nulls_of_list([item(bindings) for item in items])
+        return lambda _: value
+
+    def _fault(self, where: str, message: str) -> None:
+        self.faults.append(FieldError(where, "FieldValueInvalid", message))
+
+
+class Expression:
+    """A compiled expression with the field it stands in."""
+
+    __slots__ = ("_program", "where")
+
+    def __init__(self, program: Program, where: str) -> None:
+        self._program = program
+        self.where = where
+
+    def value(self, bindings: Bindings) -> Any:
+        """Its value; RuleFault where it has none."""
+        try:
+            return self._program.evaluate(bindings)
+        except EvaluationError as fault:
+            raise RuleFault(f"{self.where}: {fault}") from fault
+
+    def holds(self, bindings: Bindings) -> bool:
+        """Whether it is true; what has no value is not."""
+        return self.found(bindings) is True
+
+    def found(self, bindings: Bindings) -> Any:
+        """Its value, or None."""
+        try:
+            return self._program.evaluate(bindings)
+        except EvaluationError:
+            return None
+
+
+def text_of(expression: Expression | None, bindings: Bindings) -> str:
+    """The text that an expression finds; empty where it finds none."""
+    found = expression.found(bindings) if expression else None
+    return found if isinstance(found, str) else ""
+
+
+def number_of(expression: Expression | None, bindings: Bindings) -> int:
+    found = expression.found(bindings) if expression else None
+    return found if isinstance(found, int) and not isinstance(found, bool) else 0
+
+
+def _without_nulls_of_map(value: JsonObject) -> JsonObject:
+    return {key: one for key, one in value.items() if one is not None}
+
+
+def _without_nulls_of_list(value: list[Any]) -> list[Any]:
+    return [one for one in value if one is not None]

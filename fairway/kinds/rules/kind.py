@@ -1,0 +1,323 @@
+"""The Kind of a rule."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fairway.api.kindrule import KindRule, StatusRule
+from fairway.api.meta import JsonObject, ObjectReference
+from fairway.api.podset import PodSet
+from fairway.kinds import dependencies, pods
+from fairway.kinds.interface import Mode, Observed, Phase, Pod, PodState
+from fairway.kinds.plain import child, listed, number, text
+from fairway.kinds.rules.expressions import (
+    ROLE,
+    STATUS,
+    Bindings,
+    Compiler,
+    RuleFault,
+    number_of,
+    text_of,
+)
+from fairway.kinds.rules.places import shown
+from fairway.kinds.rules.playing import CompiledPlay
+from fairway.kinds.rules.roles import CompiledRole, Role, roles_of
+from fairway.kinds.rules.running import CompiledPods
+
+_REPLICAS = "replicas"
+# Of statuses of several clusters that one counts which is furthest from success.
+_WORST_FIRST: tuple[Phase, ...] = ("Failed", "Pending", "Suspended", "Running", "Succeeded")
+
+
+class RuleKind:
+    """A native kind that a rule describes; `loading.kind_of` makes one of a checked rule."""
+
+    def __init__(self, rule: KindRule, compiler: Compiler) -> None:
+        spec = rule.spec
+        self.rule = rule
+        self._spec = spec
+        self._roles = tuple(
+            CompiledRole(one, f"spec.podSets[{index}]", compiler)
+            for index, one in enumerate(spec.pod_sets)
+        )
+        self._pods = CompiledPods(spec, compiler)
+        self._play = CompiledPlay(spec.play, compiler)
+        self._status = _CompiledStatus(spec.status, compiler)
+        path = spec.replicas.path if spec.replicas else ""
+        self._replicas = compiler.path(path, "spec.replicas.path", single=True)
+        self._dependencies = [
+            (one, compiler.path(one.path, f"spec.dependencies[{index}].path"))
+            for index, one in enumerate(spec.dependencies)
+        ]
+        self._faults = [
+            (one, compiler.expression(one.when, f"spec.faults[{index}].when", ROLE))
+            for index, one in enumerate(spec.faults)
+        ]
+
+    @property
+    def api_versions(self) -> tuple[str, ...]:
+        return self._spec.api_versions
+
+    @property
+    def name(self) -> str:
+        return self._spec.kind
+
+    def faults(self, manifest: JsonObject) -> list[str]:
+        found = [fault for rule in self._roles for fault in rule.faults(manifest)]
+        if found:
+            return found
+        bindings = _whole(manifest)
+        for rule, when in self._faults:
+            if when and when.holds(bindings):
+                found.append(f"{rule.path}: {rule.message}")
+        if found:
+            return found
+        try:
+            roles = self._roles_of(manifest)
+            for role in roles:
+                found += _template_faults(role)
+            # What expressions cannot work with shows in the first pod of each set.
+            list(self._pods.made(roles, of_each_at_most=1))
+            self.pod_sets(manifest)
+        except RuleFault as fault:
+            found.append(str(fault))
+        return found
+
+    def mode(self, manifest: JsonObject) -> Mode:
+        return self._spec.mode
+
+    def replicas(self, manifest: JsonObject) -> int | None:
+        if self._spec.replicas is None:
+            return None
+        found = self._replicas.first(manifest)
+        is_number = isinstance(found, int) and not isinstance(found, bool) and found >= 0
+        return found if is_number else self._spec.replicas.default
+
+    def pod_sets(self, manifest: JsonObject) -> tuple[PodSet, ...]:
+        return tuple(role.pod_set() for role in self._roles_of(manifest))
+
+    def templates(self, manifest: JsonObject) -> Mapping[str, JsonObject]:
+        found = {role.name: role.template() for role in self._roles_of(manifest)}
+        return {name: template for name, template in found.items() if template is not None}
+
+    def with_counts(self, manifest: JsonObject, counts: Mapping[str, int]) -> JsonObject:
+        made = copy.deepcopy(manifest)
+        if _REPLICAS in counts and self._spec.replicas is not None:
+            self._replicas.write(made, counts[_REPLICAS])
+        for role in self._roles_of(manifest):
+            if role.name in counts and counts[role.name] != role.count:
+                role.write_count(made, counts[role.name])
+        for rule in self._roles:
+            rule.make_template(made)
+        return made
+
+    def is_held(self, manifest: JsonObject) -> bool:
+        return self._spec.hold is not None and _has(manifest, self._spec.hold.held)
+
+    def held(self, manifest: JsonObject) -> JsonObject:
+        made = copy.deepcopy(manifest)
+        return made if self._spec.hold is None else _patched(made, self._spec.hold.held)
+
+    def released(self, manifest: JsonObject) -> JsonObject:
+        made = copy.deepcopy(manifest)
+        if self._spec.hold is None or not self.is_held(manifest):
+            return made
+        return _patched(made, self._spec.hold.released)
+
+    def pods(self, manifest: JsonObject) -> Sequence[Pod]:
+        if self.is_held(manifest):
+            return ()
+        roles = self._roles_of(manifest)
+        copies = self.replicas(manifest)
+        made = list(self._pods.made(roles))
+        if copies is None:
+            return made
+        counts = {role.name: role.count for role in roles}
+        return [_of_copy(pod, number, per_copy=counts) for number in range(copies) for pod in made]
+
+    def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
+        roles = self._roles_of(manifest)
+        copies = self.replicas(manifest)
+        return self._play.status(
+            manifest,
+            roles,
+            pods,
+            is_held=self.is_held(manifest),
+            replicas=1 if copies is None else copies,
+            now=now,
+        )
+
+    def read(self, found: JsonObject) -> Observed:
+        copies = self.replicas(found)
+        return self._status.read(
+            found, self._counts(found), replicas=1 if copies is None else copies
+        )
+
+    def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
+        if not statuses:
+            return {}
+        order = sorted(
+            statuses,
+            key=lambda name: (
+                _WORST_FIRST.index(self.read({**manifest, "status": statuses[name]}).phase),
+                name,
+            ),
+        )
+        made = copy.deepcopy(statuses[order[0]])
+        if len(statuses) > 1:
+            for path in self._status.sums:
+                numbers = [path.first(one) for one in statuses.values()]
+                given = [one for one in numbers if isinstance(one, int)]
+                if given:
+                    path.write(made, sum(given))
+        return made
+
+    def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
+        try:
+            roles = self._roles_of(manifest)
+            found = set(dependencies.of_templates([role.pod() for role in roles]))
+        except RuleFault:
+            found = set()
+        for rule, path in self._dependencies:
+            for name in path.values(manifest):
+                if isinstance(name, str):
+                    reference = ObjectReference(
+                        api_version=rule.api_version, kind=rule.kind, name=name
+                    )
+                    found.add(reference)
+        return dependencies.in_order(found)
+
+    def _roles_of(self, manifest: JsonObject) -> list[Role]:
+        return roles_of(self._roles, manifest)
+
+    def _counts(self, manifest: JsonObject) -> dict[str, int]:
+        try:
+            return {role.name: role.count for role in self._roles_of(manifest)}
+        except RuleFault:
+            return {}
+
+
+class _CompiledStatus:
+    """What a rule says of statuses, ready for use."""
+
+    def __init__(self, rule: StatusRule, compiler: Compiler) -> None:
+        where = "spec.status"
+        self._phases = [
+            (
+                one.phase,
+                compiler.expression(one.when, f"{where}.phases[{index}].when", STATUS),
+                compiler.expression(one.reason, f"{where}.phases[{index}].reason", STATUS),
+                compiler.expression(one.message, f"{where}.phases[{index}].message", STATUS),
+            )
+            for index, one in enumerate(rule.phases)
+        ]
+        self._ready = compiler.expression(rule.ready, f"{where}.ready", STATUS)
+        self._succeeded = compiler.expression(rule.succeeded, f"{where}.succeeded", STATUS)
+        self._failed = compiler.expression(rule.failed, f"{where}.failed", STATUS)
+        self._progress = compiler.expression(rule.progress, f"{where}.progress", STATUS)
+        self._healthy = compiler.expression(rule.healthy, f"{where}.healthy", STATUS)
+        self._current = compiler.expression(rule.current, f"{where}.current", STATUS)
+        self.sums = [
+            compiler.path(one, f"{where}.sums[{index}]", single=True)
+            for index, one in enumerate(rule.sums)
+        ]
+
+    def read(self, found: JsonObject, counts: Mapping[str, int], *, replicas: int) -> Observed:
+        status = child(found, "status")
+        conditions = {text(one, "type"): one for one in listed(status, "conditions")}
+        bindings: dict[str, Any] = {
+            "object": found,
+            "spec": child(found, "spec"),
+            "metadata": child(found, "metadata"),
+            "status": status,
+            "conditions": conditions,
+            "holding": {
+                name: {"reason": "", "message": "", **one}
+                for name, one in conditions.items()
+                if one.get("status") == "True"
+            },
+            "counts": counts,
+            "total": sum(counts.values()),
+            "replicas": replicas,
+        }
+        phase, reason, message = self._phase(bindings)
+        healthy = self._healthy.found(bindings) if self._healthy else None
+        return Observed(
+            phase=phase,
+            reason=reason,
+            message=message,
+            ready=number_of(self._ready, bindings),
+            succeeded=number_of(self._succeeded, bindings),
+            failed=number_of(self._failed, bindings),
+            progress=text_of(self._progress, bindings),
+            is_healthy=healthy if isinstance(healthy, bool) else None,
+            is_current=self._is_current(found, status, bindings),
+        )
+
+    def _phase(self, bindings: Bindings) -> tuple[Phase, str, str]:
+        for phase, when, reason, message in self._phases:
+            if when and when.holds(bindings):
+                return phase, text_of(reason, bindings), text_of(message, bindings)
+        return "Pending", "", ""
+
+    def _is_current(self, found: JsonObject, status: JsonObject, bindings: Bindings) -> bool:
+        if self._current:
+            return self._current.holds(bindings)
+        observed = number(status, "observedGeneration", default=-1)
+        return observed < 0 or observed >= number(found, "metadata", "generation")
+
+
+def _template_faults(role: Role) -> list[str]:
+    """Faults of the template that stands in the manifest, where pods are made of it."""
+    if role.rule.is_template_partial:
+        return []
+    found = role.template()
+    place = ".".join(part for part in (shown(role.keys), role.rule.template.text) if part)
+    if found is None:
+        return [] if role.rule.pod else [f"{place}: is required"]
+    return pods.template_faults(found, place)
+
+
+def _whole(manifest: JsonObject) -> Bindings:
+    return {
+        "object": manifest,
+        "spec": child(manifest, "spec"),
+        "metadata": child(manifest, "metadata"),
+        "name": text(manifest, "metadata", "name"),
+        "namespaceName": text(manifest, "metadata", "namespace", default="default"),
+        "role": manifest,
+        "key": "",
+    }
+
+
+def _of_copy(pod: Pod, copy_number: int, *, per_copy: Mapping[str, int]) -> Pod:
+    """A pod of one of several copies; pods of a set are numbered through all copies."""
+    index = copy_number * per_copy[pod.pod_set] + pod.index
+    stem, dash, last = pod.name.rpartition("-")
+    name = f"{stem}{dash}{index}" if last.isdecimal() else f"{pod.name}-{index}"
+    return replace(pod, name=name, index=index, spec=copy.deepcopy(pod.spec))
+
+
+def _has(value: Any, part: Any) -> bool:
+    """Whether a value has all of a part of one."""
+    if isinstance(part, dict):
+        return isinstance(value, dict) and all(
+            key in value and _has(value[key], one) for key, one in part.items()
+        )
+    return bool(value == part) and type(value) is type(part)
+
+
+def _patched(value: JsonObject, patch: JsonObject) -> JsonObject:
+    """A JSON merge patch, in place."""
+    for key, one in patch.items():
+        if one is None:
+            value.pop(key, None)
+        elif isinstance(one, dict):
+            inner = value.get(key)
+            value[key] = _patched(inner if isinstance(inner, dict) else {}, one)
+        else:
+            value[key] = one
+    return value

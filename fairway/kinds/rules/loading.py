@@ -1,0 +1,108 @@
+"""Rules from files and from objects of the hub, checked before use.
+
+A rule is checked twice: by the schema of KindRule, as at admission, and by compiling every path and
+expression. All faults come together, each with the path of its field.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from fairway.api.codec import decode
+from fairway.api.documents import read_documents
+from fairway.api.errors import FieldError, Invalid
+from fairway.api.kindrule import KINDS_GROUP, KindRule
+from fairway.api.meta import JsonObject
+from fairway.api.schemas import schema_of
+from fairway.kinds.plain import name_of
+from fairway.kinds.rules.expressions import Compiler
+from fairway.kinds.rules.kind import RuleKind
+from fairway.schema.cel.rules import check_rules
+from fairway.schema.node import Node, parse
+from fairway.schema.validation import Findings, conform
+
+RULES_MAX = 256
+
+
+def kind_of(rule: KindRule | Mapping[str, Any]) -> RuleKind:
+    """The Kind that a rule describes; Invalid with all that is wrong with the rule.
+
+    A rule in its plain form is checked by the schema too, and unknown fields are refused.
+    """
+    if not isinstance(rule, KindRule):
+        plain = copy.deepcopy(dict(rule))
+        faults = _schema_faults(plain)
+        if faults:
+            raise Invalid.of("KindRule", KINDS_GROUP, name_of(plain), faults)
+        rule = decode(plain, KindRule)
+    compiler = Compiler()
+    kind = RuleKind(rule, compiler)
+    if compiler.faults:
+        raise Invalid.of("KindRule", KINDS_GROUP, rule.metadata.name, compiler.faults)
+    return kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What became of the rules of a hub."""
+
+    kinds: tuple[RuleKind, ...] = ()
+    faults: Mapping[str, Invalid] = field(default_factory=dict)  # by the name of the rule
+
+
+def kinds_of(rules: Iterable[KindRule]) -> Loaded:
+    """The kinds of a hub's rules, by name; a rule that is wrong does not stop the others.
+
+    There are at most as many as `RULES_MAX`; those past it, by name, are refused.
+    """
+    kinds: list[RuleKind] = []
+    faults: dict[str, Invalid] = {}
+    for rule in sorted(rules, key=lambda one: one.metadata.name):
+        name = rule.metadata.name
+        try:
+            if len(kinds) >= RULES_MAX:
+                why = FieldError("spec", "FieldValueForbidden", f"there are {RULES_MAX} rules")
+                raise Invalid.of("KindRule", KINDS_GROUP, name, [why])
+            kinds.append(kind_of(rule))
+        except Invalid as fault:
+            faults[name] = fault
+    return Loaded(kinds=tuple(kinds), faults=faults)
+
+
+@cache
+def built_in_rules() -> tuple[JsonObject, ...]:
+    """The rules that come with Fairway, as they are written, by name."""
+    folder = resources.files("fairway.kinds.rules") / "data"
+    files = sorted((one for one in folder.iterdir()), key=lambda one: one.name)
+    return tuple(
+        document.value
+        for file in files
+        if file.name.endswith(".yaml")
+        for document in read_documents(file.read_text())
+    )
+
+
+@cache
+def built_in_kinds() -> tuple[RuleKind, ...]:
+    """The kinds of the rules that come with Fairway."""
+    return tuple(kind_of(rule) for rule in built_in_rules())
+
+
+def _schema_faults(plain: JsonObject) -> list[FieldError]:
+    findings = Findings()
+    conform(plain, _node(), findings)
+    unknown = [FieldError(one.path, "FieldValueInvalid", str(one)) for one in findings.unknown]
+    found = [*findings.faults, *unknown]
+    return found or check_rules(plain, None, _node(), is_update=False)
+
+
+@cache
+def _node() -> Node:
+    schema = schema_of(KindRule)
+    schema["properties"]["metadata"]["x-kubernetes-preserve-unknown-fields"] = True
+    return parse(schema)

@@ -1,0 +1,148 @@
+"""Paths of plain JSON that can be read, and written as well.
+
+The part of JSONPath at which one can write: fields (`.a`, `['a.b']`), items (`[0]`), all of a map
+or list (`.*`, `[*]`), and items of a list by a text in them (`[?(@.name=="node")]`). Writing makes
+what is missing along fields, and adds the item that a text asks for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+Keys = tuple[str | int, ...]
+
+_STEP = re.compile(
+    r"""
+      \.(?P<every>\*)
+    | \.(?P<field>(?:[^.\[\]\\{}'"\s*]|\\.)+)
+    | \[\s*(?P<quoted>'[^']*'|"[^"]*")\s*\]
+    | \[\s*(?P<all>\*)\s*\]
+    | \[\s*(?P<item>\d{1,6})\s*\]
+    | \[\?\(\s*@\.(?P<key>\w+)\s*==\s*(?P<text>'[^']*'|"[^"]*")\s*\)\]
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    how: Literal["field", "item", "every", "where"]
+    key: str = ""
+    text: str = ""
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A compiled path."""
+
+    text: str
+    steps: tuple[_Step, ...]
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it leads to one place at most."""
+        return all(step.how != "every" for step in self.steps)
+
+    def places(self, value: Any) -> list[tuple[Keys, Any]]:
+        """Each place that is there, with what stands in it."""
+        found: list[tuple[Keys, Any]] = [((), value)]
+        for step in self.steps:
+            found = [
+                ((*keys, key), part) for keys, one in found for key, part in _children(one, step)
+            ]
+        return found
+
+    def values(self, value: Any) -> list[Any]:
+        return [part for _, part in self.places(value)]
+
+    def first(self, value: Any) -> Any:
+        """What stands at the first place; None where there is none."""
+        return next(iter(self.values(value)), None)
+
+    def write(self, value: Any, new: Any) -> None:
+        """Writes in place, making what is missing along fields."""
+        *before, last = self.steps
+        for step, following in zip(before, self.steps[1:], strict=True):
+            value = _entered(value, step, following)
+        value[last.index if last.how == "item" else last.key] = new
+
+    def make(self, value: Any) -> None:
+        """Makes a map at the path, where there is none yet."""
+        for position, step in enumerate(self.steps, 1):
+            following = self.steps[position] if position < len(self.steps) else None
+            value = _entered(value, step, following)
+
+
+@lru_cache(maxsize=2048)
+def compile_path(text: str) -> Path:
+    """The path of a text; ValueError where it is none. An empty one leads to the value itself."""
+    body = text.strip().removeprefix("$")
+    if body and body[0] not in ".[":
+        body = f".{body}"
+    steps = []
+    position = 0
+    while position < len(body):
+        found = _STEP.match(body, position)
+        if found is None:
+            raise ValueError(f"the path {text!r} cannot be read at {body[position:]!r}")
+        steps.append(_step(found))
+        position = found.end()
+    return Path(text, tuple(steps))
+
+
+def _step(found: re.Match[str]) -> _Step:
+    part = found.groupdict()
+    if part["field"] is not None:
+        return _Step("field", re.sub(r"\\(.)", r"\1", part["field"]))
+    if part["quoted"] is not None:
+        return _Step("field", part["quoted"][1:-1])
+    if part["item"] is not None:
+        return _Step("item", index=int(part["item"]))
+    if part["key"] is not None:
+        return _Step("where", part["key"], part["text"][1:-1])
+    return _Step("every")
+
+
+def _children(value: Any, step: _Step) -> Iterator[tuple[str | int, Any]]:
+    match step.how:
+        case "field" if isinstance(value, dict) and step.key in value:
+            yield step.key, value[step.key]
+        case "item" if isinstance(value, list) and step.index < len(value):
+            yield step.index, value[step.index]
+        case "every" if isinstance(value, dict):
+            yield from value.items()
+        case "every" if isinstance(value, list):
+            yield from enumerate(value)
+        case "where" if isinstance(value, list):
+            for index, one in enumerate(value):
+                if isinstance(one, dict) and one.get(step.key) == step.text:
+                    yield index, one
+
+
+def _entered(value: Any, step: _Step, following: _Step | None) -> Any:
+    """What is one step further, made where it is missing."""
+    found = next((part for _, part in _children(value, step) if part is not None), None)
+    if found is not None:
+        return found
+    made: Any = [] if following is not None and following.how == "where" else {}
+    if step.how == "where" and isinstance(value, list):
+        value.append({step.key: step.text})
+        return value[-1]
+    value[step.key] = made
+    return made
+
+
+def shown(keys: Keys) -> str:
+    """A place in words, such as `spec.groups[0]`."""
+    out = ""
+    for key in keys:
+        if isinstance(key, int):
+            out += f"[{key}]"
+        else:
+            out += f".{key}" if re.fullmatch(r"[\w-]+", key) else f"[{key}]"
+    return out.removeprefix(".")

@@ -1,0 +1,58 @@
+"""Which pods a kind's own controller would start next, for drivers without such a controller."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from fairway.api.meta import JsonObject
+from fairway.kinds.interface import Kind, Observed, Pod, PodState
+
+_OVER = ("Succeeded", "Failed")
+
+
+def observed(
+    kind: Kind, manifest: JsonObject, states: Sequence[PodState], *, now: float
+) -> Observed:
+    """What the status would say of pods in these states."""
+    return kind.read({**manifest, "status": kind.play(manifest, states, now=now)})
+
+
+def due(
+    kind: Kind, manifest: JsonObject, states: Sequence[PodState], *, now: float
+) -> tuple[Pod, ...]:
+    """Pods to start: never more of a set at a time than it counts; failed ones again first.
+
+    None once all is over, by the kind's own rules.
+    """
+    by_name = {one.name: one for one in states}
+    alive = Counter(one.pod_set for one in states if one.phase not in _OVER)
+    times = kind.replicas(manifest)
+    rooms = {
+        one.name: one.count * (1 if times is None else times) - alive[one.name]
+        for one in kind.pod_sets(manifest)
+    }
+    # Most of the time all that may run do run, and nothing else need be asked.
+    if all(room <= 0 for room in rooms.values()):
+        return ()
+    if observed(kind, manifest, states, now=now).phase in _OVER:
+        return ()
+    chosen = []
+    for pod in _in_turn(kind.pods(manifest), by_name):
+        if rooms.get(pod.pod_set, 0) > 0:
+            rooms[pod.pod_set] -= 1
+            chosen.append(pod)
+    return tuple(chosen)
+
+
+def _in_turn(pods: Sequence[Pod], by_name: dict[str, PodState]) -> Iterator[Pod]:
+    """Pods that failed and may be made anew, then those that were never made."""
+    for pod in pods:
+        state = by_name.get(pod.name)
+        if state is None or state.phase != "Failed":
+            continue
+        if pod.retries is None or state.restarts < pod.retries:
+            yield pod
+    for pod in pods:
+        if pod.name not in by_name:
+            yield pod

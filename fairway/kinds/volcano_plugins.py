@@ -1,0 +1,146 @@
+"""The plugins of Volcano's Job, as far as they tell pods of each other.
+
+    env       the number of a pod within its task
+    svc       host names, and the hosts of every task
+    pytorch   where the master is, how many there are, and which of them a pod is
+    mpi       the workers' hosts, for the master
+    tensorflow   the hosts of every role, as TF_CONFIG
+
+Arguments are flags of the plugin, such as `--master=launcher`. Keys for `ssh` are secrets that the
+plugin makes in the cluster; without its controller there are none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from fairway.api.meta import JsonObject
+from fairway.kinds.plain import child, listed, name_of, number, text
+
+_PYTORCH_PORT = 23456
+_TENSORFLOW_PORT = 2222
+_COMPLETES = ("CompleteJob",)
+
+
+def task_name(task: JsonObject, index: int) -> str:
+    """A task without a name is called by its position."""
+    return text(task, "name") or f"default{index}"
+
+
+def pod_name(job: JsonObject, task: str, index: int) -> str:
+    return f"{name_of(job)}-{task}-{index}"
+
+
+def apply(job: JsonObject, spec: JsonObject, *, task: str, index: int) -> None:
+    """Gives a pod what the job's plugins give it; its spec is changed."""
+    plugins = child(job, "spec", "plugins")
+    # Distributed frameworks bring host names along.
+    if any(one in plugins for one in ("svc", "pytorch", "mpi", "tensorflow")):
+        spec.setdefault("hostname", pod_name(job, task, index))
+        spec.setdefault("subdomain", name_of(job))
+    variables: dict[str, str] = {}
+    for name, give in _VARIABLES.items():
+        if name in plugins:
+            variables.update(give(job, _flags(plugins[name]), task, index))
+    for container in (*listed(spec, "containers"), *listed(spec, "initContainers")):
+        own = listed(container, "env")
+        names = {one.get("name") for one in own}
+        added = [{"name": key, "value": value} for key, value in variables.items()]
+        container["env"] = [*own, *(one for one in added if one["name"] not in names)]
+
+
+def completing_task(job: JsonObject) -> str:
+    """The task whose completion ends the whole job, by its policies; empty where none does."""
+    for index, task in enumerate(listed(job, "spec", "tasks")):
+        for policy in listed(task, "policies"):
+            events = [policy.get("event"), *(policy.get("events") or ())]
+            if "TaskCompleted" in events and policy.get("action") in _COMPLETES:
+                return task_name(task, index)
+    return ""
+
+
+def _flags(arguments: object) -> dict[str, str]:
+    """Arguments such as `--master=launcher` by name."""
+    found = {}
+    for one in arguments if isinstance(arguments, list) else ():
+        name, _, value = str(one).lstrip("-").partition("=")
+        found[name] = value
+    return found
+
+
+def hosts(job: JsonObject, task: str) -> list[str]:
+    """The host names of a task's pods."""
+    for position, one in enumerate(listed(job, "spec", "tasks")):
+        if task_name(one, position) != task:
+            continue
+        own = text(one, "template", "spec", "hostname")
+        domain = text(one, "template", "spec", "subdomain") or name_of(job)
+        if own:
+            return [f"{own}.{domain}"]
+        count = number(one, "replicas", default=1)
+        return [f"{pod_name(job, task, index)}.{domain}" for index in range(count)]
+    return []
+
+
+def _tasks(job: JsonObject) -> list[str]:
+    return [task_name(one, index) for index, one in enumerate(listed(job, "spec", "tasks"))]
+
+
+def _env(job: JsonObject, flags: Mapping[str, str], task: str, index: int) -> dict[str, str]:
+    return {"VK_TASK_INDEX": str(index), "VC_TASK_INDEX": str(index)}
+
+
+def _svc(job: JsonObject, flags: Mapping[str, str], task: str, index: int) -> dict[str, str]:
+    variables = {}
+    for one in _tasks(job):
+        key = one.replace("-", "_").upper()
+        variables[f"VC_{key}_HOSTS"] = ",".join(hosts(job, one))
+        variables[f"VC_{key}_NUM"] = str(len(hosts(job, one)))
+    return variables
+
+
+def _pytorch(job: JsonObject, flags: Mapping[str, str], task: str, index: int) -> dict[str, str]:
+    master, worker = flags.get("master", "master"), flags.get("worker", "worker")
+    if master not in _tasks(job):
+        return {}
+    masters = hosts(job, master)
+    variables = {
+        "MASTER_ADDR": masters[0] if masters else "",
+        "MASTER_PORT": flags.get("port", str(_PYTORCH_PORT)),
+        "WORLD_SIZE": str(len(masters) + len(hosts(job, worker))),
+    }
+    if task == worker:
+        variables["RANK"] = str(index + 1)
+    elif task == master:
+        variables["RANK"] = "0"
+    return variables
+
+
+def _mpi(job: JsonObject, flags: Mapping[str, str], task: str, index: int) -> dict[str, str]:
+    if task != flags.get("master", "master"):
+        return {}
+    return {"MPI_HOST": ",".join(hosts(job, flags.get("worker", "worker")))}
+
+
+def _tensorflow(job: JsonObject, flags: Mapping[str, str], task: str, index: int) -> dict[str, str]:
+    port = flags.get("port", str(_TENSORFLOW_PORT))
+    names = {role: flags.get(role, role) for role in ("ps", "worker", "chief", "evaluator")}
+    roles = {role: name for role, name in names.items() if name in _tasks(job)}
+    own = next((role for role, name in roles.items() if name == task), "")
+    if not own:
+        return {}
+    cluster = {
+        role: [f"{host}:{port}" for host in hosts(job, name)] for role, name in roles.items()
+    }
+    config = {"cluster": cluster, "task": {"type": own, "index": index}}
+    return {"TF_CONFIG": json.dumps(config, separators=(",", ":"))}
+
+
+_VARIABLES = {
+    "env": _env,
+    "svc": _svc,
+    "pytorch": _pytorch,
+    "mpi": _mpi,
+    "tensorflow": _tensorflow,
+}

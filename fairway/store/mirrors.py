@@ -1,0 +1,164 @@
+"""Mirrors: the objects of a kind as the store has them, kept by a watch.
+
+A mirror lists once and then follows. A watch that ends is taken up where it stopped; one that is
+too old begins anew with a list, whose differences are told like events. Who follows is told the
+name and what is there now, never what happened: twice is harmless, and nothing hangs on an order.
+
+A mirror holds the JSON text of its objects, which is what the store holds as well; it is bounded by
+what the store admits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from fairway.api.errors import ApiError, Expired
+from fairway.clock import Clock
+from fairway.store.interface import (
+    EVERYTHING,
+    ResourceKey,
+    Selection,
+    Store,
+    Stored,
+    Watch,
+    WatchEvent,
+    WatchFrom,
+)
+
+Name = tuple[str, str]  # (namespace, name); the namespace is empty for fleet-scoped kinds
+Follower = Callable[[Name, Stored | None], None]
+
+_log = logging.getLogger(__name__)
+
+_BACK_OFF_SECONDS = 0.1
+_BACK_OFF_SECONDS_MAX = 10.0
+
+
+class Mirror:
+    """The objects of one kind."""
+
+    def __init__(
+        self,
+        store: Store,
+        kind: ResourceKey,
+        *,
+        clock: Clock,
+        selection: Selection = EVERYTHING,
+    ) -> None:
+        self.kind = kind
+        self.followers: list[Follower] = []
+        self.is_complete = asyncio.Event()  # the first list has been read
+        self._store = store
+        self._clock = clock
+        self._selection = selection
+        self._objects: dict[Name, Stored] = {}
+        self._versions: dict[Name, str] = {}
+        self._version = ""
+
+    def get(self, name: Name) -> Stored | None:
+        return self._objects.get(name)
+
+    def items(self) -> Iterator[tuple[Name, Stored]]:
+        return iter(self._objects.items())
+
+    def names(self) -> list[Name]:
+        return sorted(self._objects)
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    async def run(self) -> None:
+        """Follows the store until cancelled."""
+        back_off = _BACK_OFF_SECONDS
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+                back_off = _BACK_OFF_SECONDS
+            except Expired:
+                self._version = ""
+            except (ApiError, OSError) as fault:
+                _log.warning("cannot follow %s, trying again: %s", self.kind.plural, fault)
+                await self._clock.sleep(back_off)
+                back_off = min(2 * back_off, _BACK_OFF_SECONDS_MAX)
+
+    async def _list(self) -> None:
+        listing = await self._store.list(self.kind, self._selection)
+        found: set[Name] = set()
+        for stored in listing.items:
+            name, version = _identity(stored)
+            found.add(name)
+            self._put(name, version, stored)
+        for name in [one for one in self._objects if one not in found]:
+            self._drop(name)
+        self._version = listing.version
+        self.is_complete.set()
+
+    async def _watch(self) -> None:
+        watch: Watch = await self._store.watch(
+            self.kind, self._selection, WatchFrom(version=self._version, bookmarks=True)
+        )
+        try:
+            while events := await watch.batch():
+                for event in events:
+                    self._take(event)
+        finally:
+            with suppress(ApiError, OSError):
+                await watch.close()
+
+    def _take(self, event: WatchEvent) -> None:
+        self._version = event.version
+        if event.type == "BOOKMARK":
+            return
+        name, version = _identity(event.stored)
+        if event.type == "DELETED":
+            self._drop(name)
+        else:
+            self._put(name, version, event.stored)
+
+    def _put(self, name: Name, version: str, stored: Stored) -> None:
+        if self._versions.get(name) == version:
+            return  # told before
+        self._objects[name] = stored
+        self._versions[name] = version
+        for follow in self.followers:
+            follow(name, stored)
+
+    def _drop(self, name: Name) -> None:
+        if self._objects.pop(name, None) is None:
+            return
+        self._versions.pop(name, None)
+        for follow in self.followers:
+            follow(name, None)
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str
+    resource_version: str
+    namespace: str = ""
+
+
+class _Head(msgspec.Struct):
+    """As much of an object as says which one it is."""
+
+    metadata: _Metadata
+
+
+_head = msgspec.json.Decoder(_Head).decode
+
+
+def _identity(stored: Stored) -> tuple[Name, str]:
+    metadata = _head(stored.raw).metadata
+    return (metadata.namespace, metadata.name), metadata.resource_version
+
+
+async def complete(mirrors: Sequence[Mirror]) -> None:
+    """Returns once every mirror has read its first list."""
+    for mirror in mirrors:
+        await mirror.is_complete.wait()

@@ -1,0 +1,127 @@
+"""Two workers meet by an unmodified rendezvous: JAX, as it comes from the registry.
+
+JAX is the lightest library that meets over plain environment variables and computes together on
+processors alone: MPI needs a launcher that starts its own workers, and PyTorch from the registry
+brings gigabytes of CUDA. The program is one that runs on a cluster as it is: it knows a host name
+and a port, and nothing of where it is.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairway.agent.drivers.interface import LogQuery
+from tests.agent.local.machines import LocalRig, machine
+from tests.contracts.drivers import in_phase, pods_of, work
+
+PROGRAM = """
+import os, sys, time
+import jax
+from jax.experimental import multihost_utils
+
+jax.distributed.initialize(
+    coordinator_address=os.environ["MASTER_ADDR"] + ":" + os.environ["MASTER_PORT"],
+    num_processes=int(os.environ["WORLD_SIZE"]),
+    process_id=int(os.environ["RANK"]),
+)
+rank = jax.process_index()
+total = multihost_utils.process_allgather(jax.numpy.array([rank + 1.0])).sum()
+print(f"worker {rank} of {jax.process_count()}: {total}", os.getpid(), flush=True)
+if len(sys.argv) > 1:
+    time.sleep(3600)
+"""
+
+
+def pair(name: str, *arguments: str) -> dict[str, Any]:
+    """An indexed Job of two workers, as one would write it for any cluster."""
+    index = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "parallelism": 2,
+            "completions": 2,
+            "completionMode": "Indexed",
+            "backoffLimit": 0,
+            "template": {
+                "spec": {
+                    "restartPolicy": "Never",
+                    "subdomain": name,
+                    "terminationGracePeriodSeconds": 1,
+                    "containers": [
+                        {
+                            "name": "main",
+                            "command": [sys.executable, "-c", PROGRAM, *arguments],
+                            "env": [
+                                {"name": "MASTER_ADDR", "value": f"{name}-0.{name}"},
+                                {"name": "MASTER_PORT", "value": "29500"},
+                                {"name": "WORLD_SIZE", "value": "2"},
+                                {"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": index}}},
+                                {"name": "JAX_PLATFORMS", "value": "cpu"},
+                            ],
+                        }
+                    ],
+                }
+            },
+        },
+    }
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[LocalRig]:
+    async with machine(tmp_path) as opened:
+        yield opened
+
+
+async def line_of(rig: LocalRig, name: str, pod: str) -> str:
+    """The first line that a worker says of its result."""
+    told = ""
+    async for part in rig.driver.logs(LogQuery(work=name, pod=pod, follow=True)):
+        told += part.decode()
+        for line in told.splitlines(keepends=True):
+            if line.startswith("worker") and line.endswith("\n"):
+                return line
+    raise AssertionError(f"{pod} ended without a result: {told}")
+
+
+async def test_two_gangs_of_two_workers_meet_side_by_side(rig: LocalRig) -> None:
+    works = [work(name, pair(name), pods=2) for name in ("one", "two")]
+    for one in works:
+        await rig.driver.apply(one)
+    for one in works:
+        await rig.until(in_phase(one, "Succeeded", 2), "both workers at their end")
+        for rank in (0, 1):
+            name = one.spec.workload.name
+            line = await line_of(rig, one.metadata.name, f"{name}-{rank}")
+            assert line.startswith(f"worker {rank} of 2: 3.0")
+
+
+async def test_a_worker_that_is_killed_fails_the_gang_which_meets_anew_in_the_next_attempt(
+    rig: LocalRig,
+) -> None:
+    first = work("pair", pair("pair", "wait"), pods=2, attempt=1)
+    await rig.driver.apply(first)
+    pid = int((await line_of(rig, first.metadata.name, "pair-1")).split()[-1])
+    os.kill(pid, signal.SIGKILL)
+
+    def has_failed(seen: Any) -> bool:
+        pods = pods_of(seen, first)
+        return [(p.name, p.phase) for p in pods if p.phase != "Terminating"] == [
+            ("pair-1", "Failed")
+        ] or all(p.phase == "Failed" for p in pods)
+
+    seen = await rig.until(has_failed, "the failure of the gang")
+    status = seen.works[first.metadata.name].objects[0]["status"]
+    assert "Failed" in {one["type"] for one in status["conditions"]}
+    second = work("pair", pair("pair"), pods=2, attempt=2)
+    await rig.driver.apply(second)
+    after = await rig.until(in_phase(second, "Succeeded", 2), "both workers at their end")
+    assert {one.attempt for one in pods_of(after, second)} == {2}

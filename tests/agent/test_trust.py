@@ -1,0 +1,120 @@
+"""Whom an agent believes: terms, attempts, what vanishes, and what nobody knows."""
+
+from __future__ import annotations
+
+from tests.agent.stage import Stage
+from tests.agent.test_life import with_spec
+from tests.contracts.drivers import work
+
+
+async def test_a_work_of_a_lower_term_is_refused_and_told_the_highest(stage: Stage) -> None:
+    await stage.put(work("first", term=7))
+    await stage.until("Running", work("first"))
+    old = work("second", term=6)
+    await stage.put(old)
+    await stage.passes(10)
+    assert await stage.pods(old) == 0
+    told = await stage.work(old)
+    assert told is not None
+    assert told.status.term == 7
+    assert [(one.type, one.reason) for one in told.status.conditions] == [
+        ("Accepted", "TermTooLow")
+    ]
+
+
+async def test_a_change_of_a_lower_term_is_refused_and_the_work_goes_on(stage: Stage) -> None:
+    one = work("one", term=7)
+    await stage.put(one)
+    await stage.until("Running", one)
+    await stage.put(with_spec(one, term=6, tombstone=True, desired="Stop"))
+    await stage.passes(30)
+    assert await stage.pods(one) == 1
+
+
+async def test_a_lower_attempt_is_refused(stage: Stage) -> None:
+    second = work("one", attempt=2, term=5)
+    await stage.put(second)
+    await stage.until("Running", second)
+    await stage.put(work("one", attempt=1, term=6))
+    await stage.passes(10)
+    assert (await stage.until("Running", second)).attempt == 2
+
+
+async def test_a_work_that_vanishes_is_put_back_and_goes_on(stage: Stage) -> None:
+    one = work("one")
+    await stage.put(one)
+    await stage.until("Running", one)
+    await stage.delete(one)
+    await stage.passes(1)
+    again = await stage.work(one)
+    assert again is not None
+    assert again.metadata.labels["fairway.dev/adopted"] == "true"
+    assert again.spec == one.spec
+    assert await stage.pods(one) == 1
+    await stage.bury(again)
+    await stage.until("Gone", one)
+
+
+async def test_what_is_left_of_a_finished_work_that_vanishes_is_removed(stage: Stage) -> None:
+    one = work("one", seconds=5)
+    await stage.put(one)
+    await stage.until("Succeeded", one)
+    await stage.delete(one)
+    await stage.passes(2)
+    assert await stage.work(one) is None
+    assert await stage.states() == {}
+    assert stage.worlds.world("here").pods(one.metadata.name) is None
+
+
+async def test_works_that_vanish_while_the_agent_is_away_are_put_back(stage: Stage) -> None:
+    one = work("one")
+    await stage.put(one)
+    await stage.until("Running", one)
+    await stage.crash()
+    await stage.delete(one)
+    await stage.start()
+    await stage.passes(2)
+    assert await stage.work(one) is not None
+    assert await stage.pods(one) == 1
+
+
+async def test_what_nobody_knows_is_adopted(stage: Stage) -> None:
+    one = work("one", pods=2)
+    await stage.put(one)
+    await stage.until("Running", one)
+    await stage.crash()
+    stage.forget()
+    await stage.delete(one)
+    await stage.start()
+    await stage.passes(2)
+    adopted = await stage.work(one)
+    assert adopted is not None
+    assert adopted.metadata.labels["fairway.dev/adopted"] == "true"
+    assert adopted.spec.workload.namespace == "team"
+    assert adopted.spec.workload.name == "one"
+    assert adopted.spec.pod_sets[0].count == 2
+    assert await stage.pods(one) == 2
+    assert (await stage.until("Running", one)).attempt == 1
+
+
+class TestModes:
+    async def test_an_observed_cluster_is_reported_and_not_touched(self, stage: Stage) -> None:
+        await stage.set_mode("Observe")
+        await stage.passes(1)
+        one = work("one")
+        await stage.put(one)
+        await stage.passes(30)
+        assert await stage.pods(one) == 0
+        assert len((await stage.reports())[0].spec.nodes.names) == 3
+        await stage.set_mode("Manage")
+        await stage.until("Running", one)
+
+    async def test_what_runs_goes_on_when_a_cluster_is_only_observed(self, stage: Stage) -> None:
+        one = work("one")
+        await stage.put(one)
+        await stage.until("Running", one)
+        await stage.set_mode("Observe")
+        await stage.passes(1)
+        await stage.bury(one)
+        await stage.passes(60)
+        assert await stage.pods(one) == 1

@@ -1,0 +1,211 @@
+"""What every driver promises; see `fairway.agent.drivers.interface`."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from fairway.agent.drivers.interface import DriverFault, LogQuery
+from fairway.api.work import Manifest, Stop
+from tests.contracts.drivers import (
+    Rig,
+    config_map,
+    has_no_pods,
+    in_phase,
+    is_absent,
+    job,
+    pods_of,
+    seen,
+    service,
+    work,
+)
+
+QUICK_STOP = Stop(grace_seconds=2)
+
+
+async def test_a_cluster_has_nodes_with_room_and_no_works(rig: Rig) -> None:
+    observation = await rig.driver.observe()
+    assert observation.nodes
+    assert all(one.is_ready and one.allocatable["cpu"] > 0 for one in observation.nodes)
+    assert not observation.works
+
+
+async def test_pods_of_an_applied_work_get_ready_on_nodes_of_the_cluster(rig: Rig) -> None:
+    gang = work("gang", pods=2)
+    await rig.driver.apply(gang)
+    observation = await rig.until(in_phase(gang, "Ready", 2), "two ready pods")
+    names = {one.name for one in observation.nodes}
+    pods = pods_of(observation, gang)
+    assert {one.node for one in pods} <= names
+    assert {one.attempt for one in pods} == {1}
+    assert all(one.started_at is not None and one.finished_at is None for one in pods)
+
+
+async def test_applying_twice_is_applying_once(rig: Rig) -> None:
+    one = work("one")
+    await rig.driver.apply(one)
+    first = await rig.until(in_phase(one, "Ready"), "a ready pod")
+    await rig.driver.apply(one)
+    second = await rig.driver.observe()
+    assert [(p.name, p.started_at) for p in pods_of(second, one)] == [
+        (p.name, p.started_at) for p in pods_of(first, one)
+    ]
+
+
+async def test_a_work_that_ends_leaves_its_succeeded_pods_and_a_status(rig: Rig) -> None:
+    short = work("short", seconds=rig.quick_seconds)
+    await rig.driver.apply(short)
+    observation = await rig.until(in_phase(short, "Succeeded"), "a succeeded pod")
+    pod = pods_of(observation, short)[0]
+    assert pod.exit_code == 0
+    assert pod.finished_at is not None
+    found = seen(observation, short)
+    assert found is not None
+    assert found.objects[0]["status"]["succeeded"] == 1
+
+
+async def test_an_ended_work_is_not_run_again_when_it_is_applied_again(rig: Rig) -> None:
+    short = work("short", seconds=rig.quick_seconds)
+    await rig.driver.apply(short)
+    before = await rig.until(in_phase(short, "Succeeded"), "a succeeded pod")
+    await rig.driver.apply(short)
+    assert pods_of(await rig.driver.observe(), short) == pods_of(before, short)
+
+
+async def test_stop_ends_the_pods_and_leaves_the_objects(rig: Rig) -> None:
+    one = work("one")
+    await rig.driver.apply(one)
+    await rig.until(in_phase(one, "Ready"), "a ready pod")
+    await rig.driver.stop(one.metadata.name, QUICK_STOP)
+    observation = await rig.until(has_no_pods(one), "the pod gone")
+    found = seen(observation, one)
+    assert found is not None
+    assert found.objects[0]["metadata"]["name"] == "one"
+
+
+async def test_remove_leaves_nothing(rig: Rig) -> None:
+    one = work("one", config_map("settings", a="1"), job("one"))
+    await rig.driver.apply(one)
+    await rig.until(in_phase(one, "Ready"), "a ready pod")
+    await rig.driver.remove(one.metadata.name)
+    await rig.until(is_absent(one), "the work gone")
+
+
+async def test_stopping_and_removing_what_is_not_there_is_harmless(rig: Rig) -> None:
+    await rig.driver.stop("team.nobody", QUICK_STOP)
+    await rig.driver.remove("team.nobody")
+    assert not (await rig.driver.observe()).works
+
+
+async def test_a_next_attempt_begins_only_once_the_earlier_one_has_ended(rig: Rig) -> None:
+    first, second = work("one", attempt=1), work("one", attempt=2)
+    await rig.driver.apply(first)
+    await rig.until(in_phase(first, "Ready"), "a ready pod")
+    await rig.driver.apply(second)
+    overlaps: list[object] = []
+
+    def is_next(observation: object) -> bool:
+        pods = pods_of(observation, second)  # type: ignore[arg-type]
+        if len({one.attempt for one in pods}) > 1 and any(
+            one.attempt == 2 and one.started_at for one in pods
+        ):
+            overlaps.append(pods)
+        return bool(pods) and all(one.attempt == 2 and one.phase == "Ready" for one in pods)
+
+    await rig.until(is_next, "a ready pod of the second attempt")
+    assert not overlaps
+
+
+async def test_changed_waits_until_there_is_something_new(rig: Rig) -> None:
+    await rig.driver.observe()
+    waiting = asyncio.ensure_future(rig.driver.changed())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    await rig.driver.apply(work("one"))
+    await asyncio.wait_for(waiting, 5)
+    await rig.driver.changed()  # nobody has looked yet
+
+
+async def test_a_held_work_has_its_object_and_no_pods_until_it_is_released(rig: Rig) -> None:
+    held, released = work("one", desired="Hold"), work("one", desired="Run")
+    await rig.driver.apply(held)
+    found = seen(await rig.driver.observe(), held)
+    assert found is not None
+    assert not found.pods
+    assert 0 in found.objects
+    await rig.driver.apply(released)
+    await rig.until(in_phase(released, "Ready"), "a ready pod")
+
+
+async def test_a_reserved_work_holds_nodes_and_then_runs_on_them(rig: Rig) -> None:
+    reserved, running = work("one", desired="Reserve"), work("one", desired="Run")
+    await rig.driver.apply(reserved)
+    before = await rig.until(in_phase(reserved, "Ready"), "a ready placeholder")
+    assert 0 not in before.works[reserved.metadata.name].objects
+    placeholder = pods_of(before, reserved)[0]
+    assert placeholder.node
+    await rig.driver.apply(running)
+    after = await rig.until(
+        lambda one: (
+            in_phase(running, "Ready")(one) and pods_of(one, running)[0].name != placeholder.name
+        ),
+        "a ready pod of its own",
+    )
+    assert pods_of(after, running)[0].node == placeholder.node
+
+
+async def test_a_manifest_that_cannot_be_made_is_told_and_the_others_are_made(rig: Rig) -> None:
+    odd = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "odd"}}
+    mixed = work("mixed", odd, job("mixed"))
+    await rig.driver.apply(mixed)
+    observation = await rig.until(in_phase(mixed, "Ready"), "a ready pod")
+    found = observation.works[mixed.metadata.name]
+    assert "Widget" in found.faults[0]
+    assert set(found.objects) == {1}
+
+
+async def test_more_and_fewer_replicas_add_and_end_pods(rig: Rig) -> None:
+    def of(count: int) -> tuple[object, ...]:
+        return (work("web", service("web", replicas=count), pods=count),)
+
+    for count in (1, 3, 1):
+        (wanted,) = of(count)
+        await rig.driver.apply(wanted)  # type: ignore[arg-type]
+        await rig.until(in_phase(wanted, "Ready", count), f"{count} ready")  # type: ignore[arg-type]
+
+
+async def test_what_is_only_looked_at_is_neither_made_nor_removed(rig: Rig) -> None:
+    looked_at = Manifest(object=config_map("theirs"), update="ReadOnly")
+    one = work("one", looked_at, job("one"))
+    await rig.driver.apply(one)
+    observation = await rig.until(in_phase(one, "Ready"), "a ready pod")
+    assert set(observation.works[one.metadata.name].objects) == {1}
+
+
+async def test_a_driver_that_starts_again_finds_what_it_left_running(rig: Rig) -> None:
+    one = work("one")
+    await rig.driver.apply(one)
+    before = await rig.until(in_phase(one, "Ready"), "a ready pod")
+    await rig.restart()
+    after = await rig.until(in_phase(one, "Ready"), "the pod found again")
+    assert [(p.name, p.started_at) for p in pods_of(after, one)] == [
+        (p.name, p.started_at) for p in pods_of(before, one)
+    ]
+    await rig.driver.stop(one.metadata.name, QUICK_STOP)
+    await rig.until(has_no_pods(one), "the pod gone")
+
+
+async def test_logs_of_a_work_that_is_not_there_are_refused(rig: Rig) -> None:
+    with pytest.raises(DriverFault):
+        async for _ in rig.driver.logs(LogQuery(work="team.nobody")):
+            pass
+
+
+async def test_logs_of_an_ended_pod_come_to_an_end(rig: Rig) -> None:
+    short = work("short", seconds=rig.quick_seconds)
+    await rig.driver.apply(short)
+    await rig.until(in_phase(short, "Succeeded"), "a succeeded pod")
+    query = LogQuery(work=short.metadata.name, follow=True)
+    output = [part async for part in rig.driver.logs(query)]
+    assert all(isinstance(part, bytes) for part in output)

@@ -1,0 +1,983 @@
+"""The life of a workload: each row of the table, its troubles, and what always holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace as with_fields
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from fairway.api import codec
+from fairway.api.fleet import FleetSpec, Health, Retry
+from fairway.api.meta import Taint, Toleration
+from fairway.api.work import Work
+from fairway.api.workload import Workload
+from fairway.controllers.lifecycle.case import Case, Change, Place, PodsSeen, Settings
+from fairway.controllers.lifecycle.ending import AVOIDED_SECONDS
+from fairway.controllers.lifecycle.following import next_status
+from tests.controllers.lives import (
+    NOW,
+    READY,
+    case,
+    claimed,
+    moment,
+    placement,
+    replicas,
+    running,
+    seen,
+    tasks,
+    text,
+    workload,
+)
+
+DEADLINE = {"claim": {"deadline": text(NOW)}}
+FAILED = {"reason": "BackoffLimitExceeded", "exit_code": 1}
+DISK = {"reason": "Evicted", "message": "The node was low on resource: ephemeral-storage."}
+PULL = {"reason": "ImagePullBackOff", "message": "not found"}
+
+
+def told(change: Change) -> dict[str, Any]:
+    """A status in a few words; only what says something."""
+    status = change.status
+    if status is None:
+        return {}
+    found: dict[str, Any] = {"phase": status.phase, "reason": status.reason}
+    if status.claim:
+        found["claim"] = {
+            one.cluster: one.replicas or one.tasks or sum(each.count for each in one.pod_sets)
+            for one in status.claim.placements
+        }
+    if status.releasing:
+        found["releasing"] = [one.cluster for one in status.releasing]
+    if status.history:
+        last = status.history[-1]
+        found["past"] = (last.reason, last.blame)
+    if status.requeue:
+        found["requeue"] = (status.requeue.count, status.requeue.avoid)
+    return found
+
+
+def applied(found: Case, change: Change) -> Case:
+    if change.status is None:
+        return found
+    return with_fields(found, workload=replace(found.workload, status=change.status))
+
+
+def settled(found: Case) -> Case:
+    """After the change, and proof that looking again changes nothing."""
+    after = applied(found, next_status(found))
+    assert next_status(after).status is None
+    return after
+
+
+GANG: list[tuple[str, Case, dict[str, Any]]] = [
+    (
+        "a new workload waits without a write",
+        case(workload()),
+        {},
+    ),
+    (
+        "a claim of which nothing is seen yet stays",
+        case(claimed(placement("a"))),
+        {},
+    ),
+    (
+        "what is said of an earlier attempt says nothing",
+        case(claimed(placement("a", attempt=2)), {"a": seen("Failed", 1, **FAILED)}),
+        {},
+    ),
+    (
+        "a gang with every pod ready runs",
+        case(claimed(placement("a")), {"a": seen("Running", pods=READY)}),
+        {"phase": "Running", "reason": "", "claim": {"a": 2}},
+    ),
+    (
+        "a gang with one pod ready does not run yet",
+        case(claimed(placement("a")), {"a": seen("Running", pods=PodsSeen(ready=1, bound=1))}),
+        {},
+    ),
+    (
+        "a split gang runs once all its parts are ready",
+        case(
+            claimed(placement("a"), placement("b")),
+            {"a": seen("Running", pods=READY), "b": seen("Running", pods=PodsSeen(bound=2))},
+        ),
+        {},
+    ),
+    (
+        "a work that succeeded before anyone saw it run is a success",
+        case(claimed(placement("a")), {"a": seen("Succeeded", finished_at=NOW - 5)}),
+        {"phase": "Succeeded", "reason": "Succeeded", "past": ("Succeeded", "Program")},
+    ),
+    (
+        "a split gang of which one part succeeded goes on",
+        case(
+            running(placement("a"), placement("b"), pods={"wanted": 4, "ready": 4}),
+            {"a": seen("Succeeded"), "b": seen("Running", pods=READY)},
+            refreshes=False,
+        ),
+        {},
+    ),
+    (
+        "a program that failed has failed for good",
+        case(running(placement("a")), {"a": seen("Failed", **FAILED)}),
+        {"phase": "Failed", "reason": "ProgramFailed", "past": ("ProgramFailed", "Program")},
+    ),
+    (
+        "a program that failed is tried again if its workload asks",
+        case(
+            running(placement("a"), spec={"retry": {"limit": 2}}),
+            {"a": seen("Failed", **FAILED)},
+            settings=Settings(retry=Retry(limit=2)),
+        ),
+        {
+            "phase": "Stopping",
+            "reason": "ProgramFailed",
+            "releasing": ["a"],
+            "past": ("ProgramFailed", "Program"),
+            "requeue": (1, ()),
+        },
+    ),
+    (
+        "past its limit of retries it has failed for good",
+        case(
+            running(placement("a"), requeue={"count": 2}),
+            {"a": seen("Failed", exit_code=137)},
+            settings=Settings(retry=Retry(limit=2)),
+        ),
+        {
+            "phase": "Failed",
+            "reason": "Killed",
+            "past": ("Killed", "Unknown"),
+            "requeue": (2, ()),
+        },
+    ),
+    (
+        "a failure by fault of the node is tried again and not counted",
+        case(running(placement("a")), {"a": seen("Failed", **DISK)}),
+        {
+            "phase": "Stopping",
+            "reason": "NodeDiskPressure",
+            "releasing": ["a"],
+            "past": ("NodeDiskPressure", "Place"),
+            "requeue": (0, ()),
+        },
+    ),
+    (
+        "an image that cannot be pulled is tried in another cluster",
+        case(claimed(placement("a")), {"a": seen("Failed", **PULL)}),
+        {
+            "phase": "Stopping",
+            "reason": "ImageError",
+            "releasing": ["a"],
+            "past": ("ImageError", "Place"),
+            "requeue": (1, ("a",)),
+        },
+    ),
+    (
+        "an image that no cluster can pull fails for good",
+        case(
+            claimed(
+                placement("b"),
+                history=[
+                    {"attempt": 0, "clusters": ["a"], "reason": "ImageError", "blame": "Place"}
+                ],
+            ),
+            {"b": seen("Failed", **PULL)},
+        ),
+        {"phase": "Failed", "reason": "ImageError", "past": ("ImageError", "Program")},
+    ),
+    (
+        "one failed part stops the whole gang, to be tried again",
+        case(
+            running(placement("a"), placement("b")),
+            {"a": seen("Failed", exit_code=137), "b": seen("Running", pods=READY)},
+        ),
+        {
+            "phase": "Stopping",
+            "reason": "Killed",
+            "releasing": ["a", "b"],
+            "past": ("Killed", "Unknown"),
+            "requeue": (1, ()),
+        },
+    ),
+    (
+        "one part that failed for good stops the others, and its own work stays for its logs",
+        case(
+            running(placement("a"), placement("b")),
+            {"a": seen("Failed", **FAILED), "b": seen("Running", pods=READY)},
+        ),
+        {
+            "phase": "Stopping",
+            "reason": "ProgramFailed",
+            "releasing": ["b"],
+            "past": ("ProgramFailed", "Program"),
+        },
+    ),
+    (
+        "what somebody else removed from the cluster is tried again at once",
+        case(running(placement("a")), {"a": seen("Gone")}),
+        {
+            "phase": "Waiting",
+            "reason": "BackOff",
+            "past": ("Vanished", "Place"),
+            "requeue": (1, ()),
+        },
+    ),
+    (
+        "a gang that is not ready in time goes back to its queue and avoids the place",
+        case(claimed(placement("a"), **DEADLINE), {"a": seen("Running", pods=PodsSeen(bound=2))}),
+        {
+            "phase": "Stopping",
+            "reason": "NotReadyInTime",
+            "releasing": ["a"],
+            "past": ("NotReadyInTime", "Place"),
+            "requeue": (1, ("a",)),
+        },
+    ),
+    (
+        "of a split gang that is late only the clusters that are not ready are avoided",
+        case(
+            claimed(placement("a"), placement("b"), **DEADLINE),
+            {"a": seen("Running", pods=READY), "b": seen("Running", pods=PodsSeen(bound=2))},
+        ),
+        {
+            "phase": "Stopping",
+            "reason": "NotReadyInTime",
+            "releasing": ["a", "b"],
+            "past": ("NotReadyInTime", "Place"),
+            "requeue": (1, ("b",)),
+        },
+    ),
+    (
+        "a gang whose pods found no node for too long is taken back whole",
+        case(
+            claimed(placement("a")),
+            {"a": seen("Running", pods=PodsSeen(pending=1, ready=1, pending_since=NOW - 300))},
+        ),
+        {
+            "phase": "Stopping",
+            "reason": "PendingTooLong",
+            "releasing": ["a"],
+            "past": ("PendingTooLong", "Place"),
+            "requeue": (1, ("a",)),
+        },
+    ),
+    (
+        "pods that nodes are on their way for may wait longer",
+        case(
+            claimed(
+                placement("a"),
+                claim={"waitsFor": [{"type": "Provision", "cluster": "a", "pool": "p"}]},
+            ),
+            {"a": seen("Pending", pods=PodsSeen(pending=2, pending_since=NOW - 900))},
+        ),
+        {},
+    ),
+    (
+        "what ran for longer than its limit over all attempts is stopped for good",
+        case(
+            running(placement("a"), ranSeconds=40),
+            {"a": seen("Running", pods=READY)},
+            settings=Settings(run_limit=100),
+        ),
+        {
+            "phase": "Stopping",
+            "reason": "RunLimitExceeded",
+            "releasing": ["a"],
+            "past": ("RunLimitExceeded", "Program"),
+        },
+    ),
+]
+
+ASKED: list[tuple[str, Case, dict[str, Any]]] = [
+    (
+        "a waiting workload that is cancelled is over at once",
+        case(workload(cancelled=True)),
+        {"phase": "Cancelled", "reason": "Cancelled"},
+    ),
+    (
+        "a running workload that is cancelled stops first",
+        case(running(placement("a"), spec={"cancelled": True})),
+        {
+            "phase": "Stopping",
+            "reason": "Cancelled",
+            "releasing": ["a"],
+            "past": ("Cancelled", "Decision"),
+        },
+    ),
+    (
+        "what is done is done though somebody cancels it",
+        case(running(placement("a"), spec={"cancelled": True}), {"a": seen("Succeeded")}),
+        {"phase": "Succeeded", "reason": "Succeeded", "past": ("Succeeded", "Program")},
+    ),
+    (
+        "a waiting workload is held",
+        case(workload(hold="Hold")),
+        {"phase": "Held", "reason": "Held"},
+    ),
+    (
+        "a held workload waits again when it is let go",
+        case(workload({"phase": "Held", "reason": "Held"})),
+        {"phase": "Waiting", "reason": ""},
+    ),
+    (
+        "a hold leaves what runs alone",
+        case(
+            running(placement("a"), spec={"hold": "Hold"}, pods={"wanted": 2, "ready": 2}),
+            {"a": seen("Running", pods=READY)},
+        ),
+        {},
+    ),
+    (
+        "a hold with drain stops what runs",
+        case(running(placement("a"), spec={"hold": "HoldAndDrain"})),
+        {
+            "phase": "Stopping",
+            "reason": "Drained",
+            "releasing": ["a"],
+            "past": ("Drained", "Decision"),
+        },
+    ),
+    (
+        "a queue that is drained stops what runs in it",
+        case(running(placement("a")), settings=Settings(queue_hold="HoldAndDrain")),
+        {
+            "phase": "Stopping",
+            "reason": "QueueDrained",
+            "releasing": ["a"],
+            "past": ("QueueDrained", "Decision"),
+        },
+    ),
+    (
+        "a deleted workload that runs stops first",
+        case(
+            replace(
+                running(placement("a")),
+                metadata=replace(running(placement("a")).metadata, deletion_timestamp=moment(NOW)),
+            )
+        ),
+        {
+            "phase": "Stopping",
+            "reason": "Deleted",
+            "releasing": ["a"],
+            "past": ("Deleted", "Decision"),
+        },
+    ),
+    (
+        "a workload that changed its queue while it waits says so",
+        case(workload({"phase": "Waiting", "queue": "old"}, priority=7)),
+        {"phase": "Waiting", "reason": ""},
+    ),
+]
+
+PLACES = {name: Place() for name in ("a", "b", "c")}
+NO_EXECUTE = Taint(key="maintenance", effect="NoExecute", time_added=moment(NOW - 50))
+BEARS = Toleration(key="maintenance", operator="Exists", toleration_seconds=60)
+MOVED = {"phase": "Stopping", "releasing": ["a"]}
+
+
+def lost(silent: float, phase: str = "Lost") -> dict[str, Place]:
+    return {**PLACES, "a": Place(phase=phase, silent_seconds=silent)}
+
+
+def told_to_stop(silence: int | None) -> dict[str, Work]:
+    plain = {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": "Work",
+        "metadata": {"name": "team.train", "namespace": "fairway-cluster-a"},
+        "spec": {
+            "cluster": "a",
+            "workload": {"namespace": "team", "name": "train", "uid": "u-1"},
+            "attempt": 1,
+            "term": 5,
+            "stop": {"graceSeconds": 20},
+            **({"stopWhenSilentSeconds": silence} if silence is not None else {}),
+        },
+    }
+    return {"a": codec.decode(plain, Work)}
+
+
+HEALTH = FleetSpec(health=Health(lost_seconds=300, skew_seconds=30))
+MOVES = Settings(on_cluster_lost="StopAndMove", cluster_lost_seconds=600, fleet=HEALTH)
+TWICE = Settings(on_cluster_lost="AllowDuplicate", fleet=HEALTH)
+SILENT = 900 + 30 + 20  # what the agent bears, what clocks differ by, the time pods get to end
+
+PLACES_TABLE: list[tuple[str, Case, dict[str, Any]]] = [
+    (
+        "a workload waits for its lost cluster",
+        case(running(placement("a")), places=lost(9_999_999)),
+        {},
+    ),
+    (
+        "where it may run twice it moves as soon as its cluster is lost, and is charged no more",
+        case(running(placement("a")), places=lost(300), settings=TWICE),
+        {
+            "phase": "Waiting",
+            "reason": "",
+            "past": ("ClusterLost", "Place"),
+            "requeue": (0, ("a",)),
+        },
+    ),
+    (
+        "it does not move from a cluster that is merely unready",
+        case(running(placement("a")), places=lost(100, "Unready"), settings=TWICE),
+        {},
+    ),
+    (
+        "it is not replaced before the agent has surely stopped it",
+        case(
+            running(placement("a")),
+            places=lost(SILENT - 1),
+            settings=MOVES,
+            sent=told_to_stop(900),
+        ),
+        {},
+    ),
+    (
+        "it is replaced once the agent has surely stopped it",
+        case(running(placement("a")), places=lost(SILENT), settings=MOVES, sent=told_to_stop(900)),
+        {
+            "phase": "Waiting",
+            "reason": "",
+            "past": ("ClusterLost", "Place"),
+            "requeue": (0, ("a",)),
+        },
+    ),
+    (
+        "an agent that was never told to stop by itself is waited for",
+        case(running(placement("a")), places=lost(99_999), settings=MOVES, sent=told_to_stop(None)),
+        {},
+    ),
+    (
+        "an agent that was told to bear more gets the time",
+        case(running(placement("a")), places=lost(SILENT), settings=MOVES, sent=told_to_stop(1200)),
+        {},
+    ),
+    (
+        "a cluster that is no part of the fleet any more has nothing to confirm",
+        case(running(placement("gone"))),
+        {"phase": "Waiting", "reason": "", "past": ("ClusterRemoved", "Place")},
+    ),
+    (
+        "a cluster that is drained gives its workloads back",
+        case(running(placement("a")), places={**PLACES, "a": Place(hold="HoldAndDrain")}),
+        {**MOVED, "reason": "ClusterDrained", "past": ("ClusterDrained", "Decision")},
+    ),
+    (
+        "a cluster that is held keeps what it has",
+        case(
+            running(placement("a"), pods={"wanted": 2}), places={**PLACES, "a": Place(hold="Hold")}
+        ),
+        {},
+    ),
+    (
+        "nothing moves while the breaker of moves is open",
+        case(
+            running(placement("a"), pods={"wanted": 2}),
+            places={**PLACES, "a": Place(hold="HoldAndDrain")},
+            may_move=False,
+        ),
+        {},
+    ),
+    (
+        "nothing moves from a cluster that is only observed",
+        case(
+            running(placement("a"), pods={"wanted": 2}),
+            places={**PLACES, "a": Place(hold="HoldAndDrain", mode="Observe")},
+        ),
+        {},
+    ),
+    (
+        "a taint that its policy does not bear drives it away",
+        case(running(placement("a")), places={**PLACES, "a": Place(taints=(NO_EXECUTE,))}),
+        {**MOVED, "reason": "ClusterTainted", "past": ("ClusterTainted", "Decision")},
+    ),
+    (
+        "a taint is borne for as long as its policy says",
+        case(
+            running(placement("a"), pods={"wanted": 2}),
+            places={**PLACES, "a": Place(taints=(NO_EXECUTE,))},
+            settings=Settings(tolerations=(BEARS,)),
+        ),
+        {},
+    ),
+    (
+        "a taint drives it away once it was borne for long enough",
+        case(
+            running(placement("a")),
+            places={**PLACES, "a": Place(taints=(NO_EXECUTE,))},
+            settings=Settings(tolerations=(BEARS,)),
+            now=NOW + 10,
+        ),
+        {**MOVED, "reason": "ClusterTainted", "past": ("ClusterTainted", "Decision")},
+    ),
+]
+
+SERVICE = {"mode": "Divided", "replicas": 5}
+PODS5 = {"wanted": 5, "ready": 5}
+SERVICES: list[tuple[str, Case, dict[str, Any]]] = [
+    (
+        "a service runs with its first replica",
+        case(
+            claimed(replicas("a", 3), replicas("b", 2), spec=SERVICE),
+            {"a": seen("Running", pods=PodsSeen(ready=1, bound=2))},
+        ),
+        {"phase": "Running", "reason": "", "claim": {"a": 3, "b": 2}},
+    ),
+    (
+        "replicas that found no node are taken back, and the others stay",
+        case(
+            running(replicas("a", 3), replicas("b", 2), spec=SERVICE),
+            {
+                "a": seen("Running", pods=PodsSeen(ready=3)),
+                "b": seen("Running", pods=PodsSeen(ready=1, pending=1, pending_since=NOW - 300)),
+            },
+        ),
+        {
+            "phase": "Running",
+            "reason": "PendingTooLong",
+            "claim": {"a": 3, "b": 1},
+            "requeue": (0, ("b",)),
+        },
+    ),
+    (
+        "a cluster where all replicas are stuck is left",
+        case(
+            running(replicas("a", 3), replicas("b", 2), spec=SERVICE),
+            {
+                "a": seen("Running", pods=PodsSeen(ready=3)),
+                "b": seen("Pending", pods=PodsSeen(pending=2, pending_since=NOW - 300)),
+            },
+        ),
+        {
+            "phase": "Running",
+            "reason": "PendingTooLong",
+            "claim": {"a": 3},
+            "releasing": ["b"],
+            "past": ("PendingTooLong", "Place"),
+            "requeue": (0, ("b",)),
+        },
+    ),
+    (
+        "a drained cluster takes only its own replicas along",
+        case(
+            running(replicas("a", 3), replicas("b", 2), spec=SERVICE),
+            places={**PLACES, "b": Place(hold="HoldAndDrain")},
+        ),
+        {
+            "phase": "Running",
+            "reason": "ClusterDrained",
+            "claim": {"a": 3},
+            "releasing": ["b"],
+            "past": ("ClusterDrained", "Decision"),
+        },
+    ),
+    (
+        "replicas that left are charged until no more pods are there than stay",
+        case(
+            running(
+                replicas("a", 3),
+                spec=SERVICE,
+                releasing=[replicas("a", 2)],
+                pods={"wanted": 3, "ready": 3},
+            ),
+            {"a": seen("Running", pods=PodsSeen(ready=3, terminating=1))},
+        ),
+        {},
+    ),
+    (
+        "replicas that left are gone when no more pods are there than stay",
+        case(
+            running(replicas("a", 3), spec=SERVICE, releasing=[replicas("a", 2)]),
+            {"a": seen("Running", pods=PodsSeen(ready=3))},
+        ),
+        {"phase": "Running", "reason": "", "claim": {"a": 3}},
+    ),
+]
+
+SWEEP = {"mode": "Independent", "tasks": {"count": 6}}
+SWEEP1 = {"mode": "Independent", "tasks": {"count": 6, "failedMax": 1}}
+SWEEPS: list[tuple[str, Case, dict[str, Any]]] = [
+    (
+        "a sweep runs with its first task",
+        case(claimed(tasks("a", "0-2", 3), spec=SWEEP), {"a": seen("Running")}),
+        {"phase": "Running", "reason": "", "claim": {"a": "0-2"}},
+    ),
+    (
+        "tasks that are over leave the claim",
+        case(
+            running(tasks("a", "0-2", 3), tasks("b", "3-5", 3), spec=SWEEP),
+            {"a": seen("Running", succeeded_tasks="0,2"), "b": seen("Running")},
+        ),
+        {"phase": "Running", "reason": "", "claim": {"a": "1", "b": "3-5"}},
+    ),
+    (
+        "a sweep with all that was placed done waits for the rest",
+        case(
+            running(tasks("a", "0-2", 3), spec=SWEEP),
+            {"a": seen("Succeeded", succeeded_tasks="0-2")},
+        ),
+        {"phase": "Waiting", "reason": "", "past": ("TasksDone", "Decision")},
+    ),
+    (
+        "a sweep is done with its last task",
+        case(
+            running(tasks("a", "3-5", 3), spec=SWEEP, succeededTasks="0-2"),
+            {"a": seen("Succeeded")},
+        ),
+        {"phase": "Succeeded", "reason": "Succeeded", "past": ("Succeeded", "Program")},
+    ),
+    (
+        "a sweep of which no task may fail fails with the first, and stops the others",
+        case(
+            running(tasks("a", "0-2", 3), tasks("b", "3-5", 3), spec=SWEEP),
+            {"a": seen("Running", failed_tasks="1"), "b": seen("Running")},
+        ),
+        {
+            "phase": "Stopping",
+            "reason": "TasksFailed",
+            "releasing": ["a", "b"],
+            "past": ("TasksFailed", "Program"),
+        },
+    ),
+    (
+        "a sweep of which one task may fail goes on",
+        case(
+            running(tasks("a", "0-2", 3), tasks("b", "3-5", 3), spec=SWEEP1),
+            {"a": seen("Running", failed_tasks="1"), "b": seen("Running")},
+        ),
+        {"phase": "Running", "reason": "", "claim": {"a": "0,2", "b": "3-5"}},
+    ),
+    (
+        "a part that fails by fault of the place gives its unfinished tasks back",
+        case(
+            running(tasks("a", "0-2", 3), tasks("b", "3-5", 3), spec=SWEEP),
+            {"a": seen("Failed", succeeded_tasks="0", **DISK), "b": seen("Running")},
+        ),
+        {
+            "phase": "Running",
+            "reason": "NodeDiskPressure",
+            "claim": {"b": "3-5"},
+            "releasing": ["a"],
+            "past": ("NodeDiskPressure", "Place"),
+            "requeue": (0, ()),
+        },
+    ),
+]
+
+STOPPING = {"phase": "Stopping", "reason": "PreemptedToReclaim", "releasing": [placement("a")]}
+STOPPED: list[tuple[str, Case, dict[str, Any]]] = [
+    ("what leaves is charged until it is gone", case(workload(STOPPING)), {}),
+    (
+        "what is stopping is not gone",
+        case(workload(STOPPING), {"a": seen("Stopping")}),
+        {},
+    ),
+    (
+        "that an earlier attempt is gone says nothing",
+        case(
+            workload({**STOPPING, "releasing": [placement("a", attempt=3)]}),
+            {"a": seen("Gone", 2)},
+        ),
+        {},
+    ),
+    (
+        "with the last of it gone it waits again",
+        case(workload(STOPPING), {"a": seen("Gone")}),
+        {"phase": "Waiting", "reason": ""},
+    ),
+    (
+        "of two places one gone leaves the other",
+        case(
+            workload({**STOPPING, "releasing": [placement("a"), placement("b")]}),
+            {"a": seen("Gone")},
+        ),
+        {"phase": "Stopping", "reason": "PreemptedToReclaim", "releasing": ["b"]},
+    ),
+    (
+        "held while it stops it is held after",
+        case(workload(STOPPING, hold="Hold"), {"a": seen("Gone")}),
+        {"phase": "Held", "reason": "Held"},
+    ),
+    (
+        "cancelled while it stops it is cancelled after",
+        case(workload(STOPPING, cancelled=True), {"a": seen("Gone")}),
+        {"phase": "Cancelled", "reason": "Cancelled"},
+    ),
+    (
+        "what failed for good has failed when it is gone",
+        case(
+            workload({**STOPPING, "reason": "RunLimitExceeded", "finishedAt": text(NOW - 5)}),
+            {"a": seen("Gone")},
+        ),
+        {"phase": "Failed", "reason": "RunLimitExceeded"},
+    ),
+]
+
+EVERY = [*GANG, *ASKED, *PLACES_TABLE, *SERVICES, *SWEEPS, *STOPPED]
+IDS = [sentence for sentence, _, _ in EVERY]
+
+
+@pytest.mark.parametrize(("found", "expected"), [(c, e) for _, c, e in EVERY], ids=IDS)
+def test_next_status(found: Case, expected: dict[str, Any]) -> None:
+    assert told(next_status(found)) == expected
+
+
+@pytest.mark.parametrize("found", [c for _, c, _ in EVERY], ids=IDS)
+def test_looking_again_changes_nothing(found: Case) -> None:
+    settled(found)
+
+
+@pytest.mark.parametrize("found", [c for _, c, _ in EVERY], ids=IDS)
+def test_a_place_is_never_claimed_and_left_in_one_attempt(found: Case) -> None:
+    """But where a service has some replicas leave a cluster and others stay."""
+    before = found.workload.status
+    status = next_status(found).status
+    if status is None or status.claim is None or before.releasing:
+        return
+    claimed_now = {(one.cluster, one.attempt) for one in status.claim.placements}
+    assert not claimed_now & {(one.cluster, one.attempt) for one in status.releasing}
+
+
+MAY_FOLLOW = {
+    "Waiting": {"Waiting", "Held", "Cancelled", "Claimed"},
+    "Held": {"Waiting", "Cancelled", "Claimed"},
+    # With nothing to confirm, Stopping is over in the same write.
+    "Claimed": {"Claimed", "Running", "Stopping", "Waiting", "Succeeded", "Failed"},
+    "Running": {"Running", "Stopping", "Waiting", "Succeeded", "Failed"},
+    "Stopping": {"Stopping", "Waiting", "Held", "Cancelled", "Failed"},
+}
+
+
+@pytest.mark.parametrize("found", [c for _, c, _ in EVERY], ids=IDS)
+def test_phases_move_along_the_table(found: Case) -> None:
+    status = next_status(found).status
+    if status is not None:
+        assert status.phase in MAY_FOLLOW[found.workload.status.phase or "Waiting"]
+
+
+def test_the_status_of_a_gang_that_runs() -> None:
+    found = case(claimed(placement("a")), {"a": seen("Running", ready_at=NOW - 3, pods=READY)})
+    status = next_status(found).status
+    assert status is not None
+    assert codec.to_plain(status) == {
+        "observedGeneration": 1,
+        "phase": "Running",
+        "startedAt": text(NOW - 3),
+        "claim": {
+            "attempt": 1,
+            "term": 5,
+            "decidedAt": text(NOW - 100),
+            "placements": [
+                {"cluster": "a", "attempt": 1, "podSets": [{"name": "worker", "count": 2}]}
+            ],
+            "readyAt": text(NOW - 3),
+        },
+        "pods": {"wanted": 2, "ready": 2},
+        "conditions": [
+            {
+                "type": "Claimed",
+                "status": "True",
+                "observedGeneration": 1,
+                "lastTransitionTime": text(NOW),
+                "reason": "Idle",
+            },
+            {
+                "type": "Ready",
+                "status": "True",
+                "observedGeneration": 1,
+                "lastTransitionTime": text(NOW),
+            },
+        ],
+    }
+
+
+def test_the_receipt_of_an_attempt_that_failed() -> None:
+    found = case(running(placement("a")), {"a": seen("Failed", exit_code=137, message="killed")})
+    status = next_status(found).status
+    assert status is not None
+    assert codec.to_plain(status.history[-1]) == {
+        "attempt": 1,
+        "clusters": ["a"],
+        "startedAt": text(NOW - 60),
+        "endedAt": text(NOW),
+        "reason": "Killed",
+        "message": "killed",
+        "lostSeconds": 60,
+        "exitCode": 137,
+    }
+    assert status.ran_seconds == 60
+    assert status.requeue is not None
+    assert status.requeue.not_before == moment(NOW + 60)
+
+
+def test_an_agent_whose_clock_is_wrong_does_not_move_the_start_out_of_its_claim() -> None:
+    early = case(claimed(placement("a")), {"a": seen("Running", ready_at=1.0, pods=READY)})
+    late = case(claimed(placement("a")), {"a": seen("Running", ready_at=NOW + 9999, pods=READY)})
+    assert [next_status(one).status.started_at for one in (early, late)] == [  # type: ignore[union-attr] - both start
+        moment(NOW - 100),
+        moment(NOW),
+    ]
+
+
+def test_history_keeps_the_last_ten_attempts() -> None:
+    past = [{"attempt": number, "reason": "NodeLost"} for number in range(10)]
+    found = case(running(placement("a"), history=past), {"a": seen("Failed", **DISK)})
+    status = next_status(found).status
+    assert status is not None
+    assert [one.attempt for one in status.history] == [*range(1, 10), 1]
+
+
+def test_a_node_that_is_to_blame_is_set_aside() -> None:
+    found = case(running(placement("a")), {"a": seen("Failed", node="n7", **DISK)})
+    (one,) = next_status(found).nodes_aside
+    assert (one.cluster, one.node.name, one.node.until) == ("a", "n7", moment(NOW + 1800))
+
+
+def test_a_cluster_is_avoided_for_a_while_only() -> None:
+    requeue = {"count": 1, "avoid": ["a"], "avoidUntil": text(NOW + 50)}
+    waits = workload({"phase": "Waiting", "requeue": requeue})
+    assert next_status(case(waits)).wake_at == NOW + 50
+    status = next_status(case(waits, now=NOW + 50)).status
+    assert status is not None
+    assert told(Change(status=status)) == {"phase": "Waiting", "reason": "", "requeue": (1, ())}
+
+
+def test_the_wait_is_no_part_of_the_time_for_which_a_cluster_is_avoided() -> None:
+    status = next_status(case(claimed(placement("a")), {"a": seen("Failed", **PULL)})).status
+    assert status is not None
+    assert status.requeue is not None
+    assert status.requeue.avoid_until == moment(NOW + 60 + AVOIDED_SECONDS)
+
+
+class TestWaking:
+    @pytest.mark.parametrize(
+        ("found", "expected"),
+        [
+            pytest.param(
+                case(claimed(placement("a"), claim={"deadline": text(NOW + 70)})),
+                NOW + 70,
+                id="a gang's deadline",
+            ),
+            pytest.param(
+                case(running(placement("a"), pods={"wanted": 2}), settings=Settings(run_limit=100)),
+                NOW + 40,
+                id="the run limit",
+            ),
+            pytest.param(
+                case(
+                    running(placement("a"), pods={"wanted": 2}),
+                    places={**PLACES, "a": Place(taints=(NO_EXECUTE,))},
+                    settings=Settings(tolerations=(BEARS,)),
+                ),
+                NOW + 10,
+                id="toleration seconds",
+            ),
+            pytest.param(
+                case(
+                    running(placement("a"), pods={"wanted": 2}),
+                    places=lost(SILENT - 7),
+                    settings=MOVES,
+                    sent=told_to_stop(900),
+                ),
+                NOW + 7,
+                id="the silence after which it is replaced",
+            ),
+            pytest.param(
+                case(
+                    claimed(placement("a")),
+                    {"a": seen("Pending", pods=PodsSeen(pending=2, pending_since=NOW - 100))},
+                ),
+                NOW + 200,
+                id="pods that are pending",
+            ),
+            pytest.param(
+                case(
+                    workload({"phase": "Succeeded", "finishedAt": text(NOW - 10)}),
+                    settings=Settings(finished_seconds=60),
+                ),
+                NOW + 50,
+                id="the time for which it is kept",
+            ),
+            pytest.param(case(running(placement("a"), pods={"wanted": 2})), None, id="nothing"),
+        ],
+    )
+    def test_it_wakes_for(self, found: Case, expected: float | None) -> None:
+        change = next_status(found)
+        assert (change.status, change.wake_at) == (None, expected)
+
+
+class TestRemoval:
+    def test_what_is_over_is_deleted_when_its_time_is_up(self) -> None:
+        found = workload({"phase": "Succeeded", "finishedAt": text(NOW - 60)})
+        assert next_status(case(found, settings=Settings(finished_seconds=60))).delete
+
+    def test_what_is_over_is_kept_for_ever_where_nothing_else_is_said(self) -> None:
+        found = workload({"phase": "Succeeded", "finishedAt": text(1.0)})
+        assert next_status(case(found)) == Change()
+
+    @pytest.mark.parametrize(
+        ("status", "works", "expected"),
+        [
+            ({"phase": "Waiting"}, {}, True),
+            ({"phase": "Succeeded"}, {"a": seen("Succeeded")}, True),
+            (STOPPING, {"a": seen("Stopping")}, False),
+            (STOPPING, {"a": seen("Gone")}, True),
+        ],
+        ids=["it waits", "it is over", "pods are left", "its pods are gone"],
+    )
+    def test_a_deleted_workload_goes_when_nothing_is_left(
+        self, status: dict[str, Any], works: dict[str, Any], expected: bool
+    ) -> None:
+        found = workload(status, {"deletionTimestamp": text(NOW)})
+        assert next_status(case(found, works)).releases == expected
+
+
+class TestCounts:
+    def test_counts_alone_are_no_reason_to_write_while_they_pass(self) -> None:
+        found = running(placement("a", 10), pods={"wanted": 10, "ready": 4})
+        works = {"a": seen("Running", pods=PodsSeen(ready=5, bound=5))}
+        assert next_status(case(found, works, refreshes=False)).status is None
+        assert next_status(case(found, works)).status is not None
+
+    def test_reaching_the_number_that_matters_is(self) -> None:
+        found = running(placement("a", 10), pods={"wanted": 10, "ready": 9})
+        works = {"a": seen("Running", pods=PodsSeen(ready=10))}
+        status = next_status(case(found, works, refreshes=False)).status
+        assert status is not None
+        assert status.pods.ready == 10
+
+
+class TestResizing:
+    def test_more_replicas_are_as_old_as_the_increase(self) -> None:
+        found = running(replicas("a", 3), spec={**SERVICE, "replicas": 4}, pods={"wanted": 3})
+        found = replace(found, metadata=replace(found.metadata, generation=2))
+        status = applied(case(found), next_status(case(found))).workload.status
+        assert (status.increased_at, status.observed_generation) == (moment(NOW), 2)
+        settled(case(found))
+
+    def test_fewer_pods_of_a_gang_are_given_up_at_once(self) -> None:
+        found = _resized(5, 3)
+        status = next_status(case(found)).status
+        assert status is not None
+        assert status.claim is not None
+        assert status.claim.placements[0].pod_sets[0].count == 3
+        settled(case(found))
+
+    def test_more_pods_of_a_gang_come_with_its_next_attempt(self) -> None:
+        found = _resized(3, 5)
+        status = next_status(case(found)).status
+        assert status is not None
+        assert status.claim is not None
+        assert status.claim.placements[0].pod_sets[0].count == 3
+        shown = {one.type: (one.status, one.reason) for one in status.conditions}
+        assert shown["Resized"] == ("False", "NextAttempt")
+        settled(case(found))
+
+
+def _resized(held: int, wanted: int) -> Workload:
+    spec = {"podSets": [{"name": "worker", "count": wanted}]}
+    found = running(placement("a", held), spec=spec, pods={"wanted": held})
+    return replace(found, metadata=replace(found.metadata, generation=2))

@@ -1,0 +1,489 @@
+"""Works derived from claims: what each cluster is told, and when nothing is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from fairway.api import codec
+from fairway.api.cluster import Cluster
+from fairway.api.flavor import Flavor
+from fairway.api.fleet import FleetSpec
+from fairway.api.work import Work
+from fairway.api.workload import Workload
+from fairway.controllers.lifecycle.case import Seen, Settings
+from fairway.controllers.lifecycle.following import next_status
+from fairway.controllers.works.adoption import ADOPTED
+from fairway.controllers.works.derive import Delete, Derived, Known, derive
+from fairway.controllers.works.manifests import dependencies_of, pinned_cluster
+from fairway.kinds.registry import built_in
+from tests.controllers.lives import (
+    NOW,
+    case,
+    claim,
+    moment,
+    placement,
+    replicas,
+    running,
+    seen,
+    tasks,
+    text,
+    workload,
+)
+
+CONTAINER = {
+    "name": "main",
+    "image": "train:1",
+    "resources": {"limits": {"nvidia.com/gpu": "1"}},
+    "envFrom": [{"configMapRef": {"name": "settings"}}],
+}
+JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "train"},
+    "spec": {
+        "parallelism": 4,
+        "completions": 4,
+        "completionMode": "Indexed",
+        "template": {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}},
+    },
+}
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "serve"},
+    "spec": {
+        "replicas": 9,
+        "selector": {"matchLabels": {"app": "serve"}},
+        "template": {
+            "metadata": {"labels": {"app": "serve"}},
+            "spec": {"containers": [{"name": "main", "image": "serve:1"}]},
+        },
+    },
+}
+H100 = codec.decode(
+    {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": "Flavor",
+        "metadata": {"name": "h100"},
+        "spec": {
+            "nodeLabels": {"accelerator": "h100"},
+            "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        },
+    },
+    Flavor,
+)
+
+
+def cluster(name: str, status: dict[str, Any] | None = None, **spec: Any) -> Cluster:
+    plain = {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": "Cluster",
+        "metadata": {"name": name},
+        "spec": {"simulated": {}, **spec},
+        "status": {"phase": "Ready", **(status or {})},
+    }
+    return codec.decode(plain, Cluster)
+
+
+CLUSTERS = {name: cluster(name) for name in ("a", "b")}
+
+
+def pods(where: str, count: int = 2, **more: Any) -> dict[str, Any]:
+    """A placement of the pods of a Job, whose one pod set is called as its kind calls it."""
+    name = built_in().pod_sets(JOB, "Gang")[0].name
+    extra = {"flavors": {"nvidia.com/gpu": "h100"}, **more.pop("pods", {})}
+    return placement(where, count, podSets=[{"name": name, "count": count, **extra}], **more)
+
+
+def gang(*placements: dict[str, Any], held: dict[str, Any] | None = None, **more: Any) -> Workload:
+    status = {"phase": "Claimed", "claim": claim(*placements, **(held or {}))}
+    metadata = more.pop("metadata", None)
+    status.update(more.pop("status", {}))
+    return workload(status, metadata, template={"manifests": [JOB]}, podSets=[], **more)
+
+
+def known(found: Workload | None, works: dict[str, Work] | None = None, **more: Any) -> Known:
+    more.setdefault("clusters", CLUSTERS)
+    return Known(
+        workload=found,
+        now=NOW,
+        term=more.pop("term", 7),
+        works=works or {},
+        flavors={"h100": H100},
+        **more,
+    )
+
+
+def stored(derived: Derived, before: dict[str, Work] | None = None) -> dict[str, Work]:
+    """The works on the hub once all was written, as they are read back."""
+    after = dict(before or {})
+    for write in derived.writes:
+        name = write.work.spec.cluster
+        if isinstance(write, Delete):
+            del after[name]
+        else:
+            after[name] = codec.decode(codec.to_plain(write.work), Work)
+    return after
+
+
+def sent(found: Workload, **more: Any) -> dict[str, Work]:
+    """The works of a workload, and proof that deriving again writes nothing."""
+    first = known(found, **more)
+    works = stored(derive(first))
+    assert derive(known(found, works, **{**more, "term": 99})).writes == ()
+    return works
+
+
+def told(derived: Derived) -> list[str]:
+    return [
+        f"{type(one).__name__} {one.work.spec.cluster} {one.work.spec.attempt} "
+        f"{'tombstone' if one.work.spec.tombstone else one.work.spec.desired}"
+        for one in derived.writes
+    ]
+
+
+def main(work: Work) -> dict[str, Any]:
+    return work.spec.manifests[-1].object
+
+
+def pod_spec(work: Work) -> dict[str, Any]:
+    found: dict[str, Any] = main(work)["spec"]["template"]["spec"]
+    return found
+
+
+class TestTheDecisionIsWritten:
+    def test_counts_flavor_and_namespace(self) -> None:
+        work = sent(gang(pods("a", 2)))["a"]
+        assert (main(work)["spec"]["parallelism"], main(work)["metadata"]["namespace"]) == (
+            2,
+            "team",
+        )
+        assert pod_spec(work)["nodeSelector"] == {"accelerator": "h100"}
+        assert pod_spec(work)["tolerations"] == [{"operator": "Exists", "key": "gpu"}]
+        assert (work.spec.term, work.spec.attempt, work.spec.desired) == (7, 1, "Run")
+        assert (work.metadata.name, work.metadata.namespace) == ("team.train", "fairway-cluster-a")
+
+    def test_a_split_gang_gets_its_part_in_each_cluster(self) -> None:
+        works = sent(gang(pods("a", 1), pods("b", 3)))
+        assert {name: main(one)["spec"]["parallelism"] for name, one in works.items()} == {
+            "a": 1,
+            "b": 3,
+        }
+
+    def test_topology_domains_become_an_affinity(self) -> None:
+        topology = [
+            {"name": "block", "nodeLabel": "net/block"},
+            {"name": "rack", "nodeLabel": "net/rack"},
+        ]
+        chosen = {"topologyLevel": "rack", "domains": {"r1": 1, "b2/r2": 1}}
+        clusters = {"a": cluster("a", topology=topology)}
+        work = sent(gang(pods("a", 2, pods=chosen)), clusters=clusters)["a"]
+        required = pod_spec(work)["affinity"]["nodeAffinity"][
+            "requiredDuringSchedulingIgnoredDuringExecution"
+        ]
+        assert [
+            [(one["key"], one["values"]) for one in term["matchExpressions"]]
+            for term in required["nodeSelectorTerms"]
+        ] == [[("net/rack", ["r1"])], [("net/block", ["b2"]), ("net/rack", ["r2"])]]
+
+    def test_nodes_that_are_set_aside_are_kept_away_from_for_the_whole_attempt(self) -> None:
+        aside = {"avoidedNodes": [{"name": "n1"}, {"name": "n2", "until": text(NOW - 1)}]}
+        found = gang(pods("a"))
+        works = sent(found, clusters={"a": cluster("a", aside)})
+        assert "n1" in str(pod_spec(works["a"])["affinity"])
+        assert "n2" not in str(pod_spec(works["a"])["affinity"])
+        assert derive(known(found, works)).writes == ()  # though the node is back now
+
+    def test_the_clusters_own_names(self) -> None:
+        profile = {
+            "resources": {"nvidia.com/gpu": "acme.com/gpu"},
+            "nodeLabels": {"accelerator": "acme.com/model"},
+        }
+        work = sent(gang(pods("a")), clusters={"a": cluster("a", profile=profile)})["a"]
+        assert pod_spec(work)["nodeSelector"] == {"acme.com/model": "h100"}
+        assert "acme.com/gpu" in pod_spec(work)["containers"][0]["resources"]["limits"]
+
+    def test_an_alternatives_image_and_environment(self) -> None:
+        name = pods("a")["podSets"][0]["name"]
+        other = {
+            "name": "small",
+            "podSets": [
+                {"name": name, "image": "small:1", "environment": [{"name": "M", "value": "s"}]}
+            ],
+        }
+        found = gang(pods("a"), held={"alternative": "small"}, alternatives=[other])
+        container = pod_spec(sent(found)["a"])["containers"][0]
+        assert (container["image"], container["env"]) == ("small:1", [{"name": "M", "value": "s"}])
+
+    def test_a_service_gets_its_replicas(self) -> None:
+        status = {"phase": "Claimed", "claim": claim(replicas("a", 3))}
+        found = workload(
+            status,
+            template={"manifests": [DEPLOYMENT]},
+            podSets=[],
+            mode="Divided",
+            replicas=3,
+        )
+        assert main(sent(found)["a"])["spec"]["replicas"] == 3
+
+    def test_checkpoint_estimate_and_silence(self) -> None:
+        found = gang(
+            pods("a"),
+            checkpoint={"signal": "SIGUSR1", "graceSeconds": 90},
+            runSeconds={"estimate": 500},
+        )
+        settings = Settings(on_cluster_lost="StopAndMove", cluster_lost_seconds=600)
+        spec = sent(found, settings=settings)["a"].spec
+        assert (spec.stop.signal, spec.stop.grace_seconds) == ("SIGUSR1", 90)
+        assert spec.run_seconds_estimate == 500
+        assert spec.stop_when_silent_seconds == FleetSpec().health.lost_seconds + 600
+
+    def test_a_cluster_that_does_not_listen_is_not_told_another_silence(self) -> None:
+        found = gang(pods("a"))
+        works = sent(found, settings=Settings(on_cluster_lost="StopAndMove"))
+        silent = {"a": cluster("a", {"phase": "Lost"})}
+        assert derive(known(found, works, clusters=silent)).writes == ()
+
+    def test_nodes_to_come(self) -> None:
+        waits = [{"type": "Provision", "cluster": "a", "pool": "spot", "count": 3}]
+        spec = sent(gang(pods("a"), held={"waitsFor": waits}))["a"].spec
+        assert [(one.pool, one.count) for one in spec.provision] == [("spot", 3)]
+
+    def test_what_pods_need_comes_first(self) -> None:
+        settings_map = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "settings", "namespace": "team", "resourceVersion": "4"},
+            "data": {"a": "b"},
+        }
+        found = gang(pods("a"))
+        assert [one.name for one in dependencies_of(found, built_in())] == ["settings"]
+        manifests = sent(found, objects=[settings_map])["a"].spec.manifests
+        assert [one.object["kind"] for one in manifests] == ["ConfigMap", "Job"]
+        assert "resourceVersion" not in manifests[0].object["metadata"]
+
+    def test_data_outlives_the_work(self) -> None:
+        volume = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {
+                "name": "data",
+                "namespace": "team",
+                "annotations": {"fairway.dev/bound-in": "b"},
+            },
+        }
+        found = gang(pods("a"))
+        manifest = sent(found, objects=[volume])["a"].spec.manifests[0]
+        assert (manifest.update, manifest.deletion) == ("CreateOnly", "Orphan")
+        assert pinned_cluster(found, [volume]) == "b"
+        assert pinned_cluster(gang(pods("a"), portableVolumes=["data"]), [volume]) == ""
+
+
+SWEEP = {"mode": "Independent", "tasks": {"count": 8, "rangeSize": 4}}
+
+
+def sweep(numbers: str, count: int) -> Workload:
+    status = {"phase": "Running", "claim": claim(tasks("a", numbers, count))}
+    return workload(status, template={"manifests": [JOB]}, podSets=[], **SWEEP)
+
+
+class TestTasks:
+    def test_a_run_of_tasks_is_a_job(self) -> None:
+        work = sent(sweep("0-3", 4))["a"]
+        assert [one.object["metadata"]["name"] for one in work.spec.manifests] == ["train-0"]
+
+    def test_tasks_that_are_over_change_nothing(self) -> None:
+        works = sent(sweep("0-3", 4))
+        assert derive(known(sweep("2-3", 2), works)).writes == ()
+
+    def test_more_tasks_leave_a_run_that_is_under_way_as_it_is(self) -> None:
+        works = sent(sweep("0-3", 4))
+        after = stored(derive(known(sweep("2-7", 6), works)), works)["a"]
+        assert after.spec.tasks == "0-7"
+        assert after.spec.manifests[0] == works["a"].spec.manifests[0]
+
+
+class TestWhenNothingMayRunYet:
+    WAITS = {
+        "waitsFor": [{"type": "Preemption", "workload": {"namespace": "team", "name": "victim"}}]
+    }
+
+    @pytest.mark.parametrize(
+        ("status", "expected"),
+        [
+            ({"phase": "Running", "claim": {**claim(placement("a")), "term": 4}}, []),
+            ({"phase": "Stopping", "releasing": [placement("a")]}, []),
+            ({"phase": "Waiting"}, ["Create a 1 Run"]),
+            (
+                {"phase": "Claimed", "claim": {**claim(placement("a")), "term": 6}},
+                ["Create a 1 Run"],
+            ),
+            ({"phase": "Stopping", "releasing": [placement("b")]}, ["Create a 1 Run"]),
+        ],
+        ids=[
+            "its victim has yet to hear of it",
+            "its victim is still leaving",
+            "its victim is gone",
+            "its victim has another claim since",
+            "its victim is leaving another cluster",
+        ],
+    )
+    def test_a_claim_waits_for_its_victims(
+        self, status: dict[str, Any], expected: list[str]
+    ) -> None:
+        found = gang(pods("a"), held=self.WAITS)
+        victim = workload(status)
+        assert told(derive(known(found, victims={"team/victim": victim}))) == expected
+
+    def test_placeholders_hold_the_room_until_every_part_has_its_own(self) -> None:
+        found = gang(pods("a"), pods("b"), gang={"placeholders": True, "clustersMax": 2})
+        works = sent(found)
+        assert {one.spec.desired for one in works.values()} == {"Reserve"}
+        half = {"a": seen("Reserved"), "b": seen("Pending")}
+        assert derive(known(found, works, seen=half)).writes == ()
+        both = {"a": seen("Reserved"), "b": seen("Reserved")}
+        assert told(derive(known(found, works, seen=both))) == ["Update a 1 Run", "Update b 1 Run"]
+
+    def test_what_runs_is_not_reserved_again(self) -> None:
+        found = gang(pods("a"), gang={"placeholders": True})
+        both = {"a": seen("Reserved")}
+        works = sent(found, seen=both)
+        assert derive(known(found, works, seen={"a": seen("Pending")})).writes == ()
+
+    def test_nothing_is_written_to_a_cluster_that_is_only_observed(self) -> None:
+        clusters = {"a": cluster("a", mode="Shadow")}
+        assert derive(known(gang(pods("a")), clusters=clusters)).writes == ()
+
+    def test_a_new_attempt_waits_until_the_earlier_one_is_gone(self) -> None:
+        works = sent(gang(pods("a")))
+        again = gang(pods("a", attempt=2), status={"releasing": [placement("a")]})
+        assert told(derive(known(again, works))) == ["Update a 1 tombstone"]
+
+    def test_a_workload_of_the_same_name_waits_until_the_agent_forgot_the_earlier_one(self) -> None:
+        found = gang(pods("a"), metadata={"uid": "u-2"})
+        works = sent(gang(pods("a")))
+        over = {"a": seen("Succeeded")}
+        assert told(derive(known(found, works, seen=over))) == ["Delete a 1 Run"]
+        assert derive(known(found, {}, seen=over)).writes == ()
+        assert told(derive(known(found, {}))) == ["Create a 1 Run"]
+
+
+class TestEnds:
+    def test_what_is_left_is_tombstoned_and_then_deleted(self) -> None:
+        works = sent(gang(pods("a")))
+        leaving = workload({"phase": "Stopping", "releasing": [placement("a")]})
+        first = derive(known(leaving, works))
+        assert told(first) == ["Update a 1 tombstone"]
+        works = stored(first, works)
+        gone = {"a": seen("Gone")}
+        assert derive(known(leaving, works, seen=gone)).writes == ()  # until that is noted
+        waiting = workload({"phase": "Waiting"})
+        assert told(derive(known(waiting, works, seen=gone))) == ["Delete a 1 tombstone"]
+
+    def test_a_work_that_was_never_made_is_refused_once_and_for_all(self) -> None:
+        leaving = workload({"phase": "Stopping", "releasing": [placement("a")]})
+        assert told(derive(known(leaving))) == ["Create a 1 tombstone"]
+
+    def test_a_tombstone_becomes_the_next_attempt(self) -> None:
+        works = sent(gang(pods("a")))
+        leaving = workload({"phase": "Stopping", "releasing": [placement("a")]})
+        works = stored(derive(known(leaving, works)), works)
+        again = gang(pods("a", attempt=2))
+        assert told(derive(known(again, works, seen={"a": seen("Gone")}))) == ["Update a 2 Run"]
+
+    def test_what_was_left_behind_in_a_lost_cluster_is_stopped_when_it_comes_back(self) -> None:
+        works = sent(gang(pods("a")))
+        moved = gang(pods("b", attempt=2))
+        writes = told(derive(known(moved, works, seen={"a": seen("Running")})))
+        assert writes == ["Create b 2 Run", "Update a 1 tombstone"]
+
+    def test_the_work_of_a_finished_workload_stays_until_the_workload_goes(self) -> None:
+        works = sent(gang(pods("a")))
+        over = {"a": seen("Succeeded")}
+        done = workload({"phase": "Succeeded", "finishedAt": text(NOW)})
+        assert derive(known(done, works, seen=over)).writes == ()
+        assert told(derive(known(None, works, seen=over))) == ["Delete a 1 Run"]
+
+    def test_what_runs_for_a_workload_that_is_not_there_is_left_alone(self) -> None:
+        works = sent(gang(pods("a")))
+        assert derive(known(None, works, seen={"a": seen("Running")})).writes == ()
+
+    def test_works_of_a_cluster_that_was_removed_go(self) -> None:
+        works = sent(gang(pods("a")))
+        waiting = workload({"phase": "Waiting"})
+        assert told(derive(known(waiting, works, clusters={}))) == ["Delete a 1 Run"]
+
+    def test_replicas_that_leave_a_cluster_where_others_stay_are_no_tombstone(self) -> None:
+        spec = {"mode": "Divided", "replicas": 3, "template": {"manifests": [DEPLOYMENT]}}
+        before = running(replicas("a", 3), spec={**spec, "podSets": []})
+        after = running(
+            replicas("a", 1), spec={**spec, "podSets": []}, releasing=[replicas("a", 2)]
+        )
+        derived = derive(known(after, sent(before)))
+        assert told(derived) == ["Update a 1 Run"]
+        assert main(stored(derived)["a"])["spec"]["replicas"] == 1
+
+
+class TestAdoption:
+    def brought_back(self, found: Workload) -> dict[str, Work]:
+        return {
+            name: replace(work, metadata=replace(work.metadata, labels={ADOPTED: "true"}))
+            for name, work in sent(found).items()
+        }
+
+    def test_a_hub_that_forgot_stops_nothing_and_takes_its_claim_back(self) -> None:
+        found = gang(pods("a"), pods("b"))
+        works = self.brought_back(found)
+        forgot = replace(found, status=workload().status)
+        states: dict[str, Seen] = {"a": seen("Running"), "b": seen("Running")}
+        assert derive(known(forgot, works, seen=states)).writes == ()
+        status = next_status(case(forgot, states, sent=works)).status
+        assert status is not None
+        assert status.claim is not None
+        assert found.status.claim is not None
+        assert status.claim.placements == found.status.claim.placements
+        assert (status.phase, status.claim.decided_at) == ("Claimed", moment(NOW))
+
+    def test_a_workload_made_anew_takes_over_what_runs(self) -> None:
+        found = gang(pods("a"))
+        anew = replace(found, metadata=replace(found.metadata, uid="u-9"))
+        works = self.brought_back(found)
+        derived = derive(known(anew, works, seen={"a": seen("Running")}))
+        assert told(derived) == ["Update a 1 Run"]
+        after = stored(derived)["a"]
+        assert after.spec.manifests == works["a"].spec.manifests
+        assert (after.spec.workload.uid, after.metadata.labels) == ("u-9", {})
+
+
+@pytest.mark.parametrize(
+    ("manifest", "expected"),
+    [
+        (
+            {**JOB, "metadata": {"name": "x", "namespace": "kube-system"}},
+            "spec.template.manifests[0].metadata.namespace: kube-system is not the workload's own,"
+            " team",
+        ),
+        (
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": "x"},
+            },
+            "spec.template.manifests[0].kind: ClusterRoleBinding is not allowed in a workload",
+        ),
+        (
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}},
+            "spec.template.manifests[0].kind: Namespace is not allowed in a workload",
+        ),
+    ],
+)
+def test_a_template_gives_no_rights_beyond_its_namespace(
+    manifest: dict[str, Any], expected: str
+) -> None:
+    found = workload(
+        {"phase": "Claimed", "claim": claim(placement("a"))}, template={"manifests": [manifest]}
+    )
+    assert derive(known(found)) == Derived(faults=(expected,))
