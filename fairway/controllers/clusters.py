@@ -23,11 +23,12 @@ from fairway.controllers.breakers import restored
 from fairway.controllers.cache import CLUSTERS, FLEETS, REPORTS, Cache
 from fairway.controllers.health import Observation
 from fairway.controllers.heartbeats import LOOK_SECONDS, Heartbeats
-from fairway.controllers.mirrors import Name
 from fairway.controllers.states import States
+from fairway.controllers.statuses import with_status
 from fairway.controllers.terms import LEASES
 from fairway.controllers.works.roster import Roster
 from fairway.store.interface import Store, Stored, Write
+from fairway.store.mirrors import Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-clusters")
 _COUNTS_SECONDS = 30.0
@@ -126,12 +127,8 @@ class Clusters:
         if is_due:
             self._counted_at[name] = now
         if status is not None:
-            plain = {**body.get("status", {}), **codec.to_plain(status)}
-            if not status.avoided_nodes:
-                plain.pop("avoidedNodes", None)
-            await self._store.update(
-                CLUSTERS, {**body, "status": plain}, subresource="status", write=_WRITE
-            )
+            changed = with_status(body, status)
+            await self._store.update(CLUSTERS, changed, subresource="status", write=_WRITE)
 
     def _observed(self, cluster: Cluster) -> Observation:
         name = cluster.metadata.name
@@ -160,12 +157,8 @@ class Clusters:
         fleet = codec.decode(body, Fleet)
         status = self._fleet_status(fleet)
         if status != fleet.status:
-            plain = {**body.get("status", {}), **codec.to_plain(status)}
-            if not status.breakers:
-                plain.pop("breakers", None)
-            await self._store.update(
-                FLEETS, {**body, "status": plain}, subresource="status", write=_WRITE
-            )
+            changed = with_status(body, status)
+            await self._store.update(FLEETS, changed, subresource="status", write=_WRITE)
 
     def _fleet_status(self, fleet: Fleet) -> FleetStatus:
         clusters = [one for one in self._cache.all(Cluster) if one.spec.accepted]

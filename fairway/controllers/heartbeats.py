@@ -9,7 +9,7 @@ from __future__ import annotations
 from fairway.api.names import work_namespace
 from fairway.clock import Clock
 from fairway.controllers.health import Heard, first_look
-from fairway.controllers.mirrors import Mirror
+from fairway.store.mirrors import Mirror
 
 AGENT_LEASE = "fairway-agent"
 LOOK_SECONDS = 5.0

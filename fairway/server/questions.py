@@ -143,4 +143,3 @@ def _number(request: Request, name: str) -> int | None:
     if not text.isdecimal():
         raise BadRequest(f"{name}: expected a whole number, got {text!r}")
     return int(text)
-

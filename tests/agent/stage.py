@@ -42,7 +42,7 @@ Plain = dict[str, Any]
 
 
 def cluster(**simulated: Any) -> Plain:
-    """The cluster `here`: three nodes, pods that start at once and run for a minute."""
+    """The cluster `here`: three nodes, pods that start at once and run for as long as they say, or for ever."""
     spec = simulated.pop("spec", {})
     return {
         "apiVersion": "fairway.dev/v1alpha1",
@@ -58,6 +58,7 @@ def cluster(**simulated: Any) -> Plain:
                     }
                 ],
                 "startSeconds": 0,
+                "runSeconds": 0,
                 **simulated,
             },
             **spec,

@@ -20,15 +20,15 @@ from fairway.controllers.heartbeats import LOOK_SECONDS, Heartbeats
 from fairway.controllers.lifecycle import gathering
 from fairway.controllers.lifecycle.case import Case, Change, NodeAside
 from fairway.controllers.lifecycle.following import FINALIZER, next_status
-from fairway.controllers.loops import Loop
-from fairway.controllers.mirrors import Name
 from fairway.controllers.notes import Notes
 from fairway.controllers.scheduling.committing import write_status
 from fairway.controllers.states import States
 from fairway.controllers.terms import LEASES
 from fairway.controllers.works.adoption import is_own
 from fairway.controllers.works.roster import Roster
+from fairway.loops import Loop
 from fairway.store.interface import Deletion, Patch, Store, Stored, Write
+from fairway.store.mirrors import Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-lifecycle")
 _COUNTS_SECONDS = 5.0  # counts alone are written no more often

@@ -1,4 +1,4 @@
-"""What is known of a workload, gathered from what the hub follows: values for the pure functions."""
+"""What is known of a workload, gathered from what the hub follows, as plain values."""
 
 from __future__ import annotations
 

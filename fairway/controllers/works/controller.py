@@ -13,8 +13,6 @@ from fairway.clock import Clock
 from fairway.controllers.board import Board
 from fairway.controllers.cache import CLUSTERS, FLEETS, WORKLOADS, WORKS, Cache
 from fairway.controllers.lifecycle import gathering
-from fairway.controllers.loops import Loop
-from fairway.controllers.mirrors import Name
 from fairway.controllers.notes import Notes
 from fairway.controllers.states import States
 from fairway.controllers.terms import Terms
@@ -22,7 +20,9 @@ from fairway.controllers.works.derive import Create, Delete, Known, Update, Work
 from fairway.controllers.works.manifests import dependencies_of
 from fairway.controllers.works.roster import Roster
 from fairway.kinds.registry import Kinds
+from fairway.loops import Loop
 from fairway.store.interface import Deletion, ResourceKey, Store, Stored, Write
+from fairway.store.mirrors import Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-works")
 # A workload without any of these has no works, and needs no look.

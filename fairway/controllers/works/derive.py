@@ -156,10 +156,19 @@ def _with_whole_runs(workload: Workload, placement: Placement, same: Work | None
         return placement
     sent, wanted = ranges.parse(same.spec.tasks), ranges.parse(placement.tasks)
     if not set(ranges.numbers(wanted)) - set(ranges.numbers(sent)):
-        return replace(placement, tasks=same.spec.tasks)
+        return _with_tasks(placement, sent)
     runs = {(one - asked.first) // asked.range_size for one in ranges.numbers(wanted)}
     kept = [one for one in ranges.numbers(sent) if (one - asked.first) // asked.range_size in runs]
-    return replace(placement, tasks=ranges.text(ranges.union([wanted, ranges.of(kept)])))
+    return _with_tasks(placement, ranges.union([wanted, ranges.of(kept)]))
+
+
+def _with_tasks(placement: Placement, tasks: ranges.Ranges) -> Placement:
+    """A placement of other tasks, with pods in proportion."""
+    before = max(1, ranges.size(ranges.parse(placement.tasks)))
+    pod_sets = tuple(
+        replace(one, count=one.count * ranges.size(tasks) // before) for one in placement.pod_sets
+    )
+    return replace(placement, tasks=ranges.text(tasks), pod_sets=pod_sets)
 
 
 def _work(

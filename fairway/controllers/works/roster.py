@@ -8,8 +8,8 @@ from fairway.api.names import work_name
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.controllers.cache import WORKS, Cache
-from fairway.controllers.mirrors import Name
 from fairway.store.interface import Stored
+from fairway.store.mirrors import Name
 
 # Told of a workload, as (namespace, name), of which a work changed.
 RosterFollower = Callable[[Name], None]

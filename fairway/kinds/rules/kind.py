@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -76,12 +77,12 @@ class RuleKind:
         if found:
             return found
         try:
-            roles = self._roles_of(manifest)
+            roles = roles_of(self._roles, manifest)
             for role in roles:
                 found += _template_faults(role)
+                role.pod_set()
             # What expressions cannot work with shows in the first pod of each set.
             list(self._pods.made(roles, of_each_at_most=1))
-            self.pod_sets(manifest)
         except RuleFault as fault:
             found.append(str(fault))
         return found
@@ -97,7 +98,9 @@ class RuleKind:
         return found if is_number else self._spec.replicas.default
 
     def pod_sets(self, manifest: JsonObject) -> tuple[PodSet, ...]:
-        return tuple(role.pod_set() for role in self._roles_of(manifest))
+        with suppress(RuleFault):
+            return tuple(role.pod_set() for role in self._roles_of(manifest))
+        return ()
 
     def templates(self, manifest: JsonObject) -> Mapping[str, JsonObject]:
         found = {role.name: role.template() for role in self._roles_of(manifest)}
@@ -132,7 +135,9 @@ class RuleKind:
             return ()
         roles = self._roles_of(manifest)
         copies = self.replicas(manifest)
-        made = list(self._pods.made(roles))
+        made: list[Pod] = []
+        with suppress(RuleFault):
+            made = list(self._pods.made(roles))
         if copies is None:
             return made
         counts = {role.name: role.count for role in roles}
@@ -141,14 +146,16 @@ class RuleKind:
     def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
         roles = self._roles_of(manifest)
         copies = self.replicas(manifest)
-        return self._play.status(
-            manifest,
-            roles,
-            pods,
-            is_held=self.is_held(manifest),
-            replicas=1 if copies is None else copies,
-            now=now,
-        )
+        with suppress(RuleFault):
+            return self._play.status(
+                manifest,
+                roles,
+                pods,
+                is_held=self.is_held(manifest),
+                replicas=1 if copies is None else copies,
+                now=now,
+            )
+        return {}
 
     def read(self, found: JsonObject) -> Observed:
         copies = self.replicas(found)
@@ -176,11 +183,10 @@ class RuleKind:
         return made
 
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
-        try:
+        found: set[ObjectReference] = set()
+        with suppress(RuleFault):
             roles = self._roles_of(manifest)
-            found = set(dependencies.of_templates([role.pod() for role in roles]))
-        except RuleFault:
-            found = set()
+            found.update(dependencies.of_templates([role.pod() for role in roles]))
         for rule, path in self._dependencies:
             for name in path.values(manifest):
                 if isinstance(name, str):
@@ -191,13 +197,13 @@ class RuleKind:
         return dependencies.in_order(found)
 
     def _roles_of(self, manifest: JsonObject) -> list[Role]:
-        return roles_of(self._roles, manifest)
+        """The roles; none where there is a fault, which is for `faults` to tell."""
+        with suppress(RuleFault):
+            return roles_of(self._roles, manifest)
+        return []
 
     def _counts(self, manifest: JsonObject) -> dict[str, int]:
-        try:
-            return {role.name: role.count for role in self._roles_of(manifest)}
-        except RuleFault:
-            return {}
+        return {role.name: role.count for role in self._roles_of(manifest)}
 
 
 class _CompiledStatus:
@@ -319,5 +325,5 @@ def _patched(value: JsonObject, patch: JsonObject) -> JsonObject:
             inner = value.get(key)
             value[key] = _patched(inner if isinstance(inner, dict) else {}, one)
         else:
-            value[key] = one
+            value[key] = copy.deepcopy(one)
     return value

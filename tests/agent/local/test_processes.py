@@ -281,6 +281,8 @@ async def test_a_job_past_its_deadline_fails_and_its_pods_end(rig: LocalRig) -> 
     seen = await rig.until(has_no_pods(one), "the pod gone")
     conditions = seen.works[one.metadata.name].objects[0]["status"]["conditions"]
     assert {"Failed"} <= {found["type"] for found in conditions}
+    await rig.restart()
+    assert (await rig.driver.observe()).works == seen.works  # over is over
 
 
 async def test_the_stop_signal_comes_first_and_the_grace_is_honoured(

@@ -35,7 +35,7 @@ from fairway.clock import Clock
 from fairway.kinds.interface import Kind, Pod, PodState
 from fairway.kinds.plain import child, listed, namespace_of, text, texts
 from fairway.kinds.pods import pod_requests
-from fairway.kinds.running import due, observed
+from fairway.kinds.running import due
 
 _OVER = ("Succeeded", "Failed")
 _PLACEHOLDER = -1  # the position of pods that only hold room
@@ -184,7 +184,7 @@ class Keeping:
         kept.work, kept.next = work, None
         kept.is_removed, kept.stop = False, None
         kept.hosts, kept.checkpointed_at = None, None
-        kept.ports, kept.created = {}, {}
+        kept.ports, kept.created, kept.finals = {}, {}, {}
         old = sorted((kept.folder / "pods").glob("*"), key=lambda one: int(one.name))
         for folder in old[: -(_ATTEMPTS_KEPT - 1)]:
             shutil.rmtree(folder, ignore_errors=True)
@@ -230,7 +230,7 @@ class Keeping:
     def _end_unwanted(self, kept: Kept, position: int, kind: Kind, body: JsonObject) -> None:
         """Pods that are too many, that changed, or whose job is over."""
         wanted = {pod.name: pod for pod in kind.pods(body)}
-        is_over = observed(kind, body, self._played(kept, position), now=self._now()).phase in _OVER
+        is_over = self._is_over(kept, position, kind, body)
         kept.waiting = {
             name: one
             for name, one in kept.waiting.items()
@@ -241,7 +241,19 @@ class Keeping:
             if (name not in wanted) or is_changed or (is_over and not pod.is_over):
                 self._end(kept, pod, signal.SIGTERM)
 
+    def _is_over(self, kept: Kept, position: int, kind: Kind, body: JsonObject) -> bool:
+        """Whether an object is over by its own rules; then its status never changes again."""
+        if position not in kept.finals:
+            status = kind.play(body, self._played(kept, position), now=self._now())
+            if kind.read({**body, "status": status}).phase not in _OVER:
+                return False
+            kept.finals[position] = status
+            kept.save()
+        return True
+
     def _start_due(self, kept: Kept, position: int, kind: Kind, body: JsonObject) -> None:
+        if position in kept.finals:
+            return
         states = self._played(kept, position)
         held = kept.by_name(position)
         for pod in due(kind, body, states, now=self._now()):
@@ -415,8 +427,10 @@ class Keeping:
             if kind is None:
                 yield position, body
             else:
-                played = kind.play(body, self._played(kept, position), now=self._now())
-                yield position, {**body, "status": played}
+                status = kept.finals.get(position)
+                if status is None:
+                    status = kind.play(body, self._played(kept, position), now=self._now())
+                yield position, {**body, "status": status}
 
     def _played(self, kept: Kept, position: int) -> list[PodState]:
         waiting = [

@@ -56,6 +56,7 @@ class Kept:
     is_removed: bool = False
     ports: dict[Mention, int] = field(default_factory=dict)
     created: dict[int, JsonObject] = field(default_factory=dict)  # of manifests never updated
+    finals: dict[int, JsonObject] = field(default_factory=dict)  # statuses of what is over
     pods: dict[str, LocalPod] = field(default_factory=dict)  # by key
     waiting: dict[str, Waiting] = field(default_factory=dict)  # by name
     objects: dict[int, JsonObject] = field(default_factory=dict)
@@ -95,6 +96,7 @@ class Kept:
                 "is_removed": self.is_removed,
                 "ports": [[one.pod, one.port, here] for one, here in self.ports.items()],
                 "created": {str(position): one for position, one in self.created.items()},
+                "finals": {str(position): one for position, one in self.finals.items()},
             },
         )
 
@@ -112,6 +114,7 @@ class Kept:
             is_removed=found["is_removed"],
             ports={Mention(pod=pod, port=port): here for pod, port, here in found["ports"]},
             created={int(position): one for position, one in found["created"].items()},
+            finals={int(position): one for position, one in found["finals"].items()},
         )
 
 
