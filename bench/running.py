@@ -65,7 +65,7 @@ def _queue(name: str, gpus: int) -> dict[str, Any]:
         {
             "resources": ["nvidia.com/gpu"],
             "flavors": [
-                {"name": "h100", "resources": [{"name": "nvidia.com/gpu", "nominal": gpus}]}
+                {"name": "h100", "quotas": [{"resource": "nvidia.com/gpu", "nominal": gpus}]}
             ],
         }
     ]

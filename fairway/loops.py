@@ -12,7 +12,6 @@ import heapq
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
-from contextlib import suppress
 from typing import Generic, TypeVar
 
 from fairway.api.errors import ApiError, Conflict
@@ -55,10 +54,9 @@ class Alarm:
         try:
             await asyncio.wait({marked, slept}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (marked, slept):
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+            # Not waited for: a cancellation that came in the meantime would be lost with theirs.
+            marked.cancel()
+            slept.cancel()
 
 
 class Loop(Generic[Key]):

@@ -83,7 +83,7 @@ class Feedback:
         """What rules alone made; a change of it is worth telling at once."""
         own = ("Applied", "Available")
         return (
-            tuple(one.feedback for one in self.manifests),
+            tuple((one.position, one.feedback) for one in self.manifests if one.feedback),
             tuple((one.type, one.status) for one in self.conditions if one.type not in own),
         )
 

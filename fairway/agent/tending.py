@@ -55,7 +55,7 @@ class Tender:
         self._clock = clock
         self._applied: dict[str, tuple[Work, float]] = {}
         self._asked: dict[str, tuple[Duty, float]] = {}
-        self._failures: dict[str, int] = {}
+        self._failures: dict[str, tuple[int, float]] = {}  # how many, and when to try again
         self._deletions = Rate()
 
     @property
@@ -105,6 +105,7 @@ class Tender:
         if found == "Accepted":
             await self._memory.keep(offered, goes_on=goes_on(offered, kept))
             self._asked.pop(name, None)
+            self._failures.pop(name, None)
         if found in ("Accepted", "Known"):
             self._teller.accept(name)
         else:
@@ -131,6 +132,9 @@ class Tender:
 
     async def _do(self, what: Duty, name: str, kept: Kept) -> float | None:
         now = self._clock.now()
+        _, again_at = self._failures.get(name, (0, 0.0))
+        if what != "Nothing" and now < again_at:
+            return again_at
         asked, at = self._asked.get(name, ("Nothing", 0.0))
         if what in ("Stop", "Remove") and asked == what and now < at + _PATIENCE_SECONDS:
             return at + _PATIENCE_SECONDS
@@ -178,11 +182,12 @@ class Tender:
         return self._next_look(name, kept) if what == "Apply" else now + _PATIENCE_SECONDS
 
     def _failed(self, name: str, fault: DriverFault) -> float:
-        failures = self._failures.get(name, 0)
-        self._failures[name] = failures + 1
+        failures, _ = self._failures.get(name, (0, 0.0))
         delay = min(self.settings.retry_seconds * 2.0**failures, self.settings.retry_seconds_max)
+        again_at = self._clock.now() + delay
+        self._failures[name] = (failures + 1, again_at)
         self._teller.fault(name, str(fault) or type(fault).__name__)
-        return self._clock.now() + delay
+        return again_at
 
     def _next_look(self, name: str, kept: Kept) -> float | None:
         """When time alone may change what is to be done."""

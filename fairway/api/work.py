@@ -14,6 +14,7 @@ from fairway.api.doc import (
     Code,
     Count,
     Expression,
+    Key,
     Label,
     Name,
     Reference,
@@ -41,7 +42,7 @@ WorkPhase = Literal[
 class FeedbackPath(Part, frozen=True, kw_only=True):
     """A value to read from an object."""
 
-    name: Annotated[Label, doc("Name of the value.")]
+    name: Annotated[Key, doc("Name of the value.")]
     path: Annotated[Expression, doc("JSONPath into the object, such as .status.readyReplicas.")]
 
 
@@ -201,7 +202,7 @@ class WorkSpec(Part, frozen=True, kw_only=True):
 class FeedbackValue(Part, frozen=True, kw_only=True):
     """A value that was read."""
 
-    name: Annotated[Label, doc("Name of the value.")]
+    name: Annotated[Key, doc("Name of the value.")]
     type: Annotated[Literal["Integer", "String", "Boolean", "Json"], doc("What it is.")]
     value: Annotated[Text, doc("The value, as text.")]
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from fairway.agent.agent import Agent
-from fairway.agent.drivers.interface import Driver, LogQuery
+from fairway.agent.drivers.interface import Driver, DriverFault, LogQuery
 from fairway.agent.drivers.local.driver import LocalDriver
 from fairway.agent.drivers.simulated.driver import Worlds
 from fairway.agent.fleet import Agents
@@ -66,7 +66,8 @@ class Logs:
         if agent is None:
             raise NotFound(f"no agent of this hub looks after cluster {cluster}", details={})
         seconds = request.since_seconds
-        return agent.logs(
+        return _told(
+            agent,
             LogQuery(
                 work=work_name(request.namespace, request.name),
                 pod=request.pod,
@@ -75,7 +76,7 @@ class Logs:
                 tail_lines=request.tail_lines,
                 since=None if seconds is None else self._clock.now() - seconds,
                 is_previous=request.is_previous,
-            )
+            ),
         )
 
     def _cluster_of(self, request: LogRequest) -> str:
@@ -90,3 +91,12 @@ class Logs:
                 if past.clusters:
                     return past.clusters[0]
         raise NotFound(f"{request.name} has not run anywhere yet", details={})
+
+
+async def _told(agent: Agent, query: LogQuery) -> AsyncIterator[bytes]:
+    """Output; what there is none of is not found."""
+    try:
+        async for chunk in agent.logs(query):
+            yield chunk
+    except DriverFault as fault:
+        raise NotFound(str(fault), details={}) from fault

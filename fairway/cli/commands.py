@@ -125,14 +125,18 @@ def global_options() -> list[click.Option]:
 class Command(click.Command):
     """A command with the global options, and its examples shown as written."""
 
-    def __init__(self, *args: Any, examples: str = "", **kwargs: Any) -> None:
+    def __init__(self, *args: Any, examples: str = "", misuse_code: int = 1, **kwargs: Any) -> None:
         kwargs.setdefault("no_args_is_help", False)
         super().__init__(*args, **kwargs)
         self.examples = examples
+        # Of commands whose exit code tells of what they ran, a mistake in the call has its own.
+        self.misuse_code = misuse_code
         self.params += global_options()
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(context, [one for word in args for one in self._plain(word)])
+        end = args.index("--") if "--" in args else len(args)  # what stands behind it is not ours
+        own = [one for word in args[:end] for one in self._plain(word)]
+        return super().parse_args(context, [*own, *args[end:]])
 
     def _plain(self, word: str) -> list[str]:
         """Flags given with a value, as kubectl takes them, without: --wait=false is --no-wait."""

@@ -82,3 +82,24 @@ def names_of(context: click.Context, kind: str, start: str) -> list[str]:
         session.close()
     names = (str(item["metadata"]["name"]) for item in items)
     return [name for name in names if name.startswith(start)]
+
+
+def complete_workloads(
+    context: click.Context, parameter: click.Parameter, text: str
+) -> list[CompletionItem]:
+    """Names of workloads."""
+    return [CompletionItem(name) for name in names_of(context, "workloads.fairway.dev", text)]
+
+
+def complete_clusters(
+    context: click.Context, parameter: click.Parameter, text: str
+) -> list[CompletionItem]:
+    """Names of clusters."""
+    return [CompletionItem(name) for name in names_of(context, "clusters.fairway.dev", text)]
+
+
+def complete_queues(
+    context: click.Context, parameter: click.Parameter, text: str
+) -> list[CompletionItem]:
+    """Names of queues."""
+    return [CompletionItem(name) for name in names_of(context, "queues.fairway.dev", text)]

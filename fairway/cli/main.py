@@ -85,7 +85,7 @@ def _show_misuse(error: click.ClickException) -> int:
         say(f"error: {error.format_message()}")
         if error.ctx is not None:
             say(f"See '{error.ctx.command_path} --help'.")
-        return 1
+        return int(getattr(error.ctx.command if error.ctx else None, "misuse_code", 1))
     error.show()
     return error.exit_code
 

@@ -17,7 +17,7 @@ from fairway.cli import terminal
 
 STATE_COLUMNS = {"STATUS", "PHASE", "STATE", "READY", "MODE", "TYPE", "ADMITTED", "ACCEPTED"}
 FAINT_COLUMNS = {"AGE", "NAMESPACE", "LAST SEEN", "SINCE", "LABELS", "CREATED AT"}
-WHOLE_COLUMNS = {"NAME", "NAMESPACE", "OBJECT", "CONDITION"}
+WHOLE_COLUMNS = {"NAME", "NAMESPACE", "OBJECT", "CONDITION", "QUEUE", "CLUSTER", "WORKLOAD"}
 SENTENCES = {"MESSAGE", "DESCRIPTION"}
 
 PLAIN_LEAST = 3  # as kubectl has it
@@ -63,9 +63,17 @@ class Printer:
 
 def show(grid: Grid, *, with_headings: bool = True) -> None:
     """Prints one grid."""
-    if terminal.is_rich():
-        grid = without_empty(grid, terminal.width())
-    Printer().show(grid, with_headings=with_headings)
+    terminal.write(lines(grid, with_headings=with_headings))
+
+
+def lines(grid: Grid, *, with_headings: bool = True) -> Sequence[Text | str]:
+    """One grid, laid out for where the output goes."""
+    if not terminal.is_rich():
+        layout = plain_layout(grid, with_headings=with_headings)
+        return plain_lines(grid, layout, with_headings=with_headings)
+    limit = terminal.width()
+    grid = without_empty(grid, limit)
+    return rich_lines(grid, rich_layout(grid, limit), with_headings=with_headings)
 
 
 def without_empty(grid: Grid, limit: int) -> Grid:

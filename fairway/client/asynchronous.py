@@ -7,7 +7,7 @@ refusal raises an `fairway.api.errors.ApiError`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -16,7 +16,7 @@ import msgspec
 
 from fairway.api.meta import Object as Typed
 from fairway.client.access import Access
-from fairway.client.calls import Calls
+from fairway.client.calls import Calls, refusal
 from fairway.client.catalogue import Served
 from fairway.client.discovery import Discovery
 from fairway.client.kubeconfig import load_access
@@ -26,6 +26,7 @@ from fairway.client.watching import Watching, follow
 from fairway.client.wire import (
     JSON,
     TABLE,
+    Answer,
     Event,
     Listing,
     Object,
@@ -39,6 +40,7 @@ T = TypeVar("T", bound=Typed)
 
 PAGE_SIZE = 500
 MANAGER = "fairway"
+WORKLOADS = "workloads.fairway.dev"
 EVERYTHING = Scope()
 
 
@@ -96,6 +98,32 @@ class AsyncClient:
         )
         accept = TABLE if as_table else JSON
         return await self._calls.json(Request(method="GET", path=path, accept=accept))
+
+    async def ask(
+        self,
+        kind: str | Served,
+        name: str,
+        question: str,
+        *,
+        namespace: str | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> Object:
+        """What a hub works out when asked of an object: `explain`, `decisions`, `standing`."""
+        return await self._calls.json(await self._question(kind, name, question, namespace, query))
+
+    async def log(
+        self, name: str, *, namespace: str | None = None, query: Mapping[str, str] | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """Output of a pod of a workload, in chunks as they come; `query` says which and how."""
+        request = await self._question(WORKLOADS, name, "log", namespace, query)
+        chunks = self._calls.transport.stream(replace(request, accept="*/*"))
+        try:
+            async for chunk in chunks:
+                if isinstance(chunk, Answer):
+                    raise refusal(chunk)
+                yield chunk
+        finally:
+            await chunks.aclose()
 
     async def list(
         self, kind: str | Served, *, scope: Scope = EVERYTHING, page_size: int = PAGE_SIZE
@@ -276,6 +304,19 @@ class AsyncClient:
         return await self._calls.json(
             Request(method="DELETE", path=path, body=msgspec.json.encode(body))
         )
+
+    async def _question(
+        self,
+        kind: str | Served,
+        name: str,
+        question: str,
+        namespace: str | None,
+        query: Mapping[str, str] | None,
+    ) -> Request:
+        served = await self._served(kind)
+        home = self._namespace(served, namespace)
+        path = served.path(name, namespace=home, subresource=question)
+        return Request(method="GET", path=path, query=query or {})
 
     async def _served(self, kind: str | Served) -> Served:
         return kind if isinstance(kind, Served) else await self.discovery.resolve(kind)

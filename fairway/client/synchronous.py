@@ -104,6 +104,8 @@ class Client:
         return cls(load_access(kubeconfig, context=context))
 
     get = _blocking(AsyncClient.get)
+    ask = _blocking(AsyncClient.ask)
+    log = _iterating(AsyncClient.log)
     list = _blocking(AsyncClient.list)
     list_page = _blocking(AsyncClient.list_page)
     table = _blocking(AsyncClient.table)

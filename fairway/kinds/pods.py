@@ -207,7 +207,7 @@ def with_environment(
 
 def _given(container: JsonObject, variables: Mapping[str, str], are_first: bool) -> JsonObject:
     own = listed(container, "env")
-    names = {one.get("name") for one in own}
+    names = {text(one, "name") for one in own}
     added = [
         {"name": name, "value": value} for name, value in variables.items() if name not in names
     ]

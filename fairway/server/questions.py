@@ -13,6 +13,7 @@ Who answers is given from outside; the server knows only what may be asked.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -30,6 +31,7 @@ SUBRESOURCES = {
 }
 _DECISIONS = 100
 _DECISIONS_MOST = 5_000
+_BEGIN_SECONDS = 0.25  # for which the head of an answer waits for the first output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +88,7 @@ class Questions:
             case "explain":
                 return await self._explain(call, self.answers_from)
             case "log":
-                return _log(call, self.answers_from)
+                return await _log(call, self.answers_from)
             case "decisions":
                 most = min(_number(call.request, "limit") or _DECISIONS, _DECISIONS_MOST)
                 workload = call.request.parameter("workload")
@@ -104,7 +106,7 @@ class Questions:
         return json_response(found)
 
 
-def _log(call: Call, answers: Answers) -> Response:
+async def _log(call: Call, answers: Answers) -> Response:
     request = call.request
     wanted = LogRequest(
         namespace=call.namespace,
@@ -118,6 +120,7 @@ def _log(call: Call, answers: Answers) -> Response:
         is_previous=bool(request.flag("previous")),
     )
     stream = _Chunks(answers.log(wanted))
+    await stream.begin()
     return Response(stream=stream, content_type="text/plain; charset=utf-8")
 
 
@@ -126,14 +129,32 @@ class _Chunks:
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks = chunks
+        self._first = asyncio.ensure_future(_next(chunks))
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._chunks
+    async def begin(self) -> None:
+        """Reads ahead for a moment, so that what cannot be read at all is refused as such."""
+        done, _ = await asyncio.wait((self._first,), timeout=_BEGIN_SECONDS)
+        if done:
+            self._first.result()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        first = await self._first
+        if first is not None:
+            yield first
+            async for chunk in self._chunks:
+                yield chunk
 
     async def aclose(self) -> None:
+        if not self._first.done():
+            self._first.cancel()
+            await asyncio.wait((self._first,))
         close: Any = getattr(self._chunks, "aclose", None)
         if close is not None:
             await close()
+
+
+async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(chunks, None)
 
 
 def _number(request: Request, name: str) -> int | None:

@@ -42,7 +42,7 @@ Plain = dict[str, Any]
 
 
 def cluster(**simulated: Any) -> Plain:
-    """The cluster `here`: three nodes, pods that start at once and run for as long as they say, or for ever."""
+    """The cluster `here`: three nodes; pods start at once and run as long as they say, or on."""
     spec = simulated.pop("spec", {})
     return {
         "apiVersion": "fairway.dev/v1alpha1",
@@ -72,6 +72,7 @@ class AgentStore:
     def __init__(self, store: EmbeddedStore) -> None:
         self._store = store
         self.is_away = False
+        self._watches: list[Any] = []
         self.writes: list[tuple[str, str]] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -82,9 +83,19 @@ class AgentStore:
                 raise Unavailable("the hub is away")
             if name not in ("get", "list", "watch"):
                 self.writes.append((name, kind.plural))
-            return await call(kind, *given, **more)
+            answer = await call(kind, *given, **more)
+            if name == "watch":
+                self._watches.append(answer)
+            return answer
 
         return reached
+
+    async def go_away(self) -> None:
+        """Every call fails from now on, and every watch ends."""
+        self.is_away = True
+        for watch in self._watches:
+            await watch.close()
+        self._watches.clear()
 
     def count(self, plural: str) -> int:
         return sum(one == plural for _, one in self.writes)
@@ -169,6 +180,11 @@ class Stage:
 
     async def delete(self, work: Work) -> None:
         await self.store.delete(WORKS, work.metadata.name, namespace=NAMESPACE, write=HUB)
+
+    async def remove_reports(self) -> None:
+        listing = await self.store.list(REPORTS)
+        for one in listing.items:
+            await self.store.delete(REPORTS, one.object()["metadata"]["name"], write=HUB)
 
     async def set_mode(self, mode: str) -> None:
         patch = Patch(type="merge", body={"spec": {"mode": mode}})

@@ -84,9 +84,8 @@ async def test_a_hub_that_is_away_stops_nothing(stage: Stage) -> None:
     one = work("one")
     await stage.put(one)
     await stage.until("Running", one)
-    stage.reached.is_away = True
-    await stage.store.end_watches()
-    await stage.passes(86_400)
+    await stage.reached.go_away()
+    await stage.passes(7200)
     assert await stage.pods(one) == 1
     stage.reached.is_away = False
     await stage.bury(one)
@@ -99,7 +98,7 @@ async def test_a_work_that_is_to_stop_in_silence_stops_by_itself(stage: Stage) -
     await stage.until("Running", one)
     await stage.passes(1000)  # heartbeats are answered
     assert await stage.pods(one) == 1
-    stage.reached.is_away = True
+    await stage.reached.go_away()
     await stage.passes(280)
     assert await stage.pods(one) == 1
     await stage.passes(40)
@@ -117,7 +116,7 @@ async def test_silence_ends_a_work_for_good_through_a_restart(stage: Stage) -> N
     one = work("one", stop_when_silent_seconds=60)
     await stage.put(one)
     await stage.until("Running", one)
-    stage.reached.is_away = True
+    await stage.reached.go_away()
     await stage.passes(120)
     assert await stage.pods(one) == 0
     await stage.crash()
@@ -167,7 +166,8 @@ class TestMemory:
         assert self.opened(tmp_path).works[one.metadata.name].ended is None
 
     async def test_is_written_anew_before_it_grows_without_bound(self, tmp_path: Path) -> None:
-        memory = self.opened(tmp_path)
+        memory = Memory(tmp_path, is_inline=True, is_synced=False)
+        memory.open()
         for term in range(5000):
             await memory.keep(work("one", term=term))
         assert (tmp_path / "works.log").stat().st_size < 2_000_000

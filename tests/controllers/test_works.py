@@ -463,8 +463,10 @@ class TestAdoption:
     [
         (
             {**JOB, "metadata": {"name": "x", "namespace": "kube-system"}},
-            "spec.template.manifests[0].metadata.namespace: "
-             "kube-system is not the workload's own, team",
+            (
+                "spec.template.manifests[0].metadata.namespace: "
+                "kube-system is not the workload's own, team"
+            ),
         ),
         (
             {

@@ -21,6 +21,7 @@ CLUSTER_SCOPED = {
     "ClusterReport",
     "Flavor",
     "Queue",
+    "KindRule",
 }
 
 
@@ -40,7 +41,7 @@ BUILT_IN = {
 }
 OURS = {
     *("Fleet", "Cluster", "ClusterReport", "Flavor", "Queue", "Workload", "PlacementPolicy"),
-    "Work",
+    *("Work", "KindRule"),
 }
 
 

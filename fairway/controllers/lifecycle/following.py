@@ -262,6 +262,8 @@ def _troubled(
             status = ended(case, status, end)
         else:
             status = ending.shrunk(case, status, troubles)
+    if status.claim is not None:
+        status = _with_readiness(case, status)  # what is left may be well
     status = _trimmed(case, status)
     return Change(
         status=status, wake_at=_wake_at(case, status, times), nodes_aside=nodes, moves=moves

@@ -108,11 +108,17 @@ def cause_of(failure: Failure) -> Cause:
 
 
 def _matches(match: _Match, failure: Failure) -> bool:
-    if match.reasons and failure.reason not in match.reasons:
+    if match.reasons and _plain(failure.reason) not in map(_plain, match.reasons):
         return False
     if match.exits and failure.exit_code not in match.exits:
         return False
     return not match.message or _pattern(match.message).search(failure.message) is not None
+
+
+@lru_cache(maxsize=1024)
+def _plain(reason: str) -> str:
+    """A reason as reports can hold it: letters and digits only."""
+    return "".join(one for one in reason if one.isalnum())
 
 
 @lru_cache(maxsize=256)

@@ -9,7 +9,7 @@ room there, and its quota must not stand in the way of the workload's move.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from fairway.api.claim import Placement
@@ -25,11 +25,20 @@ from fairway.controllers.lifecycle.case import (
     silence_allowed,
 )
 from fairway.controllers.lifecycle.counting import is_ready
-from fairway.controllers.lifecycle.recovery import Before, Blame, Failure, Verdict, judge
+from fairway.controllers.lifecycle.recovery import (
+    Before,
+    Blame,
+    Failure,
+    Verdict,
+    cause_of,
+    judge,
+)
 from fairway.core.fitting.eligibility import tolerates
 
 NEVER = float("inf")
 _HOSTNAME_MOST = 253
+# What nobody can tell may pass, and pods without a node are looked at by themselves.
+_NOT_BLOCKING = ("Unknown", "Unschedulable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,16 +85,35 @@ def failed(case: Case, placement: Placement) -> Found:
     seen = case.seen(placement)
     if seen is None or seen.phase not in ("Failed", "Gone"):
         return NEVER
-    reason = seen.reason or ("Vanished" if seen.phase == "Gone" else "")
-    failure = Failure(
+    return _judged(case, placement, seen)
+
+
+def blocked(case: Case, placement: Placement) -> Found:
+    """Its pods have a node and do not start, for a reason that is known; some of them pass."""
+    seen, claim = case.seen(placement), case.workload.status.claim
+    if seen is None or seen.phase != "Pending" or not seen.reason or claim is None:
+        return NEVER
+    if cause_of(_failure(placement, seen)).cause in _NOT_BLOCKING:
+        return NEVER
+    due = claim.decided_at.timestamp() + case.settings.pending_seconds
+    if case.now < due:
+        return due
+    return replace(_judged(case, placement, seen), is_move=True)
+
+
+def _failure(placement: Placement, seen: Seen) -> Failure:
+    return Failure(
         clusters=(placement.cluster,),
-        reason=reason,
+        reason=seen.reason or ("Vanished" if seen.phase == "Gone" else ""),
         message=seen.message,
         exit_code=seen.exit_code,
     )
+
+
+def _judged(case: Case, placement: Placement, seen: Seen) -> Trouble:
     workload = case.workload
-    history = workload.status.history
-    verdict = judge(failure, Before(history=history, has_own_retry=bool(workload.spec.retry)))
+    before = Before(history=workload.status.history, has_own_retry=bool(workload.spec.retry))
+    verdict = judge(_failure(placement, seen), before)
     return Trouble(
         placement=placement,
         reason=verdict.cause,
@@ -261,6 +289,7 @@ _LOOKS: tuple[Callable[[Case, Placement], Found], ...] = (
     lost,
     drained,
     tainted,
+    blocked,
     late,
     pending,
 )

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from fairway.api import codec
-from fairway.api.claim import Claim, Placement
+from fairway.api.claim import Claim, PlacedPodSet, Placement
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 
@@ -43,15 +43,28 @@ def placement_of(work: Work) -> Placement | None:
         return None
 
 
+def _guessed(work: Work, workload: Workload) -> Placement:
+    """What an agent made up from what it saw running: the pods are known, their flavors are not."""
+    pod_sets = tuple(PlacedPodSet(name=one.name, count=one.count) for one in work.spec.pod_sets)
+    is_service = workload.spec.mode == "Divided" and bool(pod_sets)
+    return Placement(
+        cluster=work.spec.cluster,
+        replicas=pod_sets[0].count if is_service else None,
+        tasks=work.spec.tasks,
+        pod_sets=pod_sets,
+        attempt=work.spec.attempt,
+    )
+
+
 def claim_of(works: Sequence[Work], workload: Workload, now: float) -> Claim | None:
     """The claim that adopted works were derived from; None where there are none."""
-    found = [(one, placement_of(one)) for one in works if is_adopted(one)]
-    placements = tuple(placement for _, placement in found if placement is not None)
-    if not placements:
+    found = [one for one in works if is_adopted(one)]
+    if not found:
         return None
+    placements = [placement_of(one) or _guessed(one, workload) for one in found]
     return Claim(
         attempt=max(one.attempt for one in placements),
-        term=max(work.spec.term for work, _ in found),
+        term=max(one.spec.term for one in found),
         decided_at=datetime.fromtimestamp(now, UTC),
         queue=workload.status.queue or workload.spec.queue,
         summary=", ".join(one.cluster for one in placements)[:1024],

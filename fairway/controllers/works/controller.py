@@ -25,7 +25,7 @@ from fairway.store.interface import Deletion, ResourceKey, Store, Stored, Write
 from fairway.store.mirrors import Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-works")
-# A workload without any of these has no works, and needs no look.
+# A workload without any of these gets no works.
 _TELLING = (b'"claim"', b'"releasing"', b'"deletionTimestamp"')
 _BREAKER_SECONDS = 60.0
 
@@ -77,7 +77,7 @@ class Works:
             self._state_changed("", work)
 
     def _workload_changed(self, name: Name, stored: Stored | None) -> None:
-        if stored is None or any(one in stored.raw for one in _TELLING):
+        if stored is None or self._roster.has(name) or any(one in stored.raw for one in _TELLING):
             self._loop.mark(name)
         for other in self._waiting_for.get(name, ()):
             self._loop.mark(other)

@@ -39,6 +39,9 @@ class Roster:
                 found[work.spec.cluster] = work
         return found
 
+    def has(self, workload: Name) -> bool:
+        return work_name(*workload) in self._namespaces
+
     def workload_of(self, work: str) -> Name | None:
         return self._workloads.get(work)
 

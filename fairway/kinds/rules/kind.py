@@ -78,6 +78,8 @@ class RuleKind:
             return found
         try:
             roles = roles_of(self._roles, manifest)
+            if not roles:
+                found.append(f"{self._spec.pod_sets[0].at or 'spec'}: has no pods")
             for role in roles:
                 found += _template_faults(role)
                 role.pod_set()
@@ -113,8 +115,9 @@ class RuleKind:
         for role in self._roles_of(manifest):
             if role.name in counts and counts[role.name] != role.count:
                 role.write_count(made, counts[role.name])
-        for rule in self._roles:
-            rule.make_template(made)
+        with suppress(RuleFault):
+            for rule in self._roles:
+                rule.make_template(made)
         return made
 
     def is_held(self, manifest: JsonObject) -> bool:
@@ -255,9 +258,9 @@ class _CompiledStatus:
             phase=phase,
             reason=reason,
             message=message,
-            ready=number_of(self._ready, bindings),
-            succeeded=number_of(self._succeeded, bindings),
-            failed=number_of(self._failed, bindings),
+            ready=max(0, number_of(self._ready, bindings)),
+            succeeded=max(0, number_of(self._succeeded, bindings)),
+            failed=max(0, number_of(self._failed, bindings)),
             progress=text_of(self._progress, bindings),
             is_healthy=healthy if isinstance(healthy, bool) else None,
             is_current=self._is_current(found, status, bindings),

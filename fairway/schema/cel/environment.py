@@ -14,6 +14,7 @@ items can pass there and be stopped here.)
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -35,6 +36,8 @@ EXPRESSION_LENGTH_MOST = 32 * 1024
 _RUNTIME_EXTENSIONS = (
     "optional", "strings", "math", "bindings", "sets", "lists", "two-var-comprehensions",
 )  # fmt: skip
+_count = ctypes.pythonapi.Py_IncRef
+_count.argtypes, _count.restype = [ctypes.py_object], None
 _STATUS = re.compile(r" \[[A-Z_]+\]$")
 _POSITION = re.compile(r"^ERROR: <input>:(\d+:\d+: .*)$", re.MULTILINE)
 # A string literal, or anything that starts a call whose answer is an optional, or a parenthesis.
@@ -111,7 +114,24 @@ class Program:
             return plain
         if answer.type() == cel.Type.ERROR:
             raise EvaluationError(_worded(str(plain)))
+        _keep_nulls(plain)
         return plain
+
+
+def _keep_nulls(value: Any) -> None:
+    """Gives back the reference to None that the runtime takes for each null in an answer.
+
+    It returns None without counting it, so that enough nulls would end the process. Python counts
+    it up to 3.11; from 3.12 on it is never freed, and this changes nothing.
+    """
+    if value is None:
+        _count(None)
+    elif isinstance(value, dict):
+        for one in value.values():
+            _keep_nulls(one)
+    elif isinstance(value, list):
+        for one in value:
+            _keep_nulls(one)
 
 
 def compile(expression: str, variables: Mapping[str, Kind]) -> Program:

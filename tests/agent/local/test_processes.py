@@ -379,6 +379,39 @@ async def test_a_next_attempt_is_another_process_and_the_earlier_one_is_gone(rig
     assert int(await first_line(rig, second)) != earlier
 
 
+async def test_objects_come_and_go_in_one_attempt_and_the_others_run_on(rig: LocalRig) -> None:
+    def pods(seen: Observation) -> dict[str, tuple[str, float | None]]:
+        found = seen.works["team.one"].pods
+        return {one.name: (one.phase, one.started_at) for one in found}
+
+    def are_ready(*names: str) -> Callable[[Observation], bool]:
+        ready = dict.fromkeys(names, "Ready")
+        return lambda seen: {name: phase for name, (phase, _) in pods(seen).items()} == ready
+
+    await rig.driver.apply(work("one", job("a"), job("b")))
+    first = pods(await rig.until(are_ready("a-0", "b-0"), "both ready"))
+    await rig.driver.apply(work("one", job("b"), job("c")))
+    second = pods(await rig.until(are_ready("b-0", "c-0"), "the second and the third ready"))
+    assert second["b-0"] == first["b-0"]
+
+
+async def test_a_failed_pod_of_a_job_is_made_anew_as_often_as_the_job_says(rig: LocalRig) -> None:
+    failing = job("one")
+    failing["spec"]["backoffLimit"] = 2
+    failing["spec"]["template"]["spec"]["containers"][0]["command"] = ["false"]
+    one = work("one", failing)
+    await rig.driver.apply(one)
+
+    def has_failed(seen: Observation) -> bool:
+        status = seen.works[one.metadata.name].objects[0]["status"]
+        return any(found["type"] == "Failed" for found in status.get("conditions", ()))
+
+    seen = await rig.until(has_failed, "the failure of the job")
+    found = seen.works[one.metadata.name]
+    assert [(p.phase, p.restarts) for p in found.pods] == [("Failed", 2)]
+    assert found.objects[0]["status"]["failed"] == 3
+
+
 async def test_only_the_owner_may_look_into_the_folder(rig: LocalRig) -> None:
     await run(rig, pod("one", "true"))
     assert rig.folder.stat().st_mode & 0o777 == 0o700

@@ -20,7 +20,6 @@ from fairway.agent.drivers.interface import (
     LogQuery,
     NodeSeen,
     Observation,
-    WorkSeen,
 )
 from fairway.agent.drivers.local import gpus
 from fairway.agent.drivers.local.keeping import Keeping
@@ -29,6 +28,7 @@ from fairway.agent.drivers.local.machine import look
 from fairway.agent.drivers.local.plans import Limits
 from fairway.agent.drivers.local.pods import LocalPod
 from fairway.agent.drivers.local.slots import Slots
+from fairway.agent.drivers.local.telling import note_checkpoint, seen
 from fairway.agent.drivers.local.works import FindKind, Kept, checked_name, folders_of_pods
 from fairway.api.amounts import Quantity
 from fairway.api.cluster import Cluster
@@ -37,7 +37,7 @@ from fairway.clock import Clock
 
 _FOLLOW_SECONDS = 0.1
 _STRAY_SECONDS = 0.02
-_DEADLINE_SECONDS = 1.0
+_TICK_SECONDS = 1.0
 _START_SECONDS_MAX = 10.0
 
 
@@ -72,6 +72,13 @@ class LocalDriver:
 
     async def open(self) -> None:
         self._prepare_folder()
+        try:
+            await self._begin()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _begin(self) -> None:
         machine = look(self._capacity, gpus.found(), self._folder)
         self._keeping = Keeping(
             find_kind=self._find_kind,
@@ -87,7 +94,7 @@ class LocalDriver:
         for work in sorted((self._folder / "works").iterdir()):
             kept = Kept.load(work)
             if kept is None:
-                shutil.rmtree(work)  # nothing was ever started for it
+                await self._clear(work)
                 continue
             self._keeping.works[kept.name] = kept
             await self._find_again(kept)
@@ -121,8 +128,10 @@ class LocalDriver:
         keeping = self._kept()
         machine = keeping.machine
         node = NodeSeen(name=machine.name, allocatable=machine.allocatable, labels=machine.labels)
-        works: dict[str, WorkSeen] = {
-            name: keeping.seen(one) for name, one in keeping.works.items()
+        now = self._clock.now()
+        works = {
+            name: seen(one, self._find_kind, node=machine.name, now=now)
+            for name, one in keeping.works.items()
         }
         return Observation(nodes=(node,), works=works, version=os.uname().release)
 
@@ -165,10 +174,10 @@ class LocalDriver:
             output.close()
 
     async def _keep_time(self) -> None:
-        """Jobs may be over by the clock alone."""
+        """Some things happen by the clock alone."""
         while True:
-            await self._clock.sleep(_DEADLINE_SECONDS)
-            self._kept().look_at_deadlines()
+            await self._clock.sleep(_TICK_SECONDS)
+            self._kept().tick()
 
     # Supervisors
 
@@ -179,6 +188,8 @@ class LocalDriver:
             self._bury(pod)
             return
         self._watched[watched] = pod
+        if pod.is_ending:
+            pod.ask_to_end()  # an earlier driver may have been killed before it did
         asyncio.get_running_loop().add_reader(watched, self._ended, pod)
 
     def _hear(self) -> None:
@@ -251,13 +262,21 @@ class LocalDriver:
                 shutil.rmtree(folder)  # its plan was never whole, hence never begun
                 continue
             if attempt == kept.attempt:
-                keeping.note_checkpoint(kept, pod)
+                note_checkpoint(kept, pod)
             if pod.is_over and (pod.is_ending or attempt != kept.attempt):
                 keeping.forget(kept, pod)
                 continue
             keeping.found(kept, pod)
             if not pod.is_over and not pod.is_placeholder:
                 await self._meet(pod)
+
+    async def _clear(self, work: Path) -> None:
+        """What a crash of the machine left of a work; nothing of it may run unseen."""
+        for _, _, folder in folders_of_pods(work):
+            pod = LocalPod.load(folder)
+            while pod is not None and not pod.end_strays():
+                await self._clock.sleep(_STRAY_SECONDS)
+        shutil.rmtree(work)
 
     async def _meet(self, pod: LocalPod) -> None:
         keeping = self._kept()

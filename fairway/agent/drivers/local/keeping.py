@@ -6,12 +6,13 @@ It decides from what is on disk and in the manifests, in one pass that can be re
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from fairway.agent.drivers.interface import DriverFault, PodSeen, WorkSeen
+from fairway.agent.drivers.interface import DriverFault
 from fairway.agent.drivers.local import plans, volumes
 from fairway.agent.drivers.local.environment import PodFault, Surroundings
 from fairway.agent.drivers.local.hosts import Hosts, free_ports
@@ -19,6 +20,7 @@ from fairway.agent.drivers.local.machine import Machine
 from fairway.agent.drivers.local.plans import Ground, Limits, Plain
 from fairway.agent.drivers.local.pods import LocalPod, boot, write_json
 from fairway.agent.drivers.local.slots import DoesNotFit, Share, Slots
+from fairway.agent.drivers.local.telling import note_checkpoint, played
 from fairway.agent.drivers.local.works import (
     FindKind,
     Kept,
@@ -26,19 +28,20 @@ from fairway.agent.drivers.local.works import (
     hosts_of,
     kept_objects,
     object_of,
+    owner_of,
     uid_of,
 )
 from fairway.api.amounts import Amounts
 from fairway.api.meta import JsonObject
 from fairway.api.work import Work
 from fairway.clock import Clock
-from fairway.kinds.interface import Kind, Pod, PodState
+from fairway.kinds.interface import Kind, Pod
 from fairway.kinds.plain import child, listed, namespace_of, text, texts
 from fairway.kinds.pods import pod_requests
 from fairway.kinds.running import due
 
 _OVER = ("Succeeded", "Failed")
-_PLACEHOLDER = -1  # the position of pods that only hold room
+_NOBODY = ""  # the owner of pods that only hold room
 _ATTEMPTS_KEPT = 2  # whose output can be read
 
 
@@ -124,17 +127,12 @@ class Keeping:
         self._changed()
         if kept is None:
             return
-        self.note_checkpoint(kept, pod)
+        note_checkpoint(kept, pod)
         if pod.is_over:
             self._slots.give_back(pod.key)
             if pod.is_ending:
                 kept.pods.pop(pod.key, None)
             self.carry_on(kept)
-
-    def note_checkpoint(self, kept: Kept, pod: LocalPod) -> None:
-        saved = pod.checkpointed_at()
-        if saved is not None:
-            kept.checkpointed_at = max(saved, kept.checkpointed_at or saved)
 
     def all_pods(self) -> Iterator[LocalPod]:
         for kept in self.works.values():
@@ -150,14 +148,14 @@ class Keeping:
                 self._go_on(other)
         self._changed()
 
-    def look_at_deadlines(self) -> None:
-        """Ends jobs whose own time is over; a pod's own deadline is its supervisor's affair."""
+    def tick(self) -> None:
+        """What no pod tells: jobs whose own time is over, and pods that could not be started."""
         for kept in list(self.works.values()):
             bodies = kept.objects.values()
-            if any("activeDeadlineSeconds" in child(one, "spec") for one in bodies) and any(
-                not pod.is_over and not pod.is_ending for pod in kept.pods.values()
-            ):
-                self.carry_on(kept)
+            has_deadline = any("activeDeadlineSeconds" in child(one, "spec") for one in bodies)
+            is_live = any(not pod.is_over and not pod.is_ending for pod in kept.pods.values())
+            if kept.waiting or (has_deadline and is_live):
+                self._go_on(kept)
 
     def _go_on(self, kept: Kept) -> None:
         if kept.next is not None or kept.is_removed:
@@ -197,13 +195,15 @@ class Keeping:
             kept.hosts = hosts_of(kept, self._find_kind)
             if self._give_ports(kept, kept.hosts):
                 kept.save()
+        owners = {owner_of(body) for body in kept.objects.values()}
+        for pod in list(kept.pods.values()):
+            if pod.owner not in owners:
+                self._end(kept, pod, signal.SIGTERM)
         for position, body in list(kept.objects.items()):
             kind = self._find_kind(body)
-            is_looked_at = kept.work.spec.manifests[position].update == "ReadOnly"
-            if kind is None or is_looked_at or position in kept.faults:
-                continue
-            self._end_unwanted(kept, position, kind, body)
-            self._start_due(kept, position, kind, body)
+            if kind is not None and position not in kept.faults:
+                self._end_unwanted(kept, kind, body)
+                self._start_due(kept, position, kind, body)
 
     def _make_objects(self, kept: Kept) -> None:
         kept.objects, kept.faults = {}, {}
@@ -212,7 +212,7 @@ class Keeping:
                 continue  # a machine has no objects but those of its works
             kind = self._find_kind(manifest.object)
             try:
-                kept.objects[position] = object_of(manifest, kind, kept, position)
+                kept.objects[position] = object_of(manifest, kind, kept)
             except DriverFault as fault:
                 kept.faults[position] = str(fault)
 
@@ -227,46 +227,49 @@ class Keeping:
         kept.ports.update(zip(missing, free, strict=True))
         return bool(missing)
 
-    def _end_unwanted(self, kept: Kept, position: int, kind: Kind, body: JsonObject) -> None:
+    def _end_unwanted(self, kept: Kept, kind: Kind, body: JsonObject) -> None:
         """Pods that are too many, that changed, or whose job is over."""
+        owner = owner_of(body)
         wanted = {pod.name: pod for pod in kind.pods(body)}
-        is_over = self._is_over(kept, position, kind, body)
+        is_over = self._is_over(kept, kind, body)
         kept.waiting = {
             name: one
             for name, one in kept.waiting.items()
-            if one.position != position or (name in wanted and not is_over)
+            if one.owner != owner or (name in wanted and not is_over)
         }
-        for name, pod in kept.by_name(position).items():
+        for name, pod in kept.by_name(owner).items():
             is_changed = name in wanted and _is_changed(pod, wanted[name])
             if (name not in wanted) or is_changed or (is_over and not pod.is_over):
                 self._end(kept, pod, signal.SIGTERM)
 
-    def _is_over(self, kept: Kept, position: int, kind: Kind, body: JsonObject) -> bool:
+    def _is_over(self, kept: Kept, kind: Kind, body: JsonObject) -> bool:
         """Whether an object is over by its own rules; then its status never changes again."""
-        if position not in kept.finals:
-            status = kind.play(body, self._played(kept, position), now=self._now())
+        owner = owner_of(body)
+        if owner not in kept.finals:
+            status = kind.play(body, played(kept, owner), now=self._now())
             if kind.read({**body, "status": status}).phase not in _OVER:
                 return False
-            kept.finals[position] = status
+            kept.finals[owner] = status
             kept.save()
+            self._changed()
         return True
 
     def _start_due(self, kept: Kept, position: int, kind: Kind, body: JsonObject) -> None:
-        if position in kept.finals:
+        owner = owner_of(body)
+        if owner in kept.finals:
             return
-        states = self._played(kept, position)
-        held = kept.by_name(position)
-        for pod in due(kind, body, states, now=self._now()):
+        held = kept.by_name(owner)
+        for pod in due(kind, body, played(kept, owner), now=self._now()):
             before = held.get(pod.name)
             remakes = before.remakes + 1 if before is not None else 0
             kept.waiting[pod.name] = Waiting(
-                pod=pod, position=position, remakes=remakes, since=self._now()
+                pod=pod, owner=owner, remakes=remakes, since=self._now()
             )
         for name, one in list(kept.waiting.items()):
-            if one.position == position and self._start(kept, one, body):
+            if one.owner == owner and self._start(kept, one, position, body):
                 del kept.waiting[name]
 
-    def _start(self, kept: Kept, wait: Waiting, body: JsonObject) -> bool:
+    def _start(self, kept: Kept, wait: Waiting, position: int, body: JsonObject) -> bool:
         """Starts a pod if there is room; whether it no longer waits."""
         pod = wait.pod
         folder = kept.new_folder(pod.name)
@@ -283,13 +286,22 @@ class Keeping:
         try:
             plans.check(ground)
         except PodFault as fault:
-            kept.faults[wait.position] = f"pod {pod.name}: {fault}"
+            kept.faults[position] = f"pod {pod.name}: {fault}"
             return True
         share = self._room(key, pod.spec, wait)
         if share is None:
             return False
         made, folders = plans.plan(ground, share)
-        self._make_pod(kept, wait, made | _record(kept, wait, key, share), folder, folders)
+        made |= _record(kept, wait, key, share)
+        try:
+            self._make_pod(kept, wait, made, folder, folders)
+        except OSError as fault:
+            # Such as a full disk; it waits, and is tried again.
+            kept.pods.pop(key, None)
+            self._slots.give_back(key)
+            shutil.rmtree(folder, ignore_errors=True)
+            wait.message = f"the machine could not start it: {fault}"
+            return False
         return True
 
     def _room(self, key: str, spec: JsonObject, wait: Waiting) -> Share | None:
@@ -328,6 +340,7 @@ class Keeping:
         self.found(kept, pod)
         pod.start()
         self._started(pod)
+        self._changed()
 
     def _surroundings(self, kept: Kept, pod: Pod, body: JsonObject) -> Surroundings:
         return Surroundings(
@@ -352,12 +365,12 @@ class Keeping:
                 self._hold_room(kept, pod, f"placeholder-{position}-{pod.name}")
 
     def _hold_room(self, kept: Kept, pod: Pod, name: str) -> None:
-        if name in kept.by_name(_PLACEHOLDER):
+        if name in kept.by_name(_NOBODY):
             return
         folder = kept.new_folder(name)
         key = kept.key_of(folder)
         wait = kept.waiting.setdefault(
-            name, Waiting(pod=pod, position=_PLACEHOLDER, remakes=0, since=self._now())
+            name, Waiting(pod=pod, owner=_NOBODY, remakes=0, since=self._now())
         )
         share = self._room(key, pod.spec, wait)
         if share is None:
@@ -365,7 +378,7 @@ class Keeping:
         del kept.waiting[name]
         now = self._now()
         record = _record(kept, wait, key, share)
-        made = {**record, "pod": name, "is_placeholder": True, "planned_at": now, "containers": []}
+        made = {**record, "pod": name, "planned_at": now, "containers": []}
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_json(folder / "state.json", {"phase": "Ready", "since": now, "started_at": now})
         write_json(folder / "plan.json", made)
@@ -374,10 +387,8 @@ class Keeping:
         kept.pods[key] = holder
 
     def _drop_placeholders(self, kept: Kept) -> None:
-        kept.waiting = {
-            name: one for name, one in kept.waiting.items() if one.position != _PLACEHOLDER
-        }
-        for pod in list(kept.by_name(_PLACEHOLDER).values()):
+        kept.waiting = {name: one for name, one in kept.waiting.items() if one.owner != _NOBODY}
+        for pod in list(kept.by_name(_NOBODY).values()):
             self._end(kept, pod, signal.SIGTERM)
 
     # Ending
@@ -391,6 +402,7 @@ class Keeping:
         self, kept: Kept, pod: LocalPod, number: signal.Signals, grace: float | None = None
     ) -> None:
         """Asks a pod to end; one that is over, or never was a process, goes at once."""
+        self._changed()
         is_again = pod.is_ending
         if pod.is_over or pod.is_placeholder:
             pod.is_ending = True
@@ -402,51 +414,6 @@ class Keeping:
             return
         if not is_again or grace is not None:
             pod.end(number, grace if grace is not None else float(pod.plan["grace_seconds"]))
-
-    # What is told
-
-    def seen(self, kept: Kept) -> WorkSeen:
-        for pod in kept.pods.values():
-            self.note_checkpoint(kept, pod)
-        node = self.machine.name
-        return WorkSeen(
-            name=kept.name,
-            attempt=kept.attempt,
-            pods=(
-                *(pod.seen(node) for pod in kept.pods.values()),
-                *(_waits(name, one, kept.attempt) for name, one in kept.waiting.items()),
-            ),
-            objects={} if kept.is_removed else dict(self._statuses(kept)),
-            faults=dict(kept.faults),
-            checkpointed_at=kept.checkpointed_at,
-        )
-
-    def _statuses(self, kept: Kept) -> Iterator[tuple[int, JsonObject]]:
-        for position, body in kept.objects.items():
-            kind = self._find_kind(body)
-            if kind is None:
-                yield position, body
-            else:
-                status = kept.finals.get(position)
-                if status is None:
-                    status = kind.play(body, self._played(kept, position), now=self._now())
-                yield position, {**body, "status": status}
-
-    def _played(self, kept: Kept, position: int) -> list[PodState]:
-        waiting = [
-            PodState(
-                name=one.pod.name,
-                pod_set=one.pod.pod_set,
-                index=one.pod.index,
-                phase="Pending",
-                restarts=one.remakes,
-            )
-            for one in kept.waiting.values()
-            if one.position == position
-        ]
-        names = {one.name for one in waiting}
-        made = [one.played() for one in kept.by_name(position).values() if one.name not in names]
-        return [*made, *waiting]
 
     def _now(self) -> float:
         return self._clock.now()
@@ -462,7 +429,7 @@ def _record(kept: Kept, wait: Waiting, key: str, share: Share) -> Plain:
         "pod": wait.pod.name,
         "pod_set": wait.pod.pod_set,
         "index": wait.pod.index,
-        "position": wait.position,
+        "owner": wait.owner,
         "remakes": wait.remakes,
         "amounts": dict(share.amounts),
         "devices": {name: list(held) for name, held in share.devices.items()},
@@ -473,7 +440,7 @@ def _record(kept: Kept, wait: Waiting, key: str, share: Share) -> Plain:
 
 def _shape(pod: Pod) -> str:
     """Equal for pods that need not be replaced by each other."""
-    return uid_of(repr(sorted(pod.spec.items(), key=lambda item: item[0])))
+    return uid_of(json.dumps(pod.spec, sort_keys=True))
 
 
 def _is_changed(pod: LocalPod, wanted: Pod) -> bool:
@@ -484,16 +451,3 @@ def _is_changed(pod: LocalPod, wanted: Pod) -> bool:
 
 def _is_same(one: LocalPod, other: LocalPod) -> bool:
     return (one.name, one.attempt) == (other.name, other.attempt)
-
-
-def _waits(name: str, one: Waiting, attempt: int) -> PodSeen:
-    return PodSeen(
-        name=name,
-        pod_set=one.pod.pod_set,
-        attempt=attempt,
-        phase="Pending",
-        since=one.since,
-        restarts=one.remakes,
-        reason="Unschedulable",
-        message=one.message,
-    )

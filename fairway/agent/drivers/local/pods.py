@@ -48,7 +48,7 @@ class LocalPod:
         self.attempt: int = plan["attempt"]
         self.name: str = plan["pod"]
         self.pod_set: str = plan["pod_set"]
-        self.position: int = plan["position"]
+        self.owner: str = plan["owner"]  # the object that it is of; empty for a placeholder
         self.remakes: int = plan["remakes"]  # how often it was made anew
         self.state: Plain = {}
         self.pid = 0
@@ -67,7 +67,7 @@ class LocalPod:
 
     @property
     def is_placeholder(self) -> bool:
-        return bool(self.plan.get("is_placeholder"))
+        return not self.owner
 
     @property
     def is_over(self) -> bool:
@@ -149,6 +149,10 @@ class LocalPod:
         """Asks the supervisor to end the pod."""
         self.is_ending = True
         write_json(self.folder / "stop.json", {"signal": number, "grace_seconds": grace_seconds})
+        self.ask_to_end()
+
+    def ask_to_end(self) -> None:
+        """Tells the supervisor to look how the pod is to end; twice is once."""
         if self.watched >= 0:
             with suppress(ProcessLookupError):  # then it ended just now
                 signal.pidfd_send_signal(self.watched, signal.SIGTERM)

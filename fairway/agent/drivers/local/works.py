@@ -39,7 +39,7 @@ class Waiting:
     """A pod that is to run, and for which there is no room yet."""
 
     pod: Pod
-    position: int
+    owner: str
     remakes: int  # how often it was made anew
     since: float
     message: str = ""
@@ -55,8 +55,8 @@ class Kept:
     stop: tuple[signal.Signals, float] | None = None  # with which signal and grace it ends
     is_removed: bool = False
     ports: dict[Mention, int] = field(default_factory=dict)
-    created: dict[int, JsonObject] = field(default_factory=dict)  # of manifests never updated
-    finals: dict[int, JsonObject] = field(default_factory=dict)  # statuses of what is over
+    created: dict[str, JsonObject] = field(default_factory=dict)  # of manifests never updated
+    finals: dict[str, JsonObject] = field(default_factory=dict)  # statuses of what is over
     pods: dict[str, LocalPod] = field(default_factory=dict)  # by key
     waiting: dict[str, Waiting] = field(default_factory=dict)  # by name
     objects: dict[int, JsonObject] = field(default_factory=dict)
@@ -72,9 +72,9 @@ class Kept:
     def attempt(self) -> int:
         return self.work.spec.attempt
 
-    def by_name(self, position: int) -> dict[str, LocalPod]:
-        """The pods of one manifest."""
-        return {one.name: one for one in self.pods.values() if one.position == position}
+    def by_name(self, owner: str) -> dict[str, LocalPod]:
+        """The pods of one object."""
+        return {one.name: one for one in self.pods.values() if one.owner == owner}
 
     def new_folder(self, pod: str) -> Path:
         """Where a pod is planned that was not there before; an earlier one's output stays."""
@@ -95,8 +95,8 @@ class Kept:
                 "stop": self.stop,
                 "is_removed": self.is_removed,
                 "ports": [[one.pod, one.port, here] for one, here in self.ports.items()],
-                "created": {str(position): one for position, one in self.created.items()},
-                "finals": {str(position): one for position, one in self.finals.items()},
+                "created": self.created,
+                "finals": self.finals,
             },
         )
 
@@ -113,8 +113,8 @@ class Kept:
             stop=(signal.Signals(stop[0]), float(stop[1])) if stop else None,
             is_removed=found["is_removed"],
             ports={Mention(pod=pod, port=port): here for pod, port, here in found["ports"]},
-            created={int(position): one for position, one in found["created"].items()},
-            finals={int(position): one for position, one in found["finals"].items()},
+            created=found["created"],
+            finals=found["finals"],
         )
 
 
@@ -125,7 +125,13 @@ def checked_name(name: str) -> str:
     return name
 
 
-def object_of(manifest: Manifest, kind: Kind | None, kept: Kept, position: int) -> JsonObject:
+def owner_of(manifest: JsonObject) -> str:
+    """Which object it is, wherever it stands among the manifests."""
+    kind = (text(manifest, "apiVersion"), text(manifest, "kind"))
+    return "/".join((*kind, namespace_of(manifest), name_of(manifest)))
+
+
+def object_of(manifest: Manifest, kind: Kind | None, kept: Kept) -> JsonObject:
     """What the machine makes of a manifest; a DriverFault says why it makes nothing."""
     wanted = manifest.object
     known = (text(wanted, "apiVersion"), text(wanted, "kind"))
@@ -140,8 +146,8 @@ def object_of(manifest: Manifest, kind: Kind | None, kept: Kept, position: int) 
         is_held = kept.work.spec.desired == "Hold"
         wanted = kind.held(wanted) if is_held else kind.released(wanted)
     if manifest.update == "CreateOnly":
-        wanted = kept.created.setdefault(position, wanted)
-    metadata = {**child(wanted, "metadata"), "uid": uid_of(kept.name, str(position))}
+        wanted = kept.created.setdefault(owner_of(wanted), wanted)
+    metadata = {**child(wanted, "metadata"), "uid": uid_of(kept.name, owner_of(wanted))}
     return {**wanted, "metadata": metadata}
 
 

@@ -152,7 +152,7 @@ class Supervisor:
             self.begin_stop(signal.SIGTERM, float(self.plan["grace_seconds"]))
             self.end(now)
             return
-        self.judge(mains)
+        self.judge(mains, now)
 
     def prepare(self, now: float) -> bool:
         """Runs what comes before the main containers; whether all of it is done."""
@@ -170,15 +170,17 @@ class Supervisor:
         if one.state == "waiting" and now >= one.not_before:
             self.start(one, now)
 
-    def judge(self, mains: list[Container]) -> None:
+    def judge(self, mains: list[Container], now: float) -> None:
         waiting = [one for one in mains if one.state == "waiting"]
         if not waiting and self.started_at is not None:
             self.turn("Ready")
             self.reason = self.message = ""
-        elif any(one.not_before for one in self.containers if one.state == "waiting"):
+        elif any(one.not_before > now for one in self.containers if one.state == "waiting"):
             self.turn("Starting")
             self.reason = "CrashLoopBackOff"
-            self.message = "a container failed and waits before it is started again"
+            self.message = "it failed, and waits before it is started again"
+        else:
+            self.reason = self.message = ""
 
     def turn(self, phase: str) -> None:
         if phase != self.phase:

@@ -1,0 +1,151 @@
+"""What clusters have, by flavor: from what their agents reported, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from fairway.api.amounts import Quantity, family_of
+from fairway.api.cluster import Cluster
+from fairway.api.flavor import Flavor
+from fairway.api.report import ClusterReport, NodeColumns, PodCounts, WorkPods
+from fairway.api.report_changes import applied
+
+CPU = "cpu"
+
+
+@dataclass(slots=True, kw_only=True)
+class Room:
+    """One resource on the nodes of one flavor in one cluster, in nanos."""
+
+    cluster: str
+    flavor: str  # empty: nodes that are of none
+    resource: str
+    nodes: int = 0
+    total: int = 0
+    used: int = 0
+    to_come: int = 0  # on nodes that elastic pools may bring
+
+    @property
+    def free(self) -> int:
+        return max(0, self.total - self.used)
+
+    def shown(self, nanos: int) -> str:
+        return str(Quantity(nanos, family_of(self.resource)))
+
+
+def rooms(
+    clusters: Iterable[Cluster], reports: Iterable[ClusterReport], flavors: Iterable[Flavor]
+) -> list[Room]:
+    """Every cluster's rooms: of accelerators, else of processors; in order of their names."""
+    known = list(flavors)
+    by_cluster: dict[str, list[ClusterReport]] = {}
+    for report in whole_reports(reports):
+        by_cluster.setdefault(report.spec.cluster, []).append(report)
+    found: list[Room] = []
+    for cluster in sorted(clusters, key=lambda one: one.metadata.name):
+        rows = _Counting(cluster, known)
+        for report in by_cluster.get(cluster.metadata.name, ()):
+            rows.add(report)
+        rows.add_pools()
+        found += rows.rooms()
+    return found
+
+
+def whole_reports(reports: Iterable[ClusterReport]) -> Iterator[ClusterReport]:
+    """The chunks of all clusters, each with its difference applied."""
+    wholes, changes = [], {}
+    for one in reports:
+        if one.spec.since_sequence is None:
+            wholes.append(one)
+        else:
+            changes[(one.spec.cluster, one.spec.chunk)] = one
+    for whole in wholes:
+        yield applied(whole, changes.get((whole.spec.cluster, whole.spec.chunk)))
+
+
+class _Counting:
+    """Counts what one cluster has."""
+
+    def __init__(self, cluster: Cluster, flavors: list[Flavor]) -> None:
+        self._cluster = cluster
+        self._flavors = flavors
+        profile = cluster.spec.profile
+        self._resource_names = {own: name for name, own in profile.resources.items()}
+        self._label_keys = {own: key for key, own in profile.node_labels.items()}
+        self._found: dict[tuple[str, str], Room] = {}
+
+    def add(self, report: ClusterReport) -> None:
+        nodes = report.spec.nodes
+        flavor_of = [self._flavor(labels) for labels in _labels(nodes, self._label_keys)]
+        unready = set(nodes.unready)
+        for column in nodes.amounts:
+            resource = self._resource_names.get(column.resource, column.resource)
+            unit = column.unit.nanos
+            for at, amount in enumerate(column.allocatable):
+                if amount:
+                    room = self._room(flavor_of[at], resource)
+                    room.nodes += 1
+                    room.total += 0 if at in unready else amount * unit
+                    room.used += column.others[at] * unit if column.others else 0
+        for work in report.spec.works:
+            self._use(work, flavor_of)
+
+    def add_pools(self) -> None:
+        """What elastic pools could still bring."""
+        seen = {one.name: one for one in self._cluster.status.elastic_pools}
+        for pool in self._cluster.spec.elastic_pools:
+            status = seen.get(pool.name)
+            left = pool.count_max - (status.nodes + status.provisioning if status else 0)
+            stock = status.stock if status and status.stock is not None else pool.stock
+            count = max(0, left if stock is None else min(left, stock))
+            for resource, amount in pool.shape.items():
+                room = self._room(self._flavor(pool.labels), resource)
+                room.to_come += count * amount.nanos
+
+    def rooms(self) -> list[Room]:
+        found = sorted(self._found.values(), key=lambda one: (one.flavor, one.resource))
+        accelerators = [one for one in found if "/" in one.resource]
+        return accelerators or [one for one in found if one.resource == CPU]
+
+    def _use(self, work: WorkPods, flavor_of: list[str]) -> None:
+        for pods in (work.bound, work.terminating):
+            for at, count in _counts(pods):
+                for name, amount in work.requests.items():
+                    resource = self._resource_names.get(name, name)
+                    self._room(flavor_of[at], resource).used += count * amount.nanos
+
+    def _room(self, flavor: str, resource: str) -> Room:
+        key = (flavor, resource)
+        if key not in self._found:
+            name = self._cluster.metadata.name
+            self._found[key] = Room(cluster=name, flavor=flavor, resource=resource)
+        return self._found[key]
+
+    def _flavor(self, labels: Mapping[str, str]) -> str:
+        """The flavor that says most of a node."""
+        suiting = [
+            one
+            for one in self._flavors
+            if all(labels.get(key) == value for key, value in one.spec.node_labels.items())
+        ]
+        best = min(
+            suiting, key=lambda one: (-len(one.spec.node_labels), one.metadata.name), default=None
+        )
+        return best.metadata.name if best else ""
+
+
+def _counts(pods: PodCounts | None) -> Iterator[tuple[int, int]]:
+    if pods is not None:
+        yield from zip(pods.nodes, pods.counts, strict=True)
+
+
+def _labels(nodes: NodeColumns, keys: Mapping[str, str]) -> list[dict[str, str]]:
+    """The labels of each node, by the fleet's keys."""
+    found: list[dict[str, str]] = [{} for _ in nodes.names]
+    for column in nodes.labels:
+        key = keys.get(column.key, column.key)
+        for at, value in enumerate(column.values):
+            if value:
+                found[at][key] = value
+    return found

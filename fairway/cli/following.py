@@ -1,0 +1,189 @@
+"""Following workloads to their end: what each does, in a line that changes; and what it prints.
+
+On a terminal there is one line for each workload, redrawn in place below the output; elsewhere a
+line is written whenever something changed. Both go to the standard error stream, so that the
+standard output is the programs' own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from fairway.api.errors import ApiError, NotFound
+from fairway.cli import terminal, workloads
+from fairway.cli.output import Source, copy
+from fairway.cli.session import Failure, Session, say
+from fairway.client.asynchronous import WORKLOADS, AsyncClient
+from fairway.client.errors import ConnectionFailed
+from fairway.client.wire import Object, Scope
+
+WHY_FIRST_SECONDS = 0.3
+WHY_SECONDS = 5.0  # how often one that waits is asked why
+DRAIN_SECONDS = 10.0  # for which output may still come after the end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How workloads are followed."""
+
+    seconds: float | None = None  # no longer than this
+    with_logs: bool = False
+    is_quiet: bool = False
+
+
+@dataclass(slots=True)
+class Board:
+    """The last that is known of each workload, shown as it changes."""
+
+    is_quiet: bool = False
+    _lines: dict[str, Text] = field(default_factory=dict)
+    _live: Live | None = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty() and terminal.is_rich() and not self.is_quiet:
+            console = Console(stderr=True, highlight=False, emoji=False, markup=False)
+            self._live = Live(console=console, refresh_per_second=8, transient=False)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.settle()
+
+    def settle(self) -> None:
+        """From now on lines are written below each other, since output comes between them."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def tell(self, workload: Object, why: str = "") -> None:
+        name = workloads.name_of(workload)
+        told = workloads.line(workload, why, with_time=self._live is not None)
+        text = Text.assemble((name, "bold"), " ", told)
+        if self._lines.get(name) == text:
+            return
+        self._lines[name] = text
+        if self._live is not None:
+            self._live.update(Text("\n").join(self._lines.values()), refresh=True)
+        elif not self.is_quiet:
+            say(text.plain)
+
+
+class Followed:
+    """One workload, followed to its end."""
+
+    def __init__(self, client: AsyncClient, workload: Object, board: Board, wish: Wish) -> None:
+        self._client = client
+        self._namespace = str(workload["metadata"]["namespace"])
+        self._name = workloads.name_of(workload)
+        self._uid = workload["metadata"].get("uid")
+        self._board = board
+        self._wish = wish
+        self._copying: dict[int, asyncio.Task[None]] = {}  # by attempt
+        self._last = workload
+
+    async def to_its_end(self) -> Object:
+        """The workload once it is over, and its output copied."""
+        asking = asyncio.ensure_future(self._keep_telling())
+        try:
+            async for one in self._changes():
+                self._last = one
+                if self._wish.with_logs and workloads.phase_of(one) in workloads.STARTED:
+                    self._copy(one)
+                if workloads.phase_of(one) != "Waiting":
+                    self._board.tell(one)
+                if workloads.is_settled(one):
+                    await self._drain()
+                    return one
+        finally:
+            for task in (asking, *self._copying.values()):
+                task.cancel()
+            await asyncio.gather(asking, *self._copying.values(), return_exceptions=True)
+        raise Failure(f"{self._name} was deleted")
+
+    async def _changes(self) -> AsyncIterator[Object]:
+        scope = Scope(namespace=self._namespace, fields=f"metadata.name={self._name}")
+        is_seen = False
+        async for event in self._client.watch(WORKLOADS, scope=scope):
+            if event.type == "BOOKMARK":
+                if not is_seen:
+                    return
+            elif event.type == "DELETED" or event.object["metadata"].get("uid") != self._uid:
+                return
+            else:
+                is_seen = True
+                yield event.object
+
+    async def _keep_telling(self) -> None:
+        """Says why it waits, for as long as it does, and how long it has run."""
+        await asyncio.sleep(WHY_FIRST_SECONDS)  # most start at once
+        asked_at, why = float("-inf"), ""
+        while True:
+            if workloads.phase_of(self._last) == "Waiting":
+                if time.monotonic() - asked_at >= WHY_SECONDS:
+                    asked_at, why = time.monotonic(), await self._why()
+                if workloads.phase_of(self._last) == "Waiting":
+                    self._board.tell(self._last, why)
+            elif not self._copying:
+                self._board.tell(self._last)
+            await asyncio.sleep(1.0)
+
+    async def _why(self) -> str:
+        with suppress(ApiError, ConnectionFailed):
+            found = await self._client.ask(
+                WORKLOADS, self._name, "explain", namespace=self._namespace
+            )
+            return str(found.get("message") or "")
+        return ""
+
+    def _copy(self, workload: Object) -> None:
+        attempt = workloads.attempt_of(workload)
+        if attempt not in self._copying:
+            self._board.settle()
+            source = Source(client=self._client, workload=workload)
+            self._copying[attempt] = asyncio.ensure_future(copy(source, follow=True))
+
+    async def _drain(self) -> None:
+        """Gives output that is still on its way the time to come."""
+        if self._copying:
+            # A service writes for as long as it runs, and so does its output come.
+            patience = DRAIN_SECONDS if workloads.is_over(self._last) else None
+            _, late = await asyncio.wait(self._copying.values(), timeout=patience)
+            for task in late:
+                task.cancel()
+            for found in await asyncio.gather(*self._copying.values(), return_exceptions=True):
+                if isinstance(found, ApiError | ConnectionFailed) and not isinstance(
+                    found, NotFound
+                ):
+                    say(f"warning: output of {self._name} is missing: {found}")
+
+
+def follow(session: Session, found: Sequence[Object], wish: Wish) -> list[Object]:
+    """Follows workloads to their end; raises TimeoutError when that takes too long."""
+    client = session.client
+    with Board(wish.is_quiet) as board:
+        return client.loop.run(_follow(client.asynchronous, found, board, wish))
+
+
+async def _follow(
+    client: AsyncClient, found: Sequence[Object], board: Board, wish: Wish
+) -> list[Object]:
+    async with asyncio.timeout(wish.seconds):
+        followed = [Followed(client, one, board, wish) for one in found]
+        ended = await asyncio.gather(*(one.to_its_end() for one in followed))
+    return list(ended)

@@ -1,0 +1,160 @@
+"""Output of a workload's pods, copied to the standard output.
+
+Lines of several pods are kept whole and begin with their pod's name, as `kubectl logs --prefix`
+has it. Which pods there are follows from the workload's own objects in the cluster, where those may
+be read; else the hub chooses the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from fairway.api.errors import Forbidden, NotFound
+from fairway.api.names import work_name, work_namespace
+from fairway.cli import workloads
+from fairway.client.asynchronous import WORKLOADS, AsyncClient
+from fairway.client.wire import Object
+
+WORKS = "works.fairway.dev"
+BEGIN_SECONDS = 0.2  # between tries to read a pod that has not begun to write
+FOLLOWED_MOST = 64  # pods whose output is followed at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Which output of which workload."""
+
+    client: AsyncClient
+    workload: Object
+    cluster: str = ""
+    pod: str = ""
+    is_every_pod: bool = True
+    has_prefix: bool | None = None  # None: where there are several pods
+    query: dict[str, str] = field(default_factory=dict)  # further parts of the question
+
+    @property
+    def namespace(self) -> str:
+        return str(self.workload["metadata"]["namespace"])
+
+
+@dataclass(frozen=True, slots=True)
+class PodAt:
+    """A pod and its cluster; empty parts are the hub's choice."""
+
+    cluster: str = ""
+    pod: str = ""
+
+
+async def copy(source: Source, *, follow: bool) -> None:
+    """Copies output until it ends; at once, unless it is followed."""
+    pods = await pods_of(source)
+    has_prefix = len(pods) > 1 if source.has_prefix is None else source.has_prefix
+    if not follow:
+        for one in pods:
+            await _copy_pod(source, one, has_prefix=has_prefix, follow=False)
+        return
+    left = pods[FOLLOWED_MOST:]
+    tasks = [
+        asyncio.ensure_future(_copy_pod(source, one, has_prefix=has_prefix, follow=True))
+        for one in pods[:FOLLOWED_MOST]
+    ]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for one in left:
+        await _copy_pod(source, one, has_prefix=has_prefix, follow=True)
+
+
+async def pods_of(source: Source) -> list[PodAt]:
+    """The pods to read, in order of cluster and name."""
+    if source.pod or not source.is_every_pod:
+        return [PodAt(source.cluster, source.pod)]
+    clusters = [source.cluster] if source.cluster else _clusters(source.workload)
+    found: list[PodAt] = []
+    for cluster in clusters:
+        found += [PodAt(cluster, name) for name in await _names(source, cluster)]
+    return found or [PodAt(source.cluster)]
+
+
+def _clusters(workload: Object) -> list[str]:
+    """Where it is; else where it was last."""
+    found = workloads.clusters_of(workload)
+    history = workloads.status_of(workload).get("history") or ()
+    if not found and history:
+        found = list(history[-1].get("clusters") or ())
+    return found
+
+
+async def _names(source: Source, cluster: str) -> list[str]:
+    """The pods that the workload's objects in a cluster make."""
+    from fairway.kinds.registry import built_in  # noqa: PLC0415 - seldom wanted
+
+    name = work_name(source.namespace, workloads.name_of(source.workload))
+    try:
+        work = await source.client.get(WORKS, name, namespace=work_namespace(cluster))
+    except (NotFound, Forbidden):
+        return []
+    kinds, found = built_in(), list[str]()
+    for one in (work.get("spec") or {}).get("manifests") or ():
+        manifest = one.get("object") or {}
+        kind = kinds.of(manifest)
+        if kind is not None:
+            found += [pod.name for pod in kind.pods(kind.released(manifest))]
+    return found
+
+
+async def _copy_pod(source: Source, where: PodAt, *, has_prefix: bool, follow: bool) -> None:
+    query = {**source.query}
+    if where.cluster:
+        query["cluster"] = where.cluster
+    if where.pod:
+        query["pod"] = where.pod
+    if follow:
+        query["follow"] = "true"
+    write = _prefixed(f"[{where.pod}] ") if has_prefix and where.pod else _write
+    name = workloads.name_of(source.workload)
+    while True:
+        try:
+            async for chunk in source.client.log(name, namespace=source.namespace, query=query):
+                write(chunk)
+        except NotFound:
+            # It may have a place already, and not have begun there.
+            if not follow or workloads.is_over(source.workload):
+                raise
+            await asyncio.sleep(BEGIN_SECONDS)
+            source = await _again(source)
+            continue
+        write(b"")
+        return
+
+
+async def _again(source: Source) -> Source:
+    name = workloads.name_of(source.workload)
+    found = await source.client.get(WORKLOADS, name, namespace=source.namespace)
+    return replace(source, workload=found)
+
+
+def _write(chunk: bytes) -> None:
+    sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()
+
+
+def _prefixed(prefix: str) -> Callable[[bytes], None]:
+    """Writes whole lines with a prefix; an empty chunk is the end, and writes what is left."""
+    rest = b""
+
+    def write(chunk: bytes) -> None:
+        nonlocal rest
+        *lines, rest = (rest + chunk).split(b"\n")
+        if not chunk and rest:
+            lines, rest = [rest], b""
+        if lines:
+            _write(b"".join(prefix.encode() + line + b"\n" for line in lines))
+
+    return write

@@ -1,0 +1,225 @@
+"""What is submitted, and how: as itself, with its queue written on it, or wrapped in a Workload.
+
+A native object of a kind that the hub serves goes there as it is, and becomes a workload by its
+queue label. One of a kind whose definition the hub lacks cannot be kept there; it is wrapped in a
+Workload of the same name that the hub would have given. Whatever runs nothing by itself, such as a
+ConfigMap, is applied first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairway.api.errors import AlreadyExists, ApiError, NotFound
+from fairway.api.kindrule import KindRule
+from fairway.api.meta import API_VERSION
+from fairway.cli.session import Failure, Session
+from fairway.client.asynchronous import WORKLOADS
+from fairway.client.errors import UnknownKind
+from fairway.client.wire import Object
+from fairway.kinds.native import FINALIZER, POLICY, PRIORITY, QUEUE, as_workload
+from fairway.kinds.registry import Kinds, built_in
+
+DEFAULT_QUEUE = "fairway.dev/default-queue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the command line says of all that is submitted."""
+
+    queue: str = ""
+    priority: int | None = None
+    policy: str = ""
+    is_dry: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """One object that was made, and the workload that it is; empty: it runs nothing itself."""
+
+    label: str
+    verb: str
+    object: Object
+    workload: str = ""
+    queue: str = ""
+    namespace: str = ""
+
+
+def known_kinds(session: Session) -> Kinds:
+    """The kinds that come with Fairway, and those that rules of the hub describe."""
+    from fairway.kinds.rules.loading import kinds_of  # noqa: PLC0415 - only here
+
+    kinds = built_in()
+    try:
+        rules = session.client.kind(KindRule).list()
+    except (ApiError, UnknownKind):
+        return kinds
+    return kinds.adding(kinds_of(rules).kinds) if rules else kinds
+
+
+def submit(session: Session, objects: Sequence[Object], wish: Wish) -> list[Submitted]:
+    """Submits objects; first those that run nothing, since the others may need them."""
+    kinds = known_kinds(session)
+    runs = [one for one in objects if is_workload(one) or kinds.of(one) is not None]
+    if not runs:
+        named = ", ".join(sorted({str(one.get("kind")) for one in objects}))
+        raise Failure(
+            f"nothing here runs: {named} is no Workload and of no known kind "
+            "(`fairway apply` makes objects of any kind)"
+        )
+    others = [one for one in objects if not any(one is each for each in runs)]
+    made = [_apply(session, one, wish) for one in others]
+    return made + [_submit(session, one, wish, kinds) for one in runs]
+
+
+def is_workload(obj: Object) -> bool:
+    return obj.get("apiVersion") == API_VERSION and obj.get("kind") == "Workload"
+
+
+def _submit(session: Session, obj: Object, wish: Wish, kinds: Kinds) -> Submitted:
+    obj = _at_home(session, obj)
+    if is_workload(obj):
+        return _create_workload(session, workload_of(obj, wish), wish)
+    queue = wish.queue or _queue_of(obj) or _default_queue(session, obj)
+    if not queue:
+        raise Failure("say which queue, with --queue QUEUE; neither namespace nor fleet has one")
+    marked = labelled(obj, queue, wish)
+    try:
+        served = session.client.kind_of(marked)
+    except UnknownKind:
+        return _create_workload(session, wrapped(marked, kinds), wish)
+    _check(marked, kinds)
+    made = _create(session, marked, wish)
+    return Submitted(
+        label=f"{served.qualified_singular}/{made['metadata']['name']}",
+        verb="submitted",
+        object=made,
+        workload=f"{obj['kind'].lower()}-{made['metadata']['name']}",
+        queue=queue,
+        namespace=made["metadata"]["namespace"],
+    )
+
+
+def workload_of(obj: Object, wish: Wish) -> Object:
+    """A Workload with what the command line says, and the finalizer that every one of ours has."""
+    metadata, spec = {**(obj.get("metadata") or {})}, {**(obj.get("spec") or {})}
+    finalizers = list(metadata.get("finalizers") or ())
+    metadata["finalizers"] = [*finalizers, *([FINALIZER] if FINALIZER not in finalizers else ())]
+    said: dict[str, Any] = {"queue": wish.queue, "policy": wish.policy}
+    spec |= {key: value for key, value in said.items() if value}
+    if wish.priority is not None:
+        spec["priority"] = wish.priority
+    return {**obj, "metadata": metadata, "spec": spec}
+
+
+def labelled(obj: Object, queue: str, wish: Wish) -> Object:
+    """A native object that says its queue, and whatever else was asked for."""
+    metadata = {**obj["metadata"]}
+    labels = {**(metadata.get("labels") or {}), QUEUE[0]: queue}
+    if wish.priority is not None:
+        labels[PRIORITY[0]] = str(wish.priority)
+    if wish.policy:
+        labels[POLICY[0]] = wish.policy
+    return {**obj, "metadata": {**metadata, "labels": labels}}
+
+
+def wrapped(obj: Object, kinds: Kinds) -> Object:
+    """A Workload whose template is the object, named as the hub would name it."""
+    if not (obj.get("metadata") or {}).get("name"):
+        raise Failure(f"a {obj['kind']} has no metadata.name")
+    found = as_workload(obj, kinds)
+    if found is None:
+        raise Failure(f"{obj['kind']} {obj['metadata']['name']} belongs to another object")
+    name = f"{obj['kind'].lower()}-{obj['metadata']['name']}"
+    spec = {key: value for key, value in found["spec"].items() if key != "source"}
+    return {**found, "metadata": {**found["metadata"], "name": name}, "spec": spec}
+
+
+def _check(obj: Object, kinds: Kinds) -> None:
+    """What the hub would only say in an event is said here."""
+    kind = kinds.of(obj)
+    faults = kind.faults(obj) if kind is not None else []
+    if faults:
+        name = obj["metadata"].get("name", "")
+        raise Failure(f"{obj['kind']} {name} cannot be run: {'; '.join(faults)}")
+
+
+def _create_workload(session: Session, obj: Object, wish: Wish) -> Submitted:
+    made = _create(session, obj, wish)
+    name = made["metadata"]["name"]
+    return Submitted(
+        label=f"workload.fairway.dev/{name}",
+        verb="submitted",
+        object=made,
+        workload=name,
+        queue=str(made["spec"].get("queue") or ""),
+        namespace=made["metadata"]["namespace"],
+    )
+
+
+def _create(session: Session, obj: Object, wish: Wish) -> Object:
+    try:
+        return session.client.create(obj, dry_run=wish.is_dry)
+    except AlreadyExists as error:
+        name = f"{obj['kind'].lower()}/{obj['metadata'].get('name', '')}"
+        raise Failure(
+            f"{error.message}: delete it first (`fairway delete {name}`), or change it with "
+            "`fairway apply`"
+        ) from error
+
+
+def _apply(session: Session, obj: Object, wish: Wish) -> Submitted:
+    served = session.client.kind_of(obj)
+    obj = _at_home(session, obj) if served.namespaced else obj
+    made = session.client.apply(obj, dry_run=wish.is_dry)
+    label = f"{served.qualified_singular}/{made['metadata']['name']}"
+    return Submitted(label=label, verb="applied", object=made)
+
+
+def _at_home(session: Session, obj: Object) -> Object:
+    metadata = obj.get("metadata") or {}
+    own = str(metadata.get("namespace") or "")
+    if own and session.namespace_given not in ("", own):
+        raise Failure(
+            f'the namespace from the provided object "{own}" does not match the namespace '
+            f'"{session.namespace_given}"; pass --namespace={own} or leave it out'
+        )
+    return {**obj, "metadata": {**metadata, "namespace": own or session.namespace}}
+
+
+def _queue_of(obj: Object) -> str:
+    for field in ("labels", "annotations"):
+        found = obj["metadata"].get(field) or {}
+        for key in QUEUE:
+            if found.get(key):
+                return str(found[key])
+    return ""
+
+
+def _default_queue(session: Session, obj: Object) -> str:
+    """Of the namespace, else of the fleet."""
+    try:
+        home = session.client.get("namespaces", obj["metadata"]["namespace"])
+        queue = (home["metadata"].get("labels") or {}).get(DEFAULT_QUEUE)
+        if queue:
+            return str(queue)
+    except ApiError:
+        pass
+    try:
+        fleet = session.client.get("fleets.fairway.dev", "fleet")
+    except (NotFound, ApiError):
+        return ""
+    return str(((fleet.get("spec") or {}).get("defaults") or {}).get("queue") or "")
+
+
+def await_workload(session: Session, made: Submitted, seconds: float | None) -> Object:
+    """The workload of what was submitted; that of a native object comes a moment later."""
+    from fairway.cli.targets import Target  # noqa: PLC0415 - only where it is waited for
+    from fairway.cli.waiting import Exists, wait_for  # noqa: PLC0415 - as above
+
+    served = session.client.resolve(WORKLOADS)
+    target = Target(served=served, name=made.workload, namespace=made.namespace)
+    wait_for(session, target, Exists(), seconds)
+    return session.client.get(served, made.workload, namespace=made.namespace)

@@ -1,0 +1,55 @@
+"""A driver that fails or is slow when it is told to; all else goes to a real one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from fairway.agent.drivers.interface import Driver, DriverFault, LogQuery, Observation
+from fairway.api.work import Stop, Work
+from fairway.clock import Clock
+
+
+class FaultyDriver:
+    """`failing` names operations that fail, `slow` those that take so many seconds."""
+
+    def __init__(self, driver: Driver, clock: Clock) -> None:
+        self._driver = driver
+        self._clock = clock
+        self.failing: set[str] = set()
+        self.slow: dict[str, float] = {}
+        self.calls: list[str] = []
+
+    async def open(self) -> None:
+        await self._driver.open()
+
+    async def close(self) -> None:
+        await self._driver.close()
+
+    async def observe(self) -> Observation:
+        await self._meet("observe")
+        return await self._driver.observe()
+
+    async def changed(self) -> None:
+        await self._driver.changed()
+
+    async def apply(self, work: Work) -> None:
+        await self._meet("apply")
+        await self._driver.apply(work)
+
+    async def stop(self, name: str, how: Stop) -> None:
+        await self._meet("stop")
+        await self._driver.stop(name, how)
+
+    async def remove(self, name: str) -> None:
+        await self._meet("remove")
+        await self._driver.remove(name)
+
+    def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
+        return self._driver.logs(query)
+
+    async def _meet(self, operation: str) -> None:
+        self.calls.append(operation)
+        if operation in self.slow:
+            await self._clock.sleep(self.slow[operation])
+        if operation in self.failing:
+            raise DriverFault(f"{operation} fails")

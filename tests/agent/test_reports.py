@@ -1,0 +1,155 @@
+"""Reports of an agent: whatever happens, who reads them has what was seen."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairway.agent.columns import columns_of
+from fairway.agent.drivers.interface import NodeSeen, Observation, PodSeen, WorkSeen
+from fairway.agent.reports import Reports
+from fairway.api.amounts import Quantity
+from fairway.api.report import ClusterReport, WorkState
+from fairway.api.report_changes import applied, fits, ordered
+
+NAMES = [f"team.w{number}" for number in range(6)]
+NODES = [f"n{number}" for number in range(5)]
+
+
+def node(name: str, *, is_ready: bool = True, cpu: int = 4) -> NodeSeen:
+    return NodeSeen(
+        name=name,
+        allocatable={"cpu": cpu * 10**9, "memory": 8 * 2**30 * 10**9},
+        labels={"kubernetes.io/hostname": name, "zone": "a"},
+        is_ready=is_ready,
+    )
+
+
+pods = st.builds(
+    PodSeen,
+    name=st.just("p"),
+    pod_set=st.sampled_from(["driver", "worker"]),
+    attempt=st.integers(1, 2),
+    phase=st.sampled_from(["Bound", "Ready", "Terminating", "Succeeded", "Failed"]),
+    node=st.sampled_from(NODES),
+) | st.builds(
+    PodSeen,
+    name=st.just("p"),
+    pod_set=st.just("worker"),
+    attempt=st.just(1),
+    phase=st.just("Pending"),
+)
+looks = st.tuples(
+    st.lists(st.sampled_from(NODES), unique=True),
+    st.dictionaries(st.sampled_from(NAMES), st.lists(pods, max_size=4)),
+    st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["Pending", "Running", "Failed"])),
+    st.integers(1, 8),
+)
+
+
+class Reader:
+    """Puts the reports together as the hub does."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, ClusterReport] = {}
+
+    def write(self, report: ClusterReport) -> None:
+        self.by_name[report.metadata.name] = report
+
+    def whole(self) -> ClusterReport:
+        (whole,) = (one for one in self.by_name.values() if one.spec.since_sequence is None)
+        changes = next((one for one in self.by_name.values() if fits(whole, one)), None)
+        return applied(whole, changes)
+
+
+def requests(_work: str, _pod_set: str) -> dict[str, Quantity]:
+    return {"cpu": Quantity.of("1")}
+
+
+@settings(max_examples=150)
+@given(st.lists(looks, min_size=1, max_size=12), st.lists(st.booleans(), min_size=12, max_size=12))
+def test_the_hub_always_has_what_was_last_seen(
+    seen: list[tuple[list[str], dict, dict, int]], writes_succeed: list[bool]
+) -> None:
+    reports, reader = Reports("here", 1), Reader()
+    for number, ((present, works, phases, cpu), succeeds) in enumerate(
+        zip(seen, writes_succeed, strict=False)
+    ):
+        observation = Observation(
+            nodes=tuple(node(name, cpu=cpu) for name in present),
+            works={
+                name: WorkSeen(name=name, attempt=1, pods=tuple(one)) for name, one in works.items()
+            },
+        )
+        states = {
+            name: WorkState(work=name, attempt=1, phase=phase) for name, phase in phases.items()
+        }
+        reports.take(observation, NAMES, states, requests)
+        while (report := reports.next(float(number))) is not None:
+            if not succeeds:
+                reports.unwritten(report)
+                break
+            reader.write(report)
+            reports.written(report)
+        if not succeeds:
+            continue
+        fresh = Reports("here", 1)
+        fresh.take(observation, NAMES, states, requests)
+        wanted = fresh.next(float(number))
+        if wanted is None:
+            continue
+        found = reader.whole().spec
+        assert found.nodes == ordered(wanted).spec.nodes
+        assert found.works == ordered(wanted).spec.works
+        assert found.states == ordered(wanted).spec.states
+
+
+def test_a_small_change_is_a_small_report() -> None:
+    reports = Reports("here", 1)
+    nodes = tuple(node(f"n{number:04d}") for number in range(1500))
+    states = {
+        f"team.w{number}": WorkState(work=f"team.w{number}", attempt=1, phase="Running")
+        for number in range(500)
+    }
+    observation = Observation(nodes=nodes)
+    reports.take(observation, list(states), states, requests)
+    first = reports.next(0.0)
+    assert first is not None
+    reports.written(first)
+    states["team.w7"] = WorkState(work="team.w7", attempt=1, phase="Succeeded")
+    reports.take(observation, ["team.w7"], states, requests)
+    second = reports.next(1.0)
+    assert second is not None
+    assert second.spec.since_sequence == first.spec.sequence
+    assert second.metadata.name == "here-0-difference"
+    assert [one.work for one in second.spec.states] == ["team.w7"]
+    assert not second.spec.nodes.names
+
+
+def test_many_nodes_come_in_chunks_and_keep_theirs() -> None:
+    reports = Reports("here", 1)
+    names = [f"n{number:04d}" for number in range(4500)]
+    reports.take(Observation(nodes=tuple(map(node, names))), (), {}, requests)
+    wholes = []
+    while (report := reports.next(0.0)) is not None:
+        reports.written(report)
+        wholes.append(report)
+    assert [len(one.spec.nodes.names) for one in wholes] == [2000, 2000, 500]
+    assert {one.spec.chunks for one in wholes} == {3}
+    # One node goes, another comes: the chunks of all others stay as they are.
+    names = [*names[1:], "a0000"]
+    reports.take(Observation(nodes=tuple(map(node, names))), (), {}, requests)
+    report = reports.next(1.0)
+    assert report is not None
+    assert report.spec.chunk == 0
+    assert report.spec.removed_nodes == ("n0000",)
+    assert report.spec.nodes.names == ("a0000",)
+    reports.written(report)
+    assert reports.next(1.0) is None
+
+
+def test_amounts_are_exact_whatever_their_unit() -> None:
+    odd = NodeSeen(name="odd", allocatable={"cpu": 3_500_000_000, "memory": 1_000_000_007 * 10**9})
+    columns = columns_of([odd])
+    found = {one.resource: one.allocatable[0] * one.unit.nanos for one in columns.amounts}
+    assert found == dict(odd.allocatable)

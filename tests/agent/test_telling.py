@@ -1,0 +1,199 @@
+"""What an agent writes, and how much of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairway.api.work import ConditionRule, FeedbackPath, FeedbackRule, Manifest, PoolNodes
+from tests.agent.stage import Stage, cluster
+from tests.contracts.drivers import job, service, work
+
+
+async def test_nothing_new_is_not_told_again(stage: Stage) -> None:
+    await stage.put(work("one"))
+    await stage.until("Running", work("one"))
+    await stage.passes(10)
+    before = list(stage.reached.writes)
+    await stage.passes(100)
+    new = stage.reached.writes[len(before) :]
+    assert {plural for _, plural in new} == {"leases"}
+    assert len(new) == 10
+
+
+async def test_a_work_that_passes_quickly_costs_no_status(stage: Stage) -> None:
+    one = work("one", seconds=2)
+    await stage.put(one)
+    await stage.until("Succeeded", one)
+    await stage.passes(60)
+    assert stage.reached.count("works") == 0
+
+
+async def test_a_hundred_works_at_once_share_few_reports(stage: Stage) -> None:
+    await stage.passes(1)
+    before = stage.reached.count("clusterreports")
+    many = [work(f"w{number}", job(f"w{number}", cpu="10m"), seconds=1) for number in range(100)]
+    for one in many:
+        await stage.put(one)
+    await stage.passes(5)
+    states = await stage.states()
+    assert {states[one.metadata.name].phase for one in many} == {"Succeeded"}
+    assert stage.reached.count("clusterreports") - before <= 12
+
+
+async def test_a_state_that_lasts_is_told_in_the_work_once(stage: Stage) -> None:
+    one = work("one")
+    await stage.put(one)
+    await stage.passes(4)
+    assert stage.reached.count("works") == 0
+    await stage.passes(60)
+    assert stage.reached.count("works") == 1
+    told = await stage.work(one)
+    assert told is not None
+    assert (told.status.phase, told.status.attempt, told.status.term) == ("Running", 1, 1)
+    assert [(c.type, c.status) for c in told.status.conditions] == [
+        ("Applied", "True"),
+        ("Available", "True"),
+    ]
+    assert told.status.manifests[0].name == "one"
+
+
+async def test_a_failure_is_told_in_the_work_at_once(stage: Stage) -> None:
+    one = work("one")
+    await stage.put(one)
+    await stage.until("Running", one)
+    world = stage.worlds.world("here")
+    (pod,) = world.pods(one.metadata.name) or ()
+    world.fail_node(world.node(pod.node_name), stage.clock.now())
+    await stage.passes(0.2)
+    told = await stage.work(one)
+    assert told is not None
+    assert (told.status.phase, told.status.reason) == ("Failed", "NodeLost")
+
+
+async def test_a_restart_does_not_write_the_same_statuses_again(stage: Stage) -> None:
+    one = work("one")
+    await stage.put(one)
+    await stage.passes(10)
+    await stage.crash()
+    before = stage.reached.count("works")
+    await stage.start()
+    await stage.passes(60)
+    assert stage.reached.count("works") == before
+
+
+async def test_feedback_is_told_when_it_changes(stage: Stage) -> None:
+    web = work(
+        "web",
+        Manifest(
+            object=service("web", replicas=2),
+            feedback=(
+                FeedbackRule(type="WellKnown"),
+                FeedbackRule(
+                    type="JsonPaths",
+                    paths=(FeedbackPath(name="wanted", path=".spec.replicas"),),
+                ),
+            ),
+        ),
+        pods=2,
+    )
+    await stage.put(web)
+    await stage.passes(0.5)
+    told = await stage.work(web)
+    assert told is not None
+    values = {one.name: (one.type, one.value) for one in told.status.manifests[0].feedback}
+    assert values["ReadyReplicas"] == ("Integer", "2")
+    assert values["wanted"] == ("Integer", "2")
+
+
+async def test_a_complete_work_is_frozen(stage: Stage) -> None:
+    rule = ConditionRule(
+        condition="Complete", type="Cel", expressions=("object.data.done == 'yes'",)
+    )
+    settings = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "settings"},
+        "data": {"done": "yes"},
+    }
+    one = work("one", Manifest(object=settings, conditions=(rule,)), job("one"))
+    await stage.put(one)
+    await stage.passes(1)
+    told = await stage.work(one)
+    assert told is not None
+    assert ("Complete", "True") in [(c.type, c.status) for c in told.status.conditions]
+    assert stage.agent is not None
+
+
+async def test_heartbeats_renew_the_lease(stage: Stage) -> None:
+    await stage.passes(1)
+    first = (await stage.lease())["spec"]["renewTime"]
+    await stage.passes(10)
+    second = (await stage.lease())["spec"]["renewTime"]
+    assert first < second
+    assert (await stage.lease())["spec"]["leaseDurationSeconds"] == 40
+
+
+async def test_the_clusters_status_tells_nodes_and_what_is_free(stage: Stage) -> None:
+    await stage.passes(1)
+    status = (await stage.cluster()).status
+    assert (status.nodes, status.ready_nodes) == (3, 3)
+    assert str(status.allocatable["cpu"]) == "12"
+    assert str(status.free["cpu"]) == "12"
+    assert status.agent.epoch == 1
+    assert status.driver_version == "simulated"
+    await stage.put(work("one", job("one", cpu="2")))
+    await stage.passes(10)
+    assert str((await stage.cluster()).status.free["cpu"]) == "10"
+
+
+async def test_reports_are_written_again_after_the_hub_was_away(stage: Stage) -> None:
+    one = work("one", seconds=30)
+    await stage.put(one)
+    await stage.until("Running", one)
+    stage.reached.is_away = True
+    await stage.passes(60)
+    assert (await stage.state(one)).phase == "Running"  # type: ignore[union-attr]
+    stage.reached.is_away = False
+    await stage.until("Succeeded", one)
+
+
+async def test_reports_that_somebody_removed_are_written_again(stage: Stage) -> None:
+    one = work("one", seconds=30)
+    await stage.put(one)
+    await stage.until("Running", one)
+    await stage.remove_reports()
+    assert (await stage.until("Succeeded", one)).attempt == 1
+
+
+class TestElasticPools:
+    @pytest.fixture
+    def described(self) -> dict:
+        pool = {
+            "name": "burst",
+            "shape": {"cpu": "8", "memory": "8Gi", "pods": 110},
+            "countMax": 4,
+            "stock": 3,
+            "provisionSeconds": 60,
+            "idleSeconds": 120,
+        }
+        return cluster(spec={"elasticPools": [pool]})
+
+    async def test_nodes_that_a_work_asks_for_come_and_go(self, stage: Stage) -> None:
+        one = work(
+            "one",
+            job("one", cpu="6"),
+            seconds=30,
+            provision=(PoolNodes(pool="burst", count=1),),
+        )
+        await stage.put(one)
+        await stage.passes(1)
+        (pool,) = (await stage.reports())[0].spec.pools
+        assert (pool.nodes, pool.provisioning, pool.stock) == (0, 1, 2)
+        await stage.until("Running", one)
+        (report,) = await stage.reports()
+        assert "burst-e0000" in report.spec.nodes.names
+        await stage.until("Succeeded", one)
+        await stage.passes(130)
+        (report,) = await stage.reports()
+        assert "burst-e0000" not in report.spec.nodes.names
+        assert (await stage.cluster()).status.elastic_pools[0].stock == 3

@@ -1,0 +1,286 @@
+"""The loops of lives and works on a real store and virtual time; reports are written by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from fairway.api import codec
+from fairway.api.errors import NotFound
+from fairway.api.names import report_name, work_namespace
+from fairway.api.work import Work
+from fairway.api.workload import Workload
+from fairway.clock import VirtualClock, timestamp
+from fairway.controllers.board import Board
+from fairway.controllers.cache import CLUSTERS, FLEETS, REPORTS, WORKLOADS, WORKS, Cache
+from fairway.controllers.clusters import Clusters
+from fairway.controllers.lifecycle.controller import Lifecycle
+from fairway.controllers.notes import Notes
+from fairway.controllers.states import States
+from fairway.controllers.terms import LEASES, Settings, Terms
+from fairway.controllers.works.controller import Works
+from fairway.kinds.registry import built_in
+from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.interface import ResourceKey, Write
+from tests.controllers.test_works import JOB
+
+WRITE = Write()
+NAMESPACES = ResourceKey("", "v1", "namespaces")
+API = "fairway.dev/v1alpha1"
+POD_SET = built_in().pod_sets(JOB, "Gang")[0].name
+
+
+class Hub:
+    """The controllers of lives on a store, and what an agent would write."""
+
+    def __init__(self, store: EmbeddedStore, clock: VirtualClock) -> None:
+        self.store, self.clock = store, clock
+        self.cache = Cache(store, clock=clock)
+        self.states = States(self.cache.mirror(REPORTS))
+        terms = Terms(store, clock, Settings(identity="one"))
+        terms.term = 4
+        notes, board = Notes(store, clock), Board(clock)
+        shared = {"store": store, "cache": self.cache, "states": self.states, "clock": clock}
+        self.parts = (
+            Lifecycle(**shared, notes=notes, board=board),  # type: ignore[arg-type] - one dict for all
+            Works(**shared, terms=terms, kinds=built_in(), notes=notes, board=board),  # type: ignore[arg-type] - as above
+            Clusters(**shared, board=board),  # type: ignore[arg-type] - as above
+        )
+        self.sequence = 0
+
+    async def start(self) -> list[asyncio.Task[None]]:
+        tasks = [asyncio.ensure_future(self.cache.run())]
+        await self.cache.complete()
+        tasks += [asyncio.ensure_future(one.run()) for one in self.parts]
+        return tasks
+
+    async def settle(self, seconds: float = 1.0) -> None:
+        await self.clock.advance(seconds)
+
+    async def make(self, kind: ResourceKey, body: dict[str, Any], namespace: str = "") -> Any:
+        return (await self.store.create(kind, body, namespace=namespace, write=WRITE)).object()
+
+    async def join(self, *clusters: str) -> None:
+        for name in clusters:
+            spec = {"simulated": {}}
+            body = {"apiVersion": API, "kind": "Cluster", "metadata": {"name": name}, "spec": spec}
+            await self.make(CLUSTERS, body)
+            with suppress(Exception):
+                await self.make(NAMESPACES, {"metadata": {"name": work_namespace(name)}})
+            await self.beat(name)
+
+    async def beat(self, cluster: str) -> None:
+        namespace = work_namespace(cluster)
+        self.sequence += 1
+        spec = {"holderIdentity": "agent", "renewTime": f"2027-01-15T08:00:00.{self.sequence:06d}Z"}
+        try:
+            found = (await self.store.get(LEASES, "fairway-agent", namespace)).object()
+            await self.store.update(
+                LEASES, {**found, "spec": spec}, namespace=namespace, write=WRITE
+            )
+        except NotFound:
+            body = {"metadata": {"name": "fairway-agent"}, "spec": spec}
+            await self.make(LEASES, body, namespace)
+
+    async def report(self, cluster: str, **state: Any) -> None:
+        self.sequence += 1
+        states = [{"work": "team.train", **state}] if state else []
+        spec = {
+            "cluster": cluster,
+            "agentEpoch": 1,
+            "sequence": self.sequence,
+            "seenAt": timestamp(self.clock.now()),
+            "states": states,
+        }
+        name = report_name(cluster, 0)
+        body: dict[str, Any] = {
+            "apiVersion": API,
+            "kind": "ClusterReport",
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+        try:
+            found = (await self.store.get(REPORTS, name)).object()
+            await self.store.update(REPORTS, {**found, "spec": spec}, write=WRITE)
+        except NotFound:
+            await self.make(REPORTS, body)
+        await self.settle()
+
+    async def submit(self, **spec: Any) -> None:
+        body = {
+            "apiVersion": API,
+            "kind": "Workload",
+            "metadata": {"name": "train", "finalizers": ["fairway.dev/works"]},
+            "spec": {"queue": "research", "template": {"manifests": [JOB]}, **spec},
+        }
+        await self.make(WORKLOADS, body, "team")
+
+    async def claim(self, cluster: str, attempt: int = 1) -> None:
+        found = (await self.store.get(WORKLOADS, "train", "team")).object()
+        placement = {
+            "cluster": cluster,
+            "attempt": attempt,
+            "podSets": [{"name": POD_SET, "count": 2}],
+        }
+        held = {
+            "attempt": attempt,
+            "term": 4,
+            "decidedAt": timestamp(self.clock.now()),
+            "placements": [placement],
+        }
+        status = {**found.get("status", {}), "phase": "Claimed", "claim": held}
+        await self.store.update(
+            WORKLOADS,
+            {**found, "status": status},
+            namespace="team",
+            subresource="status",
+            write=WRITE,
+        )
+        await self.settle()
+
+    async def workload(self) -> Workload:
+        return codec.decode((await self.store.get(WORKLOADS, "train", "team")).raw, Workload)
+
+    async def work(self, cluster: str) -> Work | None:
+        try:
+            found = await self.store.get(WORKS, "team.train", work_namespace(cluster))
+        except NotFound:
+            return None
+        return codec.decode(found.raw, Work)
+
+
+@pytest.fixture
+async def hub(store: EmbeddedStore, clock: VirtualClock) -> AsyncIterator[Hub]:
+    found = Hub(store, clock)
+    await found.make(NAMESPACES, {"metadata": {"name": "team"}})
+    tasks = await found.start()
+    await found.join("a", "b")
+    await found.settle()
+    yield found
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_workload_runs_succeeds_and_leaves_nothing(hub: Hub) -> None:
+    await hub.submit()
+    await hub.claim("a")
+    work = await hub.work("a")
+    assert work is not None
+    assert (work.spec.attempt, work.spec.term, work.spec.desired) == (1, 4, "Run")
+    ready = {"pods": [{"name": POD_SET, "ready": 2}], "readyAt": timestamp(hub.clock.now())}
+    await hub.report("a", attempt=1, phase="Running", **ready)
+    assert (await hub.workload()).status.phase == "Running"
+    await hub.report("a", attempt=1, phase="Succeeded")
+    assert (await hub.workload()).status.phase == "Succeeded"
+    assert await hub.work("a") is not None  # for its logs
+    await hub.store.delete(WORKLOADS, "train", namespace="team", write=WRITE)
+    await hub.settle()
+    assert await hub.work("a") is None
+    with pytest.raises(NotFound):
+        await hub.workload()
+
+
+async def test_an_ordinary_life_takes_two_writes_of_these_controllers(hub: Hub) -> None:
+    await hub.submit()
+    await hub.claim("a")
+    before = int((await hub.workload()).metadata.resource_version)
+    await hub.report("a", attempt=1, phase="Pending")
+    assert int((await hub.workload()).metadata.resource_version) == before
+    await hub.report("a", attempt=1, phase="Running", readyAt=timestamp(hub.clock.now()))
+    first = (await hub.workload()).metadata.resource_version
+    await hub.settle(30)
+    assert (await hub.workload()).metadata.resource_version == first
+
+
+async def test_a_failure_by_fault_of_the_node_is_tried_again_once_all_is_gone(hub: Hub) -> None:
+    await hub.submit()
+    await hub.claim("a")
+    await hub.report(
+        "a",
+        attempt=1,
+        phase="Failed",
+        reason="Evicted",
+        message="The node was low on resource: ephemeral-storage.",
+        node="n7",
+    )
+    stopping = await hub.workload()
+    assert [one.cluster for one in stopping.status.releasing] == ["a"]
+    work = await hub.work("a")
+    assert work is not None
+    assert work.spec.tombstone
+    cluster = (await hub.store.get(CLUSTERS, "a")).object()
+    assert [one["name"] for one in cluster["status"]["avoidedNodes"]] == ["n7"]
+    await hub.report("a", attempt=1, phase="Gone")
+    waiting = await hub.workload()
+    assert (waiting.status.phase, waiting.status.releasing) == ("Waiting", ())
+    assert await hub.work("a") is None
+    await hub.claim("a", attempt=2)
+    again = await hub.work("a")
+    assert again is not None
+    assert (again.spec.attempt, "n7" in str(again.spec.manifests[-1].object)) == (2, True)
+
+
+async def test_a_silent_cluster_is_lost_and_what_may_run_twice_moves(hub: Hub) -> None:
+    await hub.submit(onClusterLost="AllowDuplicate")
+    await hub.claim("a")
+    for _ in range(40):
+        await hub.beat("b")
+        await hub.settle(10)
+    phases = {
+        name: (await hub.store.get(CLUSTERS, name)).object()["status"]["phase"] for name in "ab"
+    }
+    assert phases == {"a": "Lost", "b": "Ready"}
+    moved = await hub.workload()
+    assert (moved.status.phase, moved.status.history[-1].reason) == ("Waiting", "ClusterLost")
+    left = await hub.work("a")
+    assert left is not None
+    assert left.spec.tombstone  # it is stopped when the cluster comes back
+
+
+async def test_a_cluster_that_is_drained_gives_its_workloads_back_at_once(hub: Hub) -> None:
+    await hub.submit()
+    await hub.claim("a")
+    found = (await hub.store.get(CLUSTERS, "a")).object()
+    found["spec"]["hold"] = "HoldAndDrain"
+    await hub.store.update(CLUSTERS, found, write=WRITE)
+    await hub.settle()
+    assert (await hub.workload()).status.reason == "ClusterDrained"
+
+
+async def test_nothing_is_stopped_while_the_fleet_is_paused(hub: Hub) -> None:
+    await hub.submit()
+    await hub.claim("a")
+    body = {
+        "apiVersion": API,
+        "kind": "Fleet",
+        "metadata": {"name": "fleet"},
+        "spec": {"paused": True},
+    }
+    with suppress(NotFound):
+        await hub.store.delete(FLEETS, "fleet", write=WRITE)
+    await hub.make(FLEETS, body)
+    await hub.settle()
+    found = (await hub.store.get(CLUSTERS, "a")).object()
+    found["spec"]["hold"] = "HoldAndDrain"
+    await hub.store.update(CLUSTERS, found, write=WRITE)
+    await hub.settle(20)
+    assert (await hub.workload()).status.phase == "Claimed"
+    fleet = (await hub.store.get(FLEETS, "fleet")).object()
+    assert (fleet["status"]["phase"], fleet["status"]["clusters"]) == ("Paused", 2)
+
+
+async def test_what_is_over_is_removed_when_its_time_is_up(hub: Hub) -> None:
+    await hub.submit(finishedSeconds=30)
+    await hub.claim("a")
+    await hub.report("a", attempt=1, phase="Succeeded")
+    await hub.settle(20)
+    assert (await hub.workload()).status.phase == "Succeeded"
+    await hub.settle(20)
+    with pytest.raises(NotFound):
+        await hub.workload()
+    assert await hub.work("a") is None

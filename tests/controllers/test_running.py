@@ -1,0 +1,257 @@
+"""Workloads run: submitted, placed, run, finished, by the whole hub on virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairway.api.errors import NotFound
+from fairway.clock import VirtualClock
+from fairway.controllers.cache import WORKLOADS
+from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.interface import ResourceKey, Write
+from tests.controllers.fleets import Fleet, running, summary_of
+
+FLEET = """
+apiVersion: fairway.dev/v1alpha1
+kind: Flavor
+metadata: {name: h100}
+spec: {nodeLabels: {accelerator: h100}}
+---
+apiVersion: fairway.dev/v1alpha1
+kind: Queue
+metadata: {name: research}
+spec:
+  resourceGroups:
+    - resources: [nvidia.com/gpu]
+      flavors: [{name: h100, quotas: [{resource: nvidia.com/gpu, nominal: 32}]}]
+  preemption: {withinQueue: LowerPriority}
+---
+apiVersion: fairway.dev/v1alpha1
+kind: Cluster
+metadata: {name: hangzhou}
+spec:
+  simulated:
+    nodePools:
+      - name: gpu
+        count: 2
+        shape: {cpu: "64", memory: 512Gi, nvidia.com/gpu: 8, pods: 110}
+        labels: {accelerator: h100}
+"""
+
+
+def job(name: str, *, gpus: int = 8, pods: int = 1, priority: int = 0, seconds: int = 60) -> str:
+    return f"""
+apiVersion: fairway.dev/v1alpha1
+kind: Workload
+metadata: {{name: {name}, namespace: default, finalizers: [fairway.dev/works]}}
+spec:
+  queue: research
+  priority: {priority}
+  runSeconds: {{estimate: {seconds}}}
+  template:
+    manifests:
+      - apiVersion: batch/v1
+        kind: Job
+        metadata: {{name: {name}}}
+        spec:
+          parallelism: {pods}
+          completions: {pods}
+          template:
+            spec:
+              restartPolicy: Never
+              containers:
+                - name: main
+                  image: training
+                  resources: {{limits: {{nvidia.com/gpu: {gpus}}}}}
+"""
+
+
+@pytest.fixture
+async def fleet(store: EmbeddedStore, clock: VirtualClock, tmp_path: Path):
+    async with running(store, clock, tmp_path / "clusters") as found:
+        await found.apply(FLEET)
+        await clock.advance(1)
+        yield found
+
+
+async def test_a_job_is_placed_runs_and_succeeds(fleet: Fleet) -> None:
+    await fleet.apply(job("train"))
+    started = await fleet.until("train", "Running", 30)
+    assert started.status.claim is not None
+    assert started.status.claim.summary == "hangzhou"
+    assert started.status.pods.ready == 1
+    ended = await fleet.until("train", "Succeeded", 120)
+    assert ended.status.claim is None
+    assert ended.status.history[-1].clusters == ("hangzhou",)
+
+
+async def test_a_job_that_finds_no_room_waits_and_says_why(fleet: Fleet) -> None:
+    await fleet.apply(job("first", pods=2))
+    await fleet.until("first", "Running", 30)
+    await fleet.apply(job("second", pods=2))
+    waiting = await fleet.until("second", lambda one: bool(one.status.reason), 30)
+    assert (waiting.status.phase, waiting.status.reason) == ("Waiting", "DoesNotFit")
+    await fleet.until("first", "Succeeded", 120)
+    await fleet.until("second", "Running", 10)
+
+
+async def test_a_more_urgent_job_preempts_and_the_victim_gets_a_receipt(fleet: Fleet) -> None:
+    await fleet.apply(job("humble", pods=2, seconds=600))
+    await fleet.until("humble", "Running", 30)
+    await fleet.apply(job("urgent", pods=2, priority=10))
+    await fleet.until("urgent", "Running", 60)
+    victim = await fleet.workload("humble")
+    assert victim.status.phase == "Waiting"
+    receipt = victim.status.history[-1]
+    assert receipt.preempted_by is not None
+    assert receipt.preempted_by.name == "urgent"
+    await fleet.until("urgent", "Succeeded", 120)
+    await fleet.until("humble", "Running", 30)
+
+
+NATIVE = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: native, namespace: default, labels: {fairway.dev/queue: research}}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - {name: main, image: training, resources: {limits: {nvidia.com/gpu: 8}}}
+"""
+
+
+async def test_a_native_job_with_a_queue_label_runs_and_gets_its_status_back(fleet: Fleet) -> None:
+    await fleet.apply(NATIVE)
+    jobs = ResourceKey("batch", "v1", "jobs")
+    before = (await fleet.store.get(jobs, "native", "default")).object()
+    await fleet.clock.advance(1)
+    await fleet.until("job-native", "Succeeded", 180)
+    await fleet.clock.advance(10)
+    after = (await fleet.store.get(jobs, "native", "default")).object()
+    assert after["status"]["succeeded"] == 1
+    assert [one["type"] for one in after["status"]["conditions"]][-1] == "Complete"
+    for part in ("spec", "metadata"):
+        for volatile in ("resourceVersion", "managedFields"):
+            before[part].pop(volatile, None)
+            after[part].pop(volatile, None)
+        assert after[part] == before[part]
+
+
+async def test_deleting_a_native_job_stops_its_workload(fleet: Fleet) -> None:
+    await fleet.apply(NATIVE)
+    await fleet.clock.advance(1)
+    await fleet.until("job-native", "Running", 30)
+    jobs = ResourceKey("batch", "v1", "jobs")
+    await fleet.store.delete(jobs, "native", namespace="default", write=Write())
+    await fleet.clock.advance(30)
+    with pytest.raises(NotFound):
+        await fleet.workload("job-native")
+    assert await fleet.pods("hangzhou") == 0
+
+
+async def test_a_workload_that_is_deleted_is_stopped_first(fleet: Fleet) -> None:
+    await fleet.apply(job("train", seconds=600))
+    await fleet.until("train", "Running", 30)
+    await fleet.store.delete(WORKLOADS, "train", namespace="default", write=Write())
+    await fleet.clock.advance(30)
+    with pytest.raises(NotFound):
+        await fleet.workload("train")
+    assert await fleet.pods("hangzhou") == 0
+
+
+async def test_a_cancelled_workload_ends_as_cancelled(fleet: Fleet) -> None:
+    await fleet.apply(job("train", seconds=600))
+    await fleet.until("train", "Running", 30)
+    await fleet.change("train", {"spec": {"cancelled": True}})
+    ended = await fleet.until("train", "Cancelled", 60)
+    assert ended.status.claim is None
+    assert await fleet.pods("hangzhou") == 0
+
+
+async def test_a_suspended_workload_is_stopped_and_runs_again_when_resumed(fleet: Fleet) -> None:
+    await fleet.apply(job("train", seconds=600))
+    await fleet.until("train", "Running", 30)
+    await fleet.change("train", {"spec": {"hold": "HoldAndDrain"}})
+    await fleet.until("train", "Held", 60)
+    assert await fleet.pods("hangzhou") == 0
+    await fleet.change("train", {"spec": {"hold": "None"}})
+    await fleet.until("train", "Running", 60)
+
+
+ELSEWHERE = FLEET.rsplit("---", maxsplit=1)[-1].replace("hangzhou", "shanghai")
+
+
+async def test_what_runs_in_a_drained_cluster_moves_elsewhere(fleet: Fleet) -> None:
+    await fleet.apply(job("train", seconds=600))
+    await fleet.until("train", "Running", 30)
+    await fleet.apply(ELSEWHERE)
+    await fleet.clock.advance(1)
+    await fleet.change_cluster("hangzhou", {"spec": {"hold": "HoldAndDrain"}})
+    moved = await fleet.until("train", lambda one: "shanghai" in summary_of(one), 120)
+    assert moved.status.history[-1].clusters == ("hangzhou",)
+    await fleet.until("train", "Running", 60)
+    assert await fleet.pods("hangzhou") == 0
+
+
+SERVICE = """
+apiVersion: fairway.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: home-first, namespace: default}
+spec:
+  groups:
+    - {name: home, selector: {names: [hangzhou]}}
+    - {name: away, selector: {names: [shanghai]}}
+---
+apiVersion: fairway.dev/v1alpha1
+kind: Workload
+metadata: {name: chat, namespace: default, finalizers: [fairway.dev/works]}
+spec:
+  queue: research
+  policy: home-first
+  mode: Divided
+  replicas: 3
+  template:
+    manifests:
+      - apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: chat}
+        spec:
+          selector: {matchLabels: {app: chat}}
+          template:
+            metadata: {labels: {app: chat}}
+            spec:
+              containers:
+                - {name: main, image: server, resources: {limits: {nvidia.com/gpu: 8}}}
+"""
+
+
+async def test_a_service_overflows_by_replica_and_shrinks_in_reverse(fleet: Fleet) -> None:
+    await fleet.apply(ELSEWHERE)
+    await fleet.clock.advance(1)
+    await fleet.apply(SERVICE)
+    await fleet.until("chat", lambda one: one.status.pods.ready == 3, 60)
+    assert (await fleet.pods("hangzhou"), await fleet.pods("shanghai")) == (2, 1)
+    await fleet.change("chat", {"spec": {"replicas": 2}})
+    await fleet.clock.advance(30)
+    assert (await fleet.pods("hangzhou"), await fleet.pods("shanghai")) == (2, 0)
+    await fleet.change("chat", {"spec": {"replicas": 4}})
+    await fleet.clock.advance(30)
+    assert (await fleet.pods("hangzhou"), await fleet.pods("shanghai")) == (2, 2)
+
+
+async def test_a_hub_that_is_started_again_goes_on_where_it_was(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    async with running(store, clock, tmp_path / "clusters") as first:
+        await first.apply(FLEET)
+        await first.apply(job("train", seconds=120))
+        await first.apply(job("next", pods=2, seconds=30))
+        await first.until("train", "Running", 30)
+    await clock.advance(60)
+    async with running(store, clock, tmp_path / "clusters") as again:
+        await again.until("train", "Succeeded", 300)
+        await again.until("next", "Succeeded", 300)
