@@ -140,3 +140,22 @@ class Room:
         self.version += 1
         if amount > 0:
             self.freed += 1
+
+    def empty(self) -> None:
+        """Makes it as it was at first: nobody is here."""
+        self.free = dict(self.cluster.nodes.capacity)
+        self.devices.clear()
+        self.bounds.clear()
+        self._own.clear()
+        self.renew()
+
+    def become(self, cluster: Cluster) -> None:
+        """The cluster has changed."""
+        self.cluster = cluster
+        self.levels = None
+        self.empty()
+
+    def renew(self) -> None:
+        """Whatever was worked out from it is worked out anew."""
+        self.version += 1
+        self.freed += 1

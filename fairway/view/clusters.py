@@ -8,17 +8,25 @@ resources and labels get the fleet's names, before anything is fitted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from fairway.api.cluster import Cluster, ElasticPool, Profile, SimulatedPool
 from fairway.api.meta import Taint
-from fairway.api.report import ClusterReport, NodeColumns
+from fairway.api.report import ClusterReport
 from fairway.core import model, nodes
 from fairway.view.queues import request_of
+from fairway.view.reports import (
+    HOSTNAME,
+    Seen,
+    fleet_names,
+    label_names,
+    newest,
+    nodes_of,
+    seen_of,
+)
 from fairway.view.selecting import ClusterFacts
-
-HOSTNAME = "kubernetes.io/hostname"
 
 
 def facts_of(cluster: Cluster) -> ClusterFacts:
@@ -29,19 +37,71 @@ def facts_of(cluster: Cluster) -> ClusterFacts:
     )
 
 
-def cluster_of(cluster: Cluster, reports: Sequence[ClusterReport], now: float) -> nodes.Cluster:
-    """A cluster with its nodes, from its reports or from its simulated pools."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reading:
+    """A cluster as it was read, and what it was read from."""
+
+    cluster: nodes.Cluster
+    seen: Mapping[str, tuple[Seen, ...]]  # our pods, by work
+    reports: tuple[ClusterReport, ...]
+    away: frozenset[str]  # nodes that were set aside
+    source: tuple[object, ...]  # what else its nodes were made of
+
+
+def read(
+    cluster: Cluster,
+    reports: Sequence[ClusterReport],
+    now: float,
+    before: Reading | None = None,
+) -> Reading:
+    """A cluster with its nodes and our pods on them.
+
+    What has not changed since it was read before is the same object as then: a state that is told
+    every few seconds does not make nodes, or what hangs on them, anew.
+    """
     spec = cluster.spec
-    kinds = cluster.status.kinds or (spec.simulated.kinds if spec.simulated else ())
-    closed = _closed_because(cluster)
-    avoided = {
+    reports = newest(reports)
+    away = avoided(cluster, now)
+    source = (spec.profile, spec.simulated.node_pools if spec.simulated else ())
+    columns = [one.spec.nodes for one in reports]
+    works = [one.spec.works for one in reports]
+    is_same = before is not None and (before.source, before.away) == (source, away)
+    table: nodes.Nodes | None = None
+    seen: Mapping[str, tuple[Seen, ...]] | None = None
+    if before is not None and is_same and columns == [one.spec.nodes for one in before.reports]:
+        table = before.cluster.nodes
+        if works == [one.spec.works for one in before.reports]:
+            seen = before.seen
+    made = _cluster(cluster, reports, table or _nodes(cluster, reports, away))
+    if before is not None and _is_alike(before.cluster, made):
+        made = before.cluster
+    return Reading(
+        cluster=made,
+        seen=seen_of(reports, spec.profile) if seen is None else seen,
+        reports=reports,
+        away=away,
+        source=source,
+    )
+
+
+def avoided(cluster: Cluster, now: float) -> frozenset[str]:
+    """Nodes that are set aside for now."""
+    return frozenset(
         one.name
         for one in cluster.status.avoided_nodes
         if one.until is None or one.until.timestamp() > now
-    }
+    )
+
+
+def _cluster(
+    cluster: Cluster, reports: Sequence[ClusterReport], table: nodes.Nodes
+) -> nodes.Cluster:
+    spec = cluster.spec
+    kinds = cluster.status.kinds or (spec.simulated.kinds if spec.simulated else ())
+    closed = _closed_because(cluster)
     return nodes.Cluster(
         name=cluster.metadata.name,
-        nodes=_nodes(cluster, reports, avoided),
+        nodes=table,
         labels=dict(cluster.metadata.labels),
         taints=spec.taints,
         is_open=not closed,
@@ -50,6 +110,15 @@ def cluster_of(cluster: Cluster, reports: Sequence[ClusterReport], now: float) -
         levels=tuple((one.name, one.node_label) for one in spec.topology),
         pools=tuple(_pool(one, cluster, reports) for one in spec.elastic_pools),
         price_factor_nanos=spec.price_factor.nanos,
+    )
+
+
+def _is_alike(one: nodes.Cluster, other: nodes.Cluster) -> bool:
+    """Whether two clusters are equal, with the very same nodes."""
+    return one.nodes is other.nodes and all(
+        getattr(one, each.name) == getattr(other, each.name)
+        for each in fields(one)
+        if each.name != "nodes"
     )
 
 
@@ -66,9 +135,9 @@ def _closed_because(cluster: Cluster) -> str:
     return ""
 
 
-def _nodes(cluster: Cluster, reports: Sequence[ClusterReport], avoided: set[str]) -> nodes.Nodes:
+def _nodes(cluster: Cluster, reports: Sequence[ClusterReport], away: frozenset[str]) -> nodes.Nodes:
     if reports:
-        return _from_reports(cluster.spec.profile, reports, avoided)
+        return nodes_of([one.spec.nodes for one in reports], cluster.spec.profile, away)
     if cluster.spec.simulated is not None:
         return _from_pools(cluster.spec.simulated.node_pools, cluster.spec.profile)
     return _table([], [], [], {}, [])
@@ -139,7 +208,7 @@ def _table(
 
 def _from_pools(pools: Sequence[SimulatedPool], profile: Profile) -> nodes.Nodes:
     rows = _Rows()
-    back = _fleet_names(profile)
+    back = fleet_names(profile)
     for pool in pools:
         shape = dict(request_of(pool.shape, up=False))
         for number in range(pool.count):
@@ -159,48 +228,8 @@ def _from_pools(pools: Sequence[SimulatedPool], profile: Profile) -> nodes.Nodes
     return rows.table()
 
 
-def _from_reports(
-    profile: Profile, reports: Sequence[ClusterReport], avoided: set[str]
-) -> nodes.Nodes:
-    rows = _Rows()
-    back = _fleet_names(profile)
-    for report in sorted(reports, key=lambda one: one.spec.chunk):
-        _add_chunk(rows, report.spec.nodes, back, profile, avoided)
-    return rows.table()
-
-
-def _add_chunk(
-    rows: _Rows,
-    chunk: NodeColumns,
-    back: Mapping[str, str],
-    profile: Profile,
-    avoided: set[str],
-) -> None:
-    unready = set(chunk.unready)
-    for at, name in enumerate(chunk.names):
-        amounts: dict[str, int] = {}
-        for column in chunk.amounts:
-            resource = back.get(column.resource, column.resource)
-            left = column.allocatable[at] - (column.others[at] if column.others else 0)
-            amounts[resource] = left * column.unit.nanos // model.unit_nanos(resource)
-        taints = chunk.taint_sets[chunk.taint_set[at]].taints if chunk.taint_set else ()
-        labels = {one.key: one.values[at] for one in chunk.labels if one.values[at]}
-        rows.add(
-            name,
-            ready=at not in unready and name not in avoided,
-            labels=_renamed(labels, profile),
-            amounts=amounts,
-            taints=taints,
-        )
-
-
-def _fleet_names(profile: Profile) -> dict[str, str]:
-    """The fleet's name of a resource, by the cluster's own."""
-    return {own: fleet for fleet, own in profile.resources.items()}
-
-
 def _renamed(labels: Mapping[str, str], profile: Profile) -> dict[str, str]:
-    back = {own: fleet for fleet, own in profile.node_labels.items()}
+    back = label_names(profile)
     return {back.get(key, key): value for key, value in labels.items()}
 
 
@@ -211,7 +240,7 @@ def _pool(pool: ElasticPool, cluster: Cluster, reports: Sequence[ClusterReport])
     left = pool.count_max - have
     if stock is not None:
         left = min(left, stock)
-    back = _fleet_names(cluster.spec.profile)
+    back = fleet_names(cluster.spec.profile)
     shape = request_of(pool.shape, up=False)
     return model.Pool(
         name=pool.name,

@@ -43,10 +43,17 @@ def queues_of(
     queues: Mapping[str, Queue], clusters: Mapping[str, ClusterFacts]
 ) -> dict[str, model.Queue]:
     """All queues, with what they take from those above them."""
-    return {name: _queue(queues[name], _line(queues, name), clusters) for name in sorted(queues)}
+    return {name: queue_of(name, queues, clusters) for name in sorted(queues)}
 
 
-def _line(queues: Mapping[str, Queue], name: str) -> list[QueueSpec]:
+def queue_of(
+    name: str, queues: Mapping[str, Queue], clusters: Mapping[str, ClusterFacts]
+) -> model.Queue:
+    """One queue, with what it takes from those above it."""
+    return _queue(queues[name], line_of(queues, name), clusters)
+
+
+def line_of(queues: Mapping[str, Queue], name: str) -> list[QueueSpec]:
     """A queue and those above it, itself first; a cycle is cut."""
     line: list[QueueSpec] = []
     seen: set[str] = set()

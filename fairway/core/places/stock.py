@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairway.core.fitting.space import UNLIMITED
-from fairway.core.model import Form, PodSet
+from fairway.core.model import Flavor, Form, PodSet, Shape
 from fairway.core.nodes import Amounts, Mask, Room
 from fairway.core.turns.flavors import Assignment
 
 if TYPE_CHECKING:
     from fairway.core.snapshot import Snapshot
+
+_TABLES_MOST = 4096  # beyond this all are forgotten, and made again when asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,12 @@ class Stock:
         self._tables: dict[Hashable, _Table] = {}
         self._places: dict[tuple[str, ...], Amounts] = {}
         self.position = {room.cluster.name: at for at, room in enumerate(self._rooms)}
+
+    def renew(self, cluster: str) -> None:
+        """A cluster has other nodes now."""
+        at = self.position[cluster]
+        for table in self._tables.values():
+            table.masks[at] = self._mask(self._rooms[at], table)
 
     def places(self, names: tuple[str, ...]) -> Amounts:
         """Where these clusters are among all."""
@@ -82,12 +90,16 @@ class Stock:
         key = (flavors, shape.node_selector, shape.node_affinity, shape.tolerations)
         found = self._tables.get(key)
         if found is None:
+            if len(self._tables) >= _TABLES_MOST:
+                self._tables.clear()
             kinds = [self._snapshot.facts.flavors[name] for name in flavors]
-            masks = [
-                self._snapshot.eligibility.of(room.cluster, shape, kinds) for room in self._rooms
-            ]
-            found = self._tables[key] = _Table(self._rooms, masks)
+            found = _Table(self._rooms, shape, kinds)
+            found.masks = [self._mask(room, found) for room in self._rooms]
+            self._tables[key] = found
         return found
+
+    def _mask(self, room: Room, table: _Table) -> Mask:
+        return self._snapshot.eligibility.of(room.cluster, table.shape, table.kinds)
 
 
 class _Bound:
@@ -106,11 +118,13 @@ class _Bound:
 class _Table:
     """Clusters with the nodes of each that count."""
 
-    __slots__ = ("_bounds", "_masks", "_rooms")
+    __slots__ = ("_bounds", "_rooms", "kinds", "masks", "shape")
 
-    def __init__(self, rooms: list[Room], masks: list[Mask]) -> None:
+    def __init__(self, rooms: list[Room], shape: Shape, kinds: list[Flavor]) -> None:
         self._rooms = rooms
-        self._masks = masks
+        self.shape = shape  # one of those that may use the same nodes
+        self.kinds = kinds
+        self.masks: list[Mask] = []
         self._bounds: dict[str, _Bound] = {}
 
     def placeable(self, pod_set: PodSet, freed: int) -> Amounts:
@@ -143,7 +157,7 @@ class _Table:
         room = self._rooms[at]
         column = room.free.get(resource)
         bound.versions[at], bound.freed[at] = room.version, room.freed
-        usable = None if column is None else column[self._masks[at]]
+        usable = None if column is None else column[self.masks[at]]
         if usable is None or not usable.size:
             bound.total[at] = bound.largest[at] = 0
         else:
