@@ -123,7 +123,7 @@ class Objects:
             count = len(rows)
             amounts = [
                 {"resource": "cpu", "unit": "1m", "allocatable": [128_000] * count,
-                 "others": [used] * count},
+                 "others": [used] * count if used else []},
                 {"resource": "memory", "unit": "1Mi", "allocatable": [1_000_000] * count},
                 {"resource": GPU, "unit": "1", "allocatable": [8] * count},
             ]  # fmt: skip

@@ -32,6 +32,8 @@ class Desk:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.ledger = snapshot.ledger
+        for room in self.ledger.rooms.values():
+            room.forget_devices()
         self.claims = snapshot.claims.copy()
         self.holder_counts = {name: len(keys) for name, keys in snapshot.holders.items()}
         self.preempted: set[str] = set()  # victims of this plan

@@ -112,7 +112,17 @@ class Cluster:
 class Room:
     """What is free on the nodes of a cluster, at one moment of a plan."""
 
-    __slots__ = ("_own", "bounds", "cluster", "devices", "free", "freed", "levels", "version")
+    __slots__ = (
+        "_own",
+        "_used",
+        "bounds",
+        "cluster",
+        "devices",
+        "free",
+        "freed",
+        "levels",
+        "version",
+    )
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -124,6 +134,7 @@ class Room:
         self.bounds: dict[str, tuple[int, int, int]] = {}
         self.levels: tuple[Level, ...] | None = None
         self._own: set[str] = set()  # columns that are copies of our own
+        self._used: set[str] = set()  # devices that somebody here has parts of
         self.version = 0  # rises whenever something is taken or given back
         self.freed = 0  # rises whenever something is given back
 
@@ -156,6 +167,12 @@ class Room:
         self.empty()
 
     def renew(self) -> None:
-        """Whatever was worked out from it is worked out anew."""
+        """Whatever was worked out from it is worked out anew; who is here now is here to stay."""
+        self._used = set(self.devices)
         self.version += 1
         self.freed += 1
+
+    def forget_devices(self) -> None:
+        """Drops devices that were only asked about: the next plan begins as the last one did."""
+        if len(self.devices) > len(self._used):
+            self.devices = {name: one for name, one in self.devices.items() if name in self._used}

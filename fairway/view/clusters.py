@@ -19,7 +19,8 @@ from fairway.core import model, nodes
 from fairway.view.queues import request_of
 from fairway.view.reports import (
     HOSTNAME,
-    Seen,
+    Rows,
+    SeenWorks,
     fleet_names,
     label_names,
     newest,
@@ -42,7 +43,7 @@ class Reading:
     """A cluster as it was read, and what it was read from."""
 
     cluster: nodes.Cluster
-    seen: Mapping[str, tuple[Seen, ...]]  # our pods, by work
+    seen: SeenWorks  # our pods, by work
     reports: tuple[ClusterReport, ...]
     away: frozenset[str]  # nodes that were set aside
     source: tuple[object, ...]  # what else its nodes were made of
@@ -64,20 +65,24 @@ def read(
     away = avoided(cluster, now)
     source = (spec.profile, spec.simulated.node_pools if spec.simulated else ())
     columns = [one.spec.nodes for one in reports]
-    works = [one.spec.works for one in reports]
-    is_same = before is not None and (before.source, before.away) == (source, away)
-    table: nodes.Nodes | None = None
-    seen: Mapping[str, tuple[Seen, ...]] | None = None
-    if before is not None and is_same and columns == [one.spec.nodes for one in before.reports]:
-        table = before.cluster.nodes
-        if works == [one.spec.works for one in before.reports]:
-            seen = before.seen
-    made = _cluster(cluster, reports, table or _nodes(cluster, reports, away))
+    if (
+        before is None
+        or (before.source, before.away) != (source, away)
+        or columns != [one.spec.nodes for one in before.reports]
+    ):
+        rows = Rows(columns)
+        table = _nodes(cluster, rows, away)
+        seen: SeenWorks = seen_of(reports, rows, spec.profile)
+    else:
+        table, seen = before.cluster.nodes, before.seen
+        if [one.spec.works for one in reports] != [one.spec.works for one in before.reports]:
+            seen = seen_of(reports, Rows(columns), spec.profile)
+    made = _cluster(cluster, reports, table)
     if before is not None and _is_alike(before.cluster, made):
         made = before.cluster
     return Reading(
         cluster=made,
-        seen=seen_of(reports, spec.profile) if seen is None else seen,
+        seen=seen,
         reports=reports,
         away=away,
         source=source,
@@ -135,15 +140,15 @@ def _closed_because(cluster: Cluster) -> str:
     return ""
 
 
-def _nodes(cluster: Cluster, reports: Sequence[ClusterReport], away: frozenset[str]) -> nodes.Nodes:
-    if reports:
-        return nodes_of([one.spec.nodes for one in reports], cluster.spec.profile, away)
+def _nodes(cluster: Cluster, rows: Rows, away: frozenset[str]) -> nodes.Nodes:
+    if rows.chunks:
+        return nodes_of(rows, cluster.spec.profile, away)
     if cluster.spec.simulated is not None:
         return _from_pools(cluster.spec.simulated.node_pools, cluster.spec.profile)
     return _table([], [], [], {}, [])
 
 
-class _Rows:
+class _Gathered:
     """Nodes gathered one by one, then sorted by name and turned into columns."""
 
     def __init__(self) -> None:
@@ -207,7 +212,7 @@ def _table(
 
 
 def _from_pools(pools: Sequence[SimulatedPool], profile: Profile) -> nodes.Nodes:
-    rows = _Rows()
+    rows = _Gathered()
     back = fleet_names(profile)
     for pool in pools:
         shape = dict(request_of(pool.shape, up=False))

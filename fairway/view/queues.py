@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from fairway.api.amounts import Quantity
 from fairway.api.flavor import Flavor
@@ -51,6 +51,20 @@ def queue_of(
 ) -> model.Queue:
     """One queue, with what it takes from those above it."""
     return _queue(queues[name], line_of(queues, name), clusters)
+
+
+def at_or_below(names: Collection[str], queues: Mapping[str, Queue]) -> set[str]:
+    """These queues, known or not, and all whose way up leads to one of them."""
+    found = set(names)
+    for name in queues:
+        way: list[str] = []
+        at = name
+        while at in queues and at not in way and at not in found:
+            way.append(at)
+            at = queues[at].spec.parent
+        if at in found:
+            found.update(way)
+    return found
 
 
 def line_of(queues: Mapping[str, Queue], name: str) -> list[QueueSpec]:

@@ -86,11 +86,9 @@ class Rows:
         return [flat[row] for row in self.order]
 
 
-def nodes_of(
-    chunks: Sequence[NodeColumns], profile: Profile, avoided: Collection[str]
-) -> nodes.Nodes:
+def nodes_of(rows: Rows, profile: Profile, avoided: Collection[str]) -> nodes.Nodes:
     """The nodes of a cluster by the fleet's names of resources and labels."""
-    rows = Rows(chunks)
+    chunks = rows.chunks
     unready = [set(chunk.unready) for chunk in chunks]
     ready = rows.column(
         [
@@ -148,7 +146,7 @@ def _left(column: AmountColumn, unit: int) -> nodes.Amounts:
 
 
 def _labels(rows: Rows, back: Mapping[str, str]) -> dict[str, nodes.LabelColumn]:
-    found: dict[str, list[str]] = {HOSTNAME: list(rows.names)}
+    found: dict[str, Sequence[str]] = {HOSTNAME: rows.names}
     for key in sorted({one.key for chunk in rows.chunks for one in chunk.labels}):
         values = rows.column([_values(chunk, key) for chunk in rows.chunks])
         name = back.get(key, key)
@@ -156,7 +154,13 @@ def _labels(rows: Rows, back: Mapping[str, str]) -> dict[str, nodes.LabelColumn]
         if before is not None:
             values = [one or other for one, other in zip(values, before, strict=True)]
         found[name] = values
-    return {key: nodes.label_column(found[key]) for key in sorted(found) if any(found[key])}
+    return {key: _label_column(found[key], rows) for key in sorted(found) if any(found[key])}
+
+
+def _label_column(values: Sequence[str], rows: Rows) -> nodes.LabelColumn:
+    if values is rows.names:  # each its own, in order
+        return nodes.LabelColumn(codes=np.arange(len(values), dtype=np.int32), values=rows.names)
+    return nodes.label_column(values)
 
 
 def _values(chunk: NodeColumns, key: str) -> Sequence[str]:
@@ -182,9 +186,10 @@ def _taints(
     return tuple(sets), np.array([position[one] for one in taints], dtype=np.int32)
 
 
-def seen_of(reports: Sequence[ClusterReport], profile: Profile) -> dict[str, tuple[Seen, ...]]:
+def seen_of(
+    reports: Sequence[ClusterReport], rows: Rows, profile: Profile
+) -> dict[str, tuple[Seen, ...]]:
     """Our pods in a cluster, by work; what several chunks tell of one pod set is put together."""
-    rows = Rows([one.spec.nodes for one in reports])
     back = fleet_names(profile)
     bound: dict[tuple[str, str, int], dict[int, int]] = {}
     ending: dict[tuple[str, str, int], dict[int, int]] = {}

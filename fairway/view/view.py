@@ -12,7 +12,7 @@ at once, and the next version of each object takes their place. Where a claim co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,6 +50,28 @@ class _Changed:
     is_all: bool = True  # only a new one will do
 
 
+@dataclass(slots=True)
+class _Sources:
+    """Where defaults of workloads come from, as far as it changed."""
+
+    queues: set[str] = field(default_factory=set)
+    policies: set[str] = field(default_factory=set)  # by name, in whatever namespace
+    classes: set[str] = field(default_factory=set)
+
+    def of(self, stored: Mapping[str, Workload], defaults: workloads.Defaults) -> set[str]:
+        """The workloads that may take something from these."""
+        if not (self.queues or self.policies or self.classes):
+            return set()
+        below = queues.at_or_below(self.queues, defaults.queues)
+        return {
+            key
+            for key, one in stored.items()
+            if one.spec.policy in self.policies
+            or one.spec.priority_class in self.classes
+            or workloads.queue_name(one, defaults.fleet) in below
+        }
+
+
 class View:
     """API objects in, facts and snapshot out."""
 
@@ -72,6 +94,7 @@ class View:
         self._stale_workloads: set[str] = set()
         self._stale_clusters: set[str] = set()
         self._stale_queues: set[str] = set()
+        self._sources = _Sources()
         self._are_queues_stale = self._are_policies_stale = True
         self._changed = _Changed()
         self._facts: Facts | None = None
@@ -131,10 +154,9 @@ class View:
             case "PlacementPolicy":
                 self._are_policies_stale = True
                 if before is None or after is None:
-                    name = (after or before).metadata.name if after or before else ""
-                    self._stale(lambda one: one.spec.policy == name)
+                    self._sources.policies.add(touched.key.partition("/")[2])
             case "PriorityClass" if before != after:
-                self._stale(lambda one: one.spec.priority_class == touched.key)
+                self._sources.classes.add(touched.key)
             case "Fleet":
                 self._touch_fleet(before.spec if before else FleetSpec())
             case _:
@@ -152,9 +174,7 @@ class View:
             or before.spec.defaults != after.spec.defaults
             or before.spec.parent != after.spec.parent
         ):
-            # Their priority and policy may come from it, or from above it. Those that were below
-            # it are below no longer, so everyone with defaults to look for is read anew.
-            self._stale(lambda one: one.spec.priority is None or not one.spec.policy)
+            self._sources.queues.add(touched.key)
 
     def _touch_fleet(self, before: FleetSpec) -> None:
         after = self._objects.defaults().fleet
@@ -168,11 +188,6 @@ class View:
         if settings != self._settings:
             self._settings = settings
             self._changed.has_settings, self._facts = True, None
-
-    def _stale(self, holds: Callable[[Workload], bool]) -> None:
-        self._stale_workloads.update(
-            key for key, one in self._objects.workloads.items() if holds(one)
-        )
 
     # What comes out.
 
@@ -283,6 +298,8 @@ class View:
     def _refresh_workloads(self) -> None:
         objects = self._objects
         defaults = objects.defaults()
+        sources, self._sources = self._sources, _Sources()
+        self._stale_workloads.update(sources.of(objects.workloads, defaults))
         stale, self._stale_workloads = self._stale_workloads, set()
         for key in sorted(stale):
             stored = objects.workloads.get(key)

@@ -10,6 +10,7 @@ import copy
 import json
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from fairway.api import codec
 from fairway.api.names import report_name, work_name
@@ -19,6 +20,7 @@ from fairway.clock import timestamp
 from tests.builders import GPU, NOW, Plain, cluster, flavor, fleet, policy, pool, queue
 
 CLUSTERS = ("east", "north", "west")
+BUSY = ("east", "east", "east", "north", "west")  # how often something happens in each
 WORKLOADS = ("a", "b", "c", "d", "e", "f")
 RACKS = ("r0", "r1")
 CREATED = timestamp(NOW - 1000)
@@ -72,7 +74,8 @@ class Story:
             + [self.report] * 5
             + [self.bind] * 3
             + [self.leave] * 2
-            + [self.end, self.change_cluster, self.change_rules, self.pass_time]
+            + [self.end, self.change_cluster, self.change_rules]
+            + [self.pass_time] * 2
         )
         what()
 
@@ -86,7 +89,7 @@ class Story:
         dice = self.dice
         plain = copy.deepcopy(self.found("Workload", dice.choice(WORKLOADS)))
         replicas = plain["spec"].get("replicas")
-        places = dice.sample(CLUSTERS, 2 if replicas and dice.random() < 0.5 else 1)
+        places = {dice.choice(BUSY) for _ in range(2 if replicas else 1)}
         before = plain.get("status", {}).get("claim", {})
         plain["status"] = {
             **plain.get("status", {}),
@@ -131,7 +134,7 @@ class Story:
             {
                 "name": each,
                 "count": dice.choice([1, 1, 2, 3]),
-                "requests": {"cpu": "1", GPU: dice.choice([1, 1, 2, 2, 4, "500m"])},
+                "requests": {"cpu": "1", GPU: dice.choice([1, 1, 1, 2, 2, 2, 4, 4, "500m"])},
             }
             for each in dice.choice([["worker"], ["worker"], ["driver", "worker"]])
         ]
@@ -142,12 +145,25 @@ class Story:
             spec["priority"] = dice.randint(0, 2)
         if dice.random() < 0.2:
             spec["policy"] = "near"
-        return {
+        if dice.random() < 0.2:
+            spec["priorityClass"] = "urgent"
+        if dice.random() < 0.3:
+            spec["runSeconds"] = {"estimate": 60, "limit": dice.choice([90, 600])}
+        plain: Plain = {
             "apiVersion": "fairway.dev/v1alpha1",
             "kind": "Workload",
-            "metadata": {"name": name, "namespace": "team", "creationTimestamp": CREATED},
+            "metadata": {
+                "name": name,
+                "namespace": "team",
+                "creationTimestamp": CREATED,
+                "annotations": {"fairway.dev/created-by": dice.choice(["ann", "bob"])},
+            },
             "spec": spec,
         }
+        if dice.random() < 0.2:
+            held = {"cluster": dice.choice(CLUSTERS), "flavors": ["h100"], "heldSince": CREATED}
+            plain["status"] = {"reservation": held}
+        return plain
 
     def a_placement(self, plain: Plain, where: str) -> Plain:
         dice = self.dice
@@ -176,7 +192,7 @@ class Story:
 
     def change_cluster(self) -> None:
         dice = self.dice
-        name = dice.choice(CLUSTERS)
+        name = dice.choice(BUSY)
         known = self.objects.get(("Cluster", name))
         if known is None or dice.random() < 0.3:
             if known is None:
@@ -192,7 +208,7 @@ class Story:
                 plain["metadata"]["labels"] = {"site": dice.choice(["east", "far"])}
             case 2:
                 until = timestamp(self.now + dice.choice([-5, 15]))
-                plain["status"] = {"avoidedNodes": [{"name": "n1-0000", "until": until}]}
+                plain["status"] = {"avoidedNodes": [{"name": "n1", "until": until}]}
             case 3:
                 plain["status"] = {"phase": dice.choice(["Ready", "Lost"])}
             case _:
@@ -204,7 +220,7 @@ class Story:
     def report(self) -> None:
         """An agent tells of one chunk: whole, or what changed since the last whole one."""
         dice = self.dice
-        name, chunk = dice.choice(CLUSTERS), dice.choice([0, 0, 1])
+        name, chunk = dice.choice(BUSY), dice.choice([0, 0, 0, 1])
         plain = self.a_report(name, chunk)
         last = self.objects.get(("ClusterReport", report_name(name, chunk)))
         if last is not None and dice.random() < 0.5:
@@ -251,12 +267,17 @@ class Story:
         self.put(plain)
 
     def a_report(self, name: str, chunk: int) -> Plain:
+        """Mostly of the nodes that were there before, and of other pods."""
         dice = self.dice
         self.sequence += 1
-        nodes = [f"n{at}" for at in range(chunk * 3, chunk * 3 + dice.choice([1, 2, 3, 3]))]
-        works: list[Plain] = []
-        for work in dice.sample(WORKLOADS, dice.choice([0, 0, 1, 2])):
-            at = dice.randrange(len(nodes))
+        last = self.objects.get(("ClusterReport", report_name(name, chunk)))
+        is_new = last is None or dice.random() < 0.2
+        nodes = self.some_nodes(chunk) if is_new else copy.deepcopy(last["spec"]["nodes"])
+        works: list[Plain] = [] if is_new else copy.deepcopy(last["spec"]["works"])
+        if dice.random() < 0.4:
+            works = works[1:]
+        for work in dice.sample(WORKLOADS, dice.choice([0, 0, 0, 1])):
+            at = dice.randrange(len(nodes["names"]))
             pods = {"nodes": [at], "counts": [dice.choice([1, 2])]}
             works.append(
                 {
@@ -273,39 +294,52 @@ class Story:
             "metadata": {"name": report_name(name, chunk)},
             "spec": {
                 "cluster": name,
-                "agentEpoch": dice.choice([1, 1, 1, 2]),
+                "agentEpoch": 2 if dice.random() < 0.1 else 1,
                 "sequence": self.sequence,
                 "seenAt": timestamp(self.now),
                 "chunk": chunk,
-                "chunks": dice.choice([1, 2, 2]) if chunk == 0 else 2,
+                "chunks": 1 if chunk == 0 and dice.random() < 0.1 else 2,
                 "works": works,
-                "nodes": {
-                    "names": dice.sample(nodes, len(nodes)),
-                    "unready": [0] if dice.random() < 0.1 else [],
-                    "labels": [
-                        {"key": "accelerator", "values": [dice.choice(["h100", "h100", "a10"])
-                                                          for _ in nodes]},
-                        {"key": "rack", "values": [dice.choice(RACKS) for _ in nodes]},
-                    ],
-                    "amounts": [
-                        {"resource": "cpu", "unit": "1", "allocatable": [64] * len(nodes)},
-                        {
-                            "resource": GPU,
-                            "unit": "1",
-                            "allocatable": [dice.choice([2, 4, 4]) for _ in nodes],
-                        },
-                    ],
-                },
+                "nodes": nodes,
             },
-        }  # fmt: skip
+        }
+
+    def some_nodes(self, chunk: int) -> Plain:
+        dice = self.dice
+        names = [f"n{at}" for at in range(chunk * 3, chunk * 3 + dice.choice([1, 2, 3, 3]))]
+
+        def column(values: list[Any]) -> list[Any]:
+            return [dice.choice(values) for _ in names]
+
+        return {
+            "names": dice.sample(names, len(names)),
+            "unready": [0] if dice.random() < 0.1 else [],
+            "labels": [
+                {"key": "accelerator", "values": column(["h100", "h100", "a10"])},
+                {"key": "rack", "values": column(list(RACKS))},
+            ],
+            "amounts": [
+                {"resource": "cpu", "unit": "1", "allocatable": column([64])},
+                {"resource": GPU, "unit": "1", "allocatable": column([2, 4, 4])},
+            ],
+        }
 
     # What many things hang on, and time.
 
     def change_rules(self) -> None:
         dice = self.dice
-        match dice.randint(0, 7):
+        match dice.randint(0, 8):
             case 0:
-                self.put(queue(dice.choice(["left", "right"]), dice.randint(0, 8), parent="all"))
+                limits = [{"name": "each", "claimedWorkloads": 2, "amounts": {GPU: 4}}]
+                self.put(
+                    queue(
+                        dice.choice(["left", "right"]),
+                        dice.randint(0, 8),
+                        parent=dice.choice(["all", "all", "left"]),
+                        userLimits=dice.choice([[], limits]),
+                        claimedWorkloadsMax=dice.choice([3, 9]),
+                    )
+                )
             case 1:
                 name = dice.choice(["left", "right"])
                 plain = copy.deepcopy(self.objects.get(("Queue", name)) or queue(name, 2))
@@ -326,6 +360,15 @@ class Story:
             case 5:
                 self.put(flavor("a10", nodeLabels={"accelerator": dice.choice(["a10", "h100"])}))
             case 6:
+                self.put(
+                    {
+                        "apiVersion": "scheduling.k8s.io/v1",
+                        "kind": "PriorityClass",
+                        "metadata": {"name": "urgent"},
+                        "value": dice.randint(0, 3),
+                    }
+                )
+            case 7:
                 self.put(policy("near", dice.sample(CLUSTERS, 1), CLUSTERS))
             case _:
                 self.remove("PlacementPolicy", "near")
