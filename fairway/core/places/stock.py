@@ -50,7 +50,15 @@ class Stock:
         self._rooms = [rooms[name] for name in sorted(rooms)]
         self._tables: dict[Hashable, _Table] = {}
         self._places: dict[tuple[str, ...], Amounts] = {}
+        self._plans = 0
         self.position = {room.cluster.name: at for at, room in enumerate(self._rooms)}
+
+    def begin(self) -> None:
+        """A plan begins: each bound is made exact when first asked for, as if it were new.
+
+        So the answers hang on this plan alone, not on those before it.
+        """
+        self._plans += 1
 
     def renew(self, cluster: str) -> None:
         """A cluster has other nodes now."""
@@ -70,7 +78,8 @@ class Stock:
         """Which clusters may have room for a form on some flavors; the others have none."""
         missing: Amounts = np.zeros((len(form.pod_sets), len(self._rooms)), dtype=np.int64)
         for row, one in zip(missing, form.pod_sets, strict=True):
-            placeable = self._table(assignment, one).placeable(one, self._snapshot.ledger.freed)
+            table = self._table(assignment, one)
+            placeable = table.placeable(one, (self._plans, self._snapshot.ledger.freed))
             np.maximum(one.count - placeable, 0, out=row)
         fits: Mask = (missing == 0).all(axis=0)
         return Chance(
@@ -112,7 +121,8 @@ class _Bound:
         self.largest: Amounts = np.zeros(count, dtype=np.int64)
         self.versions = [-1] * count
         self.freed = [-1] * count
-        self.seen = -1  # how often the ledger had given something back
+        # Which plan asked, and how often the ledger had given something back by then.
+        self.seen = (-1, -1)
 
 
 class _Table:
@@ -127,7 +137,7 @@ class _Table:
         self.masks: list[Mask] = []
         self._bounds: dict[str, _Bound] = {}
 
-    def placeable(self, pod_set: PodSet, freed: int) -> Amounts:
+    def placeable(self, pod_set: PodSet, freed: tuple[int, int]) -> Amounts:
         """How many pods each cluster has room for at most, up to what is wanted."""
         found: Amounts = np.full(len(self._rooms), UNLIMITED, dtype=np.int64)
         for resource, amount in pod_set.shape.requests:
@@ -142,14 +152,17 @@ class _Table:
             if bound.versions[at] != self._rooms[at].version:
                 self._measure(bound, resource, at)
 
-    def _fresh(self, resource: str, freed: int) -> _Bound:
+    def _fresh(self, resource: str, freed: tuple[int, int]) -> _Bound:
         bound = self._bounds.get(resource)
         if bound is None:
             bound = self._bounds[resource] = _Bound(len(self._rooms))
         if bound.seen != freed:
+            is_first = bound.seen[0] != freed[0]
             bound.seen = freed
             for at, room in enumerate(self._rooms):
-                if bound.freed[at] != room.freed:
+                if bound.freed[at] != room.freed or (
+                    is_first and bound.versions[at] != room.version
+                ):
                     self._measure(bound, resource, at)
         return bound
 
