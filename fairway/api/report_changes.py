@@ -42,8 +42,11 @@ _Pick = tuple[int, int]
 def ordered(report: ClusterReport) -> ClusterReport:
     """The same report in the order in which reports are compared."""
     spec = report.spec
-    order = sorted(range(len(spec.nodes.names)), key=lambda at: spec.nodes.names[at])
-    nodes = _selected([spec.nodes], [(0, at) for at in order])
+    names = spec.nodes.names
+    order = sorted(range(len(names)), key=lambda at: names[at])
+    nodes = spec.nodes
+    if not _is_ordered(nodes):
+        nodes = _selected([spec.nodes], [(0, at) for at in order])
     moves = {before: after for after, before in enumerate(order)}
     return replace(
         report,
@@ -250,6 +253,26 @@ def _selected(tables: Sequence[NodeColumns], picks: Sequence[_Pick]) -> NodeColu
         taint_set=tuple(position[one] for one in taints) if any(sets) else (),
         amounts=_amounts(tables, picks),
         devices=_devices(tables, picks),
+    )
+
+
+def _is_ordered(nodes: NodeColumns) -> bool:
+    """Whether `_selected` would change nothing; most reports come so, and this is quick to see."""
+    keys = [one.key for one in nodes.labels]
+    resources = [one.resource for one in nodes.amounts]
+    shared = [one.resource for one in nodes.devices]
+    sets = [one.taints for one in nodes.taint_sets]
+    return (
+        all(list(one) == sorted(one) for one in (nodes.names, nodes.unready, keys, resources))
+        and shared == sorted(shared)
+        and sets == sorted(sets, key=repr)
+        and set(nodes.taint_set) == set(range(len(sets)))
+        and (any(sets) or not sets)
+        and all(any(one.values) for one in nodes.labels)
+        and all(any(one.free) for one in nodes.devices)
+        and all(
+            any(one.others) or (not one.others and any(one.allocatable)) for one in nodes.amounts
+        )
     )
 
 

@@ -32,6 +32,10 @@ class Desk:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.ledger = snapshot.ledger
+        # What was only asked about before must not make this plan another one.
+        for room in self.ledger.rooms.values():
+            room.forget_devices()
+        snapshot.stock.begin()
         self.claims = snapshot.claims.copy()
         self.holder_counts = {name: len(keys) for name, keys in snapshot.holders.items()}
         self.preempted: set[str] = set()  # victims of this plan

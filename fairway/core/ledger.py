@@ -42,10 +42,11 @@ class Ledger:
 
     def __init__(self, tree: Tree, clusters: Mapping[str, Cluster]) -> None:
         self.tree = tree
-        self.rooms: dict[str, Room] = {name: Room(one) for name, one in clusters.items()}
-        self._pools: dict[tuple[str, str], int] = {
-            (name, pool.name): pool.left for name, one in clusters.items() for pool in one.pools
-        }
+        self.rooms: dict[str, Room] = {}
+        self._pools: dict[tuple[str, str], int] = {}
+        for name in sorted(clusters):
+            self.rooms[name] = Room(clusters[name])
+            self._stock(clusters[name])
         self._undo: list[Undo] = []
         self.freed = 0  # rises whenever some room may have got back something
         self._settled = object()
@@ -106,6 +107,40 @@ class Ledger:
         self.freed += 1
         self._undo.append(devices.give_back(self.rooms[cluster], packing, requests))
 
+    # Clusters: changes that last, outside of all trials.
+
+    def put_cluster(self, cluster: Cluster) -> Room:
+        """A cluster has come, or changed; its room is empty unless the nodes are the same."""
+        room = self.rooms.get(cluster.name)
+        if room is None:
+            room = Room(cluster)
+            self.rooms = dict(sorted([*self.rooms.items(), (cluster.name, room)]))
+        elif is_same_ground(room.cluster, cluster):
+            room.cluster = cluster
+        else:
+            room.become(cluster)
+        self._stock(cluster)
+        self.freed += 1
+        return room
+
+    def remove_cluster(self, cluster: str) -> None:
+        self._unstock(cluster)
+        del self.rooms[cluster]
+
+    def renew(self, cluster: str) -> None:
+        """Whatever was worked out from a room is worked out anew."""
+        self.rooms[cluster].renew()
+        self.freed += 1
+
+    def _stock(self, cluster: Cluster) -> None:
+        self._unstock(cluster.name)
+        for pool in cluster.pools:
+            self._pools[cluster.name, pool.name] = pool.left
+
+    def _unstock(self, cluster: str) -> None:
+        for key in [key for key in self._pools if key[0] == cluster]:
+            del self._pools[key]
+
     # Elastic pools.
 
     def left_in_pool(self, cluster: str, pool: str) -> int:
@@ -117,3 +152,8 @@ class Ledger:
 
     def _restock(self, cluster: str, pool: str, count: int) -> None:
         self._pools[cluster, pool] += count
+
+
+def is_same_ground(one: Cluster, other: Cluster) -> bool:
+    """Whether pods are on the same nodes, by the same rules, in both."""
+    return one.nodes is other.nodes and one.labels == other.labels and one.levels == other.levels

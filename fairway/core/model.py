@@ -104,13 +104,22 @@ class Placed:
     tasks: str = ""  # ranges of task numbers, of an Independent workload
     bound: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     # pod set -> {position of node: pods} as the cluster's report says; what is not bound is assumed
+    attempt: int = 0  # of what is leaving; what is held has that of the claim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stray:
+    """Pods of ours that no claim accounts for: of an attempt that is over, or still ending."""
+
+    requests: Request  # of one pod
+    pods: Mapping[int, int]  # position of node -> pods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """The claim of a workload: what it holds."""
 
-    attempt: int = 0
+    attempt: int = 0  # below 0: decided, and the store has not told the number yet
     queue: str = ""
     placed: tuple[Placed, ...] = ()
     form: str = ""
@@ -158,10 +167,11 @@ class Workload:
     releasing: tuple[Placed, ...] = ()  # leaving; charged until confirmed gone
     reservation: tuple[str, tuple[str, ...]] | None = None  # (cluster, flavors) it holds a place in
     data: tuple[str, ...] = ()  # data it reads, for scores
+    is_over: bool = False  # nothing is to be decided on it; it is charged for what it leaves
 
     @property
     def is_waiting(self) -> bool:
-        return self.held is None
+        return self.held is None and not self.is_over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

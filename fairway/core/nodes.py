@@ -112,7 +112,17 @@ class Cluster:
 class Room:
     """What is free on the nodes of a cluster, at one moment of a plan."""
 
-    __slots__ = ("_own", "bounds", "cluster", "devices", "free", "freed", "levels", "version")
+    __slots__ = (
+        "_own",
+        "_used",
+        "bounds",
+        "cluster",
+        "devices",
+        "free",
+        "freed",
+        "levels",
+        "version",
+    )
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -124,6 +134,7 @@ class Room:
         self.bounds: dict[str, tuple[int, int, int]] = {}
         self.levels: tuple[Level, ...] | None = None
         self._own: set[str] = set()  # columns that are copies of our own
+        self._used: set[str] = set()  # devices that somebody here has parts of
         self.version = 0  # rises whenever something is taken or given back
         self.freed = 0  # rises whenever something is given back
 
@@ -140,3 +151,28 @@ class Room:
         self.version += 1
         if amount > 0:
             self.freed += 1
+
+    def empty(self) -> None:
+        """Makes it as it was at first: nobody is here."""
+        self.free = dict(self.cluster.nodes.capacity)
+        self.devices.clear()
+        self.bounds.clear()
+        self._own.clear()
+        self.renew()
+
+    def become(self, cluster: Cluster) -> None:
+        """The cluster has changed."""
+        self.cluster = cluster
+        self.levels = None
+        self.empty()
+
+    def renew(self) -> None:
+        """Whatever was worked out from it is worked out anew; who is here now is here to stay."""
+        self._used = set(self.devices)
+        self.version += 1
+        self.freed += 1
+
+    def forget_devices(self) -> None:
+        """Drops devices that were only asked about: the next plan begins as the last one did."""
+        if len(self.devices) > len(self._used):
+            self.devices = {name: one for name, one in self.devices.items() if name in self._used}

@@ -1,16 +1,22 @@
-"""What the fleet would be once a plan is carried out.
+"""What the fleet would be once a plan is carried out, and what it is once one is written down.
 
-Used where a plan is followed by another: forecasts, simulation, and the tests that look for a fixed
-point. Victims are gone at once and wait again; what they left room for has started.
+`after` is for where a plan is followed by another: forecasts, simulation, and the tests that look
+for a fixed point. Victims are gone at once and wait again; what they left room for has started.
+
+`decided` is what holds from the moment in which a plan is decided: claims are held and nothing has
+started; victims have lost theirs and are charged for what they leave until it is gone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from fairway.core.model import Held, Workload
+from fairway.core.model import Held, Placed, Workload
 from fairway.core.snapshot import Facts
 from fairway.core.steps import Admit, Move, Plan, Preempt
+
+_NO_ATTEMPT = -1  # of a claim that has not been written yet
 
 
 def after(facts: Facts, plan: Plan) -> Facts:
@@ -31,6 +37,47 @@ def after(facts: Facts, plan: Plan) -> Facts:
         if workload.reservation != places.get(key):
             workloads[key] = replace(workload, reservation=places.get(key))
     return replace(facts, workloads=workloads)
+
+
+def decided(workloads: Mapping[str, Workload], plan: Plan) -> dict[str, Workload]:
+    """The workloads that the steps of a plan change, as soon as it is decided."""
+    found: dict[str, Workload] = {}
+    for step in plan.steps:
+        before = found.get(step.workload) or workloads.get(step.workload)
+        if before is None:
+            continue  # it went while the plan was made
+        match step:
+            case Preempt() if before.held is not None:
+                found[step.workload] = _leaving(before, before.held)
+            case Admit():
+                found[step.workload] = _claimed(before, step, plan.now)
+            case Move() if before.held is not None:
+                source = _source(before.held, step)
+                left = replace(_part(source, step.count), bound={}, attempt=before.held.attempt)
+                moved = _moved(before, step, plan.now)
+                found[step.workload] = replace(moved, releasing=(*moved.releasing, left))
+            case _:
+                continue
+    return found
+
+
+def _leaving(workload: Workload, held: Held) -> Workload:
+    """A victim waits again, and is charged for what it had until that is gone."""
+    left = (replace(one, attempt=held.attempt) for one in held.placed)
+    return replace(_requeued(workload), releasing=(*workload.releasing, *left))
+
+
+def _claimed(workload: Workload, step: Admit, now: float) -> Workload:
+    admitted = _admitted(workload, step, now)
+    assert admitted.held is not None, "it was just admitted"
+    before = workload.held
+    held = replace(
+        admitted.held,
+        attempt=before.attempt if before else _NO_ATTEMPT,
+        started_at=before.started_at if before else None,
+        waits_for_victims=step.waits_for,
+    )
+    return replace(admitted, held=held, reservation=None)
 
 
 def _requeued(workload: Workload) -> Workload:
@@ -56,14 +103,23 @@ def _admitted(workload: Workload, step: Admit, now: float) -> Workload:
 def _moved(workload: Workload, step: Move, now: float) -> Workload:
     assert workload.held is not None, "only what runs can move"
     placed = {one.cluster: one for one in workload.held.placed}
-    source = placed[step.source]
+    source = _source(workload.held, step)
     left = source.replicas - step.count
     if left:
-        pods = tuple(replace(one, count=one.count * left // source.replicas) for one in source.pods)
-        placed[step.source] = replace(source, replicas=left, pods=pods)
+        placed[step.source] = _part(source, left)
     else:
         del placed[step.source]
     placed[step.placed.cluster] = step.placed
     ordered = tuple(placed[name] for name in sorted(placed))
     # A move is a decision: the next one waits its time.
     return replace(workload, held=replace(workload.held, placed=ordered, decided_at=now))
+
+
+def _source(held: Held, step: Move) -> Placed:
+    return next(one for one in held.placed if one.cluster == step.source)
+
+
+def _part(source: Placed, replicas: int) -> Placed:
+    """So many of its replicas."""
+    pods = tuple(replace(one, count=one.count * replicas // source.replicas) for one in source.pods)
+    return replace(source, replicas=replicas, pods=pods)

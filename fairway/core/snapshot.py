@@ -5,42 +5,33 @@ tree with everything charged, the room left on every node, who waits in which qu
 and who holds what where. Planning changes the ledger inside trials and puts everything back, so a
 snapshot is the same before and after.
 
-Free capacity = what the report says, less what is claimed and not bound yet. Claims name clusters,
-flavors and domains, not nodes; pods that no report has seen on a node are packed here as the
-planner would, in the order in which they were decided.
+Free capacity = what the report says, less what is claimed and not bound yet; `occupancy` packs what
+no report has seen.
+
+A snapshot takes in changes, each at the cost of what it changes: a workload with the nodes it is
+on, a cluster with the pods in it. After any changes it equals one made anew of the same facts.
+What quota is counted by (queues, flavors) takes a new snapshot.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from fairway.core.fitting import fit
 from fairway.core.fitting.eligibility import Eligibility
 from fairway.core.fitting.overlaps import Overlap, overlaps, rivals_of
-from fairway.core.fitting.topology import level_index, levels_of
-from fairway.core.ledger import Ledger
-from fairway.core.model import (
-    EVERYWHERE,
-    Flavor,
-    Placed,
-    PlacedPods,
-    Policy,
-    Queue,
-    Request,
-    Workload,
-)
-from fairway.core.nodes import Cluster, Packing, Room
+from fairway.core.ledger import Ledger, is_same_ground
+from fairway.core.model import EVERYWHERE, Flavor, Placed, Policy, Queue, Stray, Workload
+from fairway.core.nodes import Cluster, Packing
+from fairway.core.occupancy import Occupancy, Seat, seats_of
 from fairway.core.places.stock import Stock
 from fairway.core.turns.limits import Claims
 from fairway.core.turns.quota import Tree
 
 if TYPE_CHECKING:
     from fairway.core.ahead.futures import Future
-
-_NO_DOMAIN = -2  # of no node, not even of those outside all domains
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,252 +59,271 @@ class Facts:
     policies: Mapping[str, Policy] = field(default_factory=dict)
     clusters: Mapping[str, Cluster] = field(default_factory=dict)
     workloads: Mapping[str, Workload] = field(default_factory=dict)
+    strays: Mapping[str, tuple[Stray, ...]] = field(default_factory=dict)  # by cluster
     settings: Settings = Settings()
     default_policy: Policy = EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is different from before; what is None is gone."""
+
+    workloads: Mapping[str, Workload | None] = field(default_factory=dict)
+    clusters: Mapping[str, Cluster | None] = field(default_factory=dict)
+    strays: Mapping[str, tuple[Stray, ...]] = field(default_factory=dict)
+    policies: Mapping[str, Policy] | None = None  # all of them; None: as they were
+    settings: Settings | None = None
+    queues: Mapping[str, Queue] = field(default_factory=dict)  # of the same quota as before
 
 
 class Snapshot:
     """Facts, with everything charged and indexed."""
 
     def __init__(self, facts: Facts) -> None:
-        self.facts = facts
+        # Mappings of our own, which change with us.
+        self._workloads = dict(facts.workloads)
+        self._clusters = {name: facts.clusters[name] for name in sorted(facts.clusters)}
+        self._queues = dict(facts.queues)
+        self._strays = dict(facts.strays)
+        self.facts = replace(
+            facts,
+            workloads=self._workloads,
+            clusters=self._clusters,
+            queues=self._queues,
+            strays=self._strays,
+        )
         self.now = facts.now
-        groups = (group for queue in facts.queues.values() for group in queue.groups)
+        groups = (group for queue in self._queues.values() for group in queue.groups)
         self.eligibility = Eligibility(rivals_of(groups, facts.flavors))
-        self.tree = Tree.of(facts.queues.values())
-        self.ledger = Ledger(self.tree, facts.clusters)
+        self.tree = Tree.of(self._queues.values())
+        self.ledger = Ledger(self.tree, self._clusters)
         # Where the pods of a workload are, or are taken to be: (workload, cluster) -> packing.
         self.packings: dict[tuple[str, str], Packing] = {}
-        self.holders: dict[str, list[str]] = {name: [] for name in facts.clusters}
-        self.claims = Claims(self.tree, facts.queues)
+        self.holders: dict[str, list[str]] = {name: [] for name in self._clusters}  # by key
+        self.claims = Claims(self.tree, self._queues)
         self.holding: dict[str, list[str]] = {}  # queue -> who holds something of it, by key
-        self.reserving = sorted(one.key for one in facts.workloads.values() if one.reservation)
-        self.stock = Stock(self)
+        self.reserving: list[str] = []  # by key
+        self.lines: dict[str, list[Workload]] = {}  # queue -> who waits, in order
         self.futures: dict[str, Future] = {}  # of clusters, kept by `reservations`
         self._overlaps: tuple[Overlap, ...] | None = None
-        self._own: dict[str, Workload] | None = None  # workloads, once somebody has come
-        self._charge_all()
-        self.lines = self._line_up()
+        # Who has pods in a cluster, known or not; and the nodes of those that are.
+        self._placed: dict[str, dict[str, list[Seat]]] = {}
+        self._occupancies: dict[str, Occupancy] = {}
+        self._take_in_all()
+        self.stock = Stock(self)
 
-    # Charging what is held.
-
-    def _charge_all(self) -> None:
-        held = [one for one in self.facts.workloads.values() if one.held or one.releasing]
-        claimed: list[tuple[str, Placed]] = []
-        for workload in sorted(held, key=_decided):
-            queue = workload.held.queue if workload.held else workload.queue
-            placed = (*(workload.held.placed if workload.held else ()), *workload.releasing)
-            if workload.held:
-                self.claims.count(queue, workload.user, 1)
-                insort(self.holding.setdefault(queue or workload.queue, []), workload.key)
-            for one in placed:
-                usage = usage_of(one)
-                self.ledger.charge(queue, usage)
-                self.claims.add(queue, workload.user, usage)
-                if one.cluster in self.ledger.rooms:
-                    claimed.append((workload.key, one))
-        # Pods that were seen are where they are; only then is it known what is left for the others.
-        for key, one in claimed:
-            self._occupy(key, one, one.bound)
-        unseen: dict[str, list[tuple[str, Placed]]] = {}
-        for key, one in claimed:
-            unseen.setdefault(one.cluster, []).append((key, one))
-        for claims in unseen.values():
-            self._assume(claims)
-        self.ledger.settle()
-
-    def _assume(self, claims: list[tuple[str, Placed]]) -> None:
-        """Packs what no report has seen: those tied to domains first, then in order of decision.
-
-        The order within one plan is not known any more. Where somebody finds no room it must have
-        been another, and the largest pods go first.
-        """
-        tied_first = sorted(claims, key=lambda one: not _is_tied(one[1]))
-        found = self._packed_in(tied_first)
-        if found is None:
-            largest_first = sorted(claims, key=lambda one: (not _is_tied(one[1]), _size(one[1])))
-            found = (
-                self._packed_in(largest_first)
-                or self._packed_together(claims)
-                or self._packed_in(tied_first, is_whole=False)
-            )
-        for key, one, packing in found or ():
-            self._occupy(key, one, packing)
-
-    def _packed_in(
-        self, claims: list[tuple[str, Placed]], *, is_whole: bool = True
-    ) -> list[tuple[str, Placed, Packing]] | None:
-        """Packings of claims in this order; none where one is left out, if all must be whole."""
-        found: list[tuple[str, Placed, Packing]] = []
-        with self.ledger.trial():
-            for key, one in claims:
-                packing = self._assumed(one)
-                if is_whole and _pods(packing) + _pods(one.bound) < _wanted(one):
-                    return None
-                self.ledger.take(one.cluster, packing, requests_of(one))
-                found.append((key, one, packing))
-        return found
-
-    def _occupy(self, key: str, placed: Placed, packing: Packing) -> None:
-        """Takes the nodes that pods of a claim are on, or are taken to be on."""
-        before = self.packings.get((key, placed.cluster))
-        self.ledger.take(placed.cluster, packing, requests_of(placed))
-        self.packings[key, placed.cluster] = _joined(before, packing)
-        if key not in self.holders[placed.cluster]:
-            self.holders[placed.cluster].append(key)
-
-    def _packed_together(
-        self, claims: list[tuple[str, Placed]]
-    ) -> list[tuple[str, Placed, Packing]] | None:
-        """Packings of all claims at once, found by search where the case is small."""
-        room = self.ledger.rooms[claims[0][1].cluster]
-        wants: list[fit.Want] = []
-        owner: dict[str, tuple[int, str]] = {}
-        for number, (_, one) in enumerate(claims):
-            for pods in one.pods:
-                for want in self._unseen(room, pods, one.bound.get(pods.name, {})):
-                    name = f"{number}/{want.name}"
-                    owner[name] = (number, pods.name)
-                    wants.append(replace(want, name=name))
-        whole = fit.pack(room, wants)
-        if isinstance(whole, fit.Shortage):
-            return None
-        packings: list[dict[str, dict[int, int]]] = [{} for _ in claims]
-        for name, counts in whole.packing.items():
-            number, pod_set = owner[name]
-            into = packings[number].setdefault(pod_set, {})
-            for position, count in counts.items():
-                into[position] = into.get(position, 0) + count
-        return [(key, one, found) for (key, one), found in zip(claims, packings, strict=True)]
-
-    def _assumed(self, placed: Placed) -> Packing:
-        """Where pods that no report has seen will be; what finds no room is left out."""
-        room = self.ledger.rooms[placed.cluster]
-        wants: list[fit.Want] = []
-        set_of: dict[str, str] = {}
-        for pods in placed.pods:
-            for want in self._unseen(room, pods, placed.bound.get(pods.name, {})):
-                wants.append(want)
-                set_of[want.name] = pods.name
-        packing: dict[str, dict[int, int]] = {}
-        for name, counts in self._most_of(room, wants).items():
-            into = packing.setdefault(set_of[name], {})
-            for position, count in counts.items():
-                into[position] = into.get(position, 0) + count
-        return packing
-
-    def _most_of(self, room: Room, wants: list[fit.Want]) -> Packing:
-        """All of them together; else as many of each as fit beside the others."""
-        whole = fit.pack(room, wants)
-        if isinstance(whole, fit.Packed):
-            return whole.packing
-        packing: dict[str, Mapping[int, int]] = {}
-        with self.ledger.trial():
-            for want in wants:
-                found = fit.pack_most(room, [want])
-                if isinstance(found, fit.Packed):
-                    packing[want.name] = found.packing[want.name]
-                    taken = {want.name: packing[want.name]}
-                    self.ledger.take(room.cluster.name, taken, {want.name: want.shape.requests})
-        return packing
-
-    def _unseen(self, room: Room, pods: PlacedPods, seen: Mapping[int, int]) -> Iterator[fit.Want]:
-        """The pods of a set that no report has seen, apart for each domain they were put in."""
-        missing = pods.count - sum(seen.values())
-        if missing <= 0:
-            return
-        names = sorted({flavor for _, flavor in pods.flavors if flavor in self.facts.flavors})
-        flavors = [self.facts.flavors[name] for name in names]
-        mask = self.eligibility.of(room.cluster, pods.shape, flavors)
-        index = level_index(room, pods.level) if pods.domains else None
-        if index is None:
-            yield fit.Want(name=pods.name, shape=pods.shape, count=missing, least=0, mask=mask)
-            return
-        level = levels_of(room)[index]
-        for domain, count in pods.domains:
-            code = level.names.index(domain) if domain in level.names else _NO_DOMAIN
-            here = sum(some for position, some in seen.items() if level.codes[position] == code)
-            left = min(missing, count - here)
-            if left > 0:
-                missing -= left
-                inside = mask & (level.codes == code)
-                yield fit.Want(
-                    name=f"{pods.name}@{domain}",
-                    shape=pods.shape,
-                    count=left,
-                    least=0,
-                    mask=inside,
-                )
-
-    # Who waits.
-
-    def _line_up(self) -> dict[str, list[Workload]]:
-        lines: dict[str, list[Workload]] = {}
-        for workload in self.facts.workloads.values():
+    def _take_in_all(self) -> None:
+        for workload in self._workloads.values():
             if workload.is_waiting or wants_more(workload):
-                lines.setdefault(workload.queue, []).append(workload)
-        for line in lines.values():
+                self.lines.setdefault(workload.queue, []).append(workload)
+            if workload.reservation:
+                self.reserving.append(workload.key)
+            if workload.held or workload.releasing:
+                self._charge(workload, 1)
+                for cluster, seats in seats_of(workload).items():
+                    self._placed.setdefault(cluster, {})[workload.key] = seats
+        self.reserving.sort()
+        for line in self.lines.values():
             line.sort(key=precedence)
-        return lines
+        for name in self._clusters:
+            self._people(name)
+        self.ledger.settle()
 
     # Changes. The snapshot then equals one made with them from the start.
 
     def put(self, workload: Workload) -> None:
-        """A workload has come or changed. What is on nodes changes by a new snapshot alone."""
-        self.remove(workload.key)
-        own = self._workloads()
-        own[workload.key] = workload
+        """A workload has come or changed."""
+        self.change(Change(workloads={workload.key: workload}))
+
+    def remove(self, key: str) -> None:
+        """A workload is gone, if it was here."""
+        self.change(Change(workloads={key: None}))
+
+    def advance(self, now: float) -> None:
+        """Time has passed."""
+        if now != self.now:
+            self.futures.clear()
+            self.now = now
+            self.facts = replace(self.facts, now=now)
+
+    def change(self, change: Change) -> None:
+        """Takes in what is different from before."""
+        touched: dict[str, set[str]] = {}  # cluster -> whose placements in it are others
+        for key, workload in change.workloads.items():
+            for cluster in self._replace(key, workload):
+                touched.setdefault(cluster, set()).add(key)
+        for name, strays in change.strays.items():
+            self._strays[name] = strays
+            if not strays:
+                del self._strays[name]
+            touched.setdefault(name, set())
+        self._change_clusters(change.clusters, touched)
+        for name, keys in touched.items():
+            if name in self._occupancies:
+                placed = self._placed.get(name, {})
+                come = {key: placed[key] for key in sorted(keys) if key in placed}
+                gone = sorted(keys - set(come))
+                occupancy = self._occupancies[name]
+                self._settle(name, occupancy.change(gone, come, self._strays.get(name, ())))
+        self._change_rules(change)
+        self.ledger.settle()
+
+    def _change_rules(self, change: Change) -> None:
+        for name, queue in change.queues.items():
+            assert is_same_quota(self._queues[name], queue), "other quota takes a new snapshot"
+            self._queues[name] = queue
+            node = self.tree.node(name)
+            if node is not None:
+                node.queue = queue
+        if change.policies is not None or change.settings is not None:
+            self.futures.clear()
+            self.facts = replace(
+                self.facts,
+                policies=self.facts.policies if change.policies is None else change.policies,
+                settings=change.settings or self.facts.settings,
+            )
+
+    # Workloads.
+
+    def _replace(self, key: str, workload: Workload | None) -> set[str]:
+        """Puts a workload in the place of itself; says in which clusters its placements differ."""
+        before = self._workloads.get(key)
+        old: dict[str, list[Seat]] = {}
+        if before is not None:
+            self._drop(before)
+            if before.held or before.releasing:
+                old = {name: self._placed[name][key] for name in seats_of(before)}
+        new: dict[str, list[Seat]] = {}
+        if workload is not None:
+            self._add(workload)
+            new = seats_of(workload)
+        touched: set[str] = set()
+        for name in {*old, *new}:
+            self.futures.pop(name, None)
+            if _alike(old.get(name), new.get(name)):
+                continue
+            touched.add(name)
+            here = self._placed.setdefault(name, {})
+            if name in new:
+                here[key] = new[name]
+            else:
+                del here[key]
+                if not here:
+                    del self._placed[name]
+        return touched
+
+    def _add(self, workload: Workload) -> None:
+        self._workloads[workload.key] = workload
         if workload.is_waiting or wants_more(workload):
             insort(self.lines.setdefault(workload.queue, []), workload, key=precedence)
         if workload.reservation:
             insort(self.reserving, workload.key)
         self._charge(workload, 1)
 
-    def remove(self, key: str) -> None:
-        """A workload is gone, if it was here."""
-        workload = self._workloads().pop(key, None)
-        if workload is None:
-            return
+    def _drop(self, workload: Workload) -> None:
+        del self._workloads[workload.key]
         line = self.lines.get(workload.queue, [])
         at = bisect_left(line, precedence(workload), key=precedence)
-        if at < len(line) and line[at].key == key:
+        if at < len(line) and line[at].key == workload.key:
             del line[at]
             if not line:
                 del self.lines[workload.queue]
         if workload.reservation:
-            self.reserving.remove(key)
+            del self.reserving[bisect_left(self.reserving, workload.key)]
         self._charge(workload, -1)
 
     def _charge(self, workload: Workload, sign: int) -> None:
-        """Charges what a workload has without nodes, or takes the charge back."""
+        """Charges what a workload has of quota, or takes the charge back."""
         held = workload.held
         queue = held.queue if held else workload.queue
         if held:
             self.claims.count(queue, workload.user, sign)
-            keys = self.holding.setdefault(queue or workload.queue, [])
+            name = queue or workload.queue
+            keys = self.holding.setdefault(name, [])
             if sign > 0:
                 insort(keys, workload.key)
             else:
-                keys.remove(workload.key)
+                del keys[bisect_left(keys, workload.key)]
+                if not keys:
+                    del self.holding[name]
         for one in (*(held.placed if held else ()), *workload.releasing):
-            assert one.cluster not in self.ledger.rooms, "nodes are packed all at once"
             usage = usage_of(one)
-            self.ledger.charge(queue, {pair: sign * amount for pair, amount in usage.items()})
+            self.tree.charge(queue, {pair: sign * amount for pair, amount in usage.items()})
             self.claims.add(queue, workload.user, usage, sign)
-        self.ledger.settle()
 
-    def _workloads(self) -> dict[str, Workload]:
-        """The workloads as a mapping of our own, which may change."""
-        if self._own is None:
-            self._own = dict(self.facts.workloads)
-            self.facts = replace(self.facts, workloads=self._own)
-        return self._own
+    # Clusters.
 
-    def advance(self, now: float) -> None:
-        """Time has passed."""
-        self.futures.clear()
-        self.now = now
-        self.facts = replace(self.facts, now=now)
+    def _change_clusters(
+        self, clusters: Mapping[str, Cluster | None], touched: dict[str, set[str]]
+    ) -> None:
+        known = set(self._clusters)
+        if clusters:
+            self._overlaps = None
+        for name in sorted(clusters):
+            cluster = clusters[name]
+            self.futures.pop(name, None)
+            if cluster is None:
+                self._leave(name)
+                continue
+            before = self._clusters.get(name)
+            self._clusters[name] = cluster
+            self.ledger.put_cluster(cluster)
+            if before is None or not is_same_ground(before, cluster):
+                self._people(name)
+                touched.pop(name, None)  # all who are there were just packed
+                if before is not None:
+                    self.stock.renew(name)
+        if known != set(self._clusters):
+            for name in sorted(self._clusters):  # in order of name, as at first
+                self._clusters[name] = self._clusters.pop(name)
+            self.futures.clear()
+            self.stock = Stock(self)
+
+    def _people(self, name: str) -> None:
+        """Packs all pods of a cluster into its empty room."""
+        self._unsettle(name)
+        occupancy = self._occupancies[name] = Occupancy(
+            self.ledger,
+            self.ledger.rooms[name],
+            flavors=self.facts.flavors,
+            eligibility=self.eligibility,
+        )
+        come = {
+            key: [replace(seat, assumed={}) for seat in seats]
+            for key, seats in self._placed.get(name, {}).items()
+        }
+        self._settle(name, occupancy.change((), come, self._strays.get(name, ())))
+
+    def _leave(self, name: str) -> None:
+        """A cluster is gone; what is claimed there stays charged to quota."""
+        if self._clusters.pop(name, None) is not None:
+            self._unsettle(name)
+            del self._occupancies[name], self.holders[name]
+            self.ledger.remove_cluster(name)
+            self.eligibility.forget(name)
+
+    def _settle(self, name: str, keys: Collection[str]) -> None:
+        """Writes down where pods of these workloads are in a cluster now."""
+        holders = self.holders.setdefault(name, [])
+        occupancy = self._occupancies[name]
+        for key in keys:
+            packing = occupancy.packing(key)
+            at = bisect_left(holders, key)
+            is_here = at < len(holders) and holders[at] == key
+            if packing is None:
+                self.packings.pop((key, name), None)
+                if is_here:
+                    del holders[at]
+            else:
+                self.packings[key, name] = packing
+                if not is_here:
+                    holders.insert(at, key)
+        self.ledger.renew(name)
+
+    def _unsettle(self, name: str) -> None:
+        for key in self.holders.get(name, ()):
+            self.packings.pop((key, name), None)
+        self.holders[name] = []
 
     # Reading.
 
@@ -335,8 +345,21 @@ class Snapshot:
         return workload.held is not None and workload.held.started_at is not None
 
 
-def _decided(workload: Workload) -> tuple[float, str]:
-    return (workload.held.decided_at if workload.held else 0.0, workload.key)
+def is_same_quota(one: Queue, other: Queue) -> bool:
+    """Whether a queue can take another's place in the tree with everything charged as it is."""
+    return all(
+        getattr(one, name) == getattr(other, name)
+        for name in ("name", "parent", "groups", "quotas", "user_limits")
+    )
+
+
+def _alike(old: list[Seat] | None, new: list[Seat] | None) -> bool:
+    """Whether placements are the same, decided at the same time."""
+    return (
+        old is not None
+        and new is not None
+        and [(one.decided, one.placed) for one in old] == [(one.decided, one.placed) for one in new]
+    )
 
 
 def precedence(workload: Workload) -> tuple[int, float, str]:
@@ -362,42 +385,3 @@ def usage_of(placed: Placed) -> dict[tuple[str, str], int]:
         for key, amount in pods.usage().items():
             total[key] = total.get(key, 0) + amount
     return total
-
-
-def requests_of(placed: Placed) -> dict[str, Request]:
-    return {pods.name: pods.shape.requests for pods in placed.pods}
-
-
-def _is_tied(placed: Placed) -> bool:
-    return any(pods.domains for pods in placed.pods)
-
-
-def _size(placed: Placed) -> tuple[int, ...]:
-    """The largest pod first, by accelerators and then by everything else."""
-    return min(
-        (
-            (
-                -sum(amount for name, amount in pods.shape.requests if "/" in name),
-                -max((amount for _, amount in pods.shape.requests), default=0),
-            )
-            for pods in placed.pods
-        ),
-        default=(0, 0),
-    )
-
-
-def _pods(packing: Packing) -> int:
-    return sum(sum(counts.values()) for counts in packing.values())
-
-
-def _wanted(placed: Placed) -> int:
-    return sum(pods.count for pods in placed.pods)
-
-
-def _joined(before: Packing | None, after: Packing) -> dict[str, dict[int, int]]:
-    joined = {name: dict(counts) for name, counts in (before or {}).items()}
-    for name, counts in after.items():
-        into = joined.setdefault(name, {})
-        for position, count in counts.items():
-            into[position] = into.get(position, 0) + count
-    return joined

@@ -8,17 +8,26 @@ resources and labels get the fleet's names, before anything is fitted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from fairway.api.cluster import Cluster, ElasticPool, Profile, SimulatedPool
 from fairway.api.meta import Taint
-from fairway.api.report import ClusterReport, NodeColumns
+from fairway.api.report import ClusterReport
 from fairway.core import model, nodes
 from fairway.view.queues import request_of
+from fairway.view.reports import (
+    HOSTNAME,
+    Rows,
+    SeenWorks,
+    fleet_names,
+    label_names,
+    newest,
+    nodes_of,
+    seen_of,
+)
 from fairway.view.selecting import ClusterFacts
-
-HOSTNAME = "kubernetes.io/hostname"
 
 
 def facts_of(cluster: Cluster) -> ClusterFacts:
@@ -29,19 +38,75 @@ def facts_of(cluster: Cluster) -> ClusterFacts:
     )
 
 
-def cluster_of(cluster: Cluster, reports: Sequence[ClusterReport], now: float) -> nodes.Cluster:
-    """A cluster with its nodes, from its reports or from its simulated pools."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reading:
+    """A cluster as it was read, and what it was read from."""
+
+    cluster: nodes.Cluster
+    seen: SeenWorks  # our pods, by work
+    reports: tuple[ClusterReport, ...]
+    away: frozenset[str]  # nodes that were set aside
+    source: tuple[object, ...]  # what else its nodes were made of
+
+
+def read(
+    cluster: Cluster,
+    reports: Sequence[ClusterReport],
+    now: float,
+    before: Reading | None = None,
+) -> Reading:
+    """A cluster with its nodes and our pods on them.
+
+    What has not changed since it was read before is the same object as then: a state that is told
+    every few seconds does not make nodes, or what hangs on them, anew.
+    """
     spec = cluster.spec
-    kinds = cluster.status.kinds or (spec.simulated.kinds if spec.simulated else ())
-    closed = _closed_because(cluster)
-    avoided = {
+    reports = newest(reports)
+    away = avoided(cluster, now)
+    source = (spec.profile, spec.simulated.node_pools if spec.simulated else ())
+    columns = [one.spec.nodes for one in reports]
+    if (
+        before is None
+        or (before.source, before.away) != (source, away)
+        or columns != [one.spec.nodes for one in before.reports]
+    ):
+        rows = Rows(columns)
+        table = _nodes(cluster, rows, away)
+        seen: SeenWorks = seen_of(reports, rows, spec.profile)
+    else:
+        table, seen = before.cluster.nodes, before.seen
+        if [one.spec.works for one in reports] != [one.spec.works for one in before.reports]:
+            seen = seen_of(reports, Rows(columns), spec.profile)
+    made = _cluster(cluster, reports, table)
+    if before is not None and _is_alike(before.cluster, made):
+        made = before.cluster
+    return Reading(
+        cluster=made,
+        seen=seen,
+        reports=reports,
+        away=away,
+        source=source,
+    )
+
+
+def avoided(cluster: Cluster, now: float) -> frozenset[str]:
+    """Nodes that are set aside for now."""
+    return frozenset(
         one.name
         for one in cluster.status.avoided_nodes
         if one.until is None or one.until.timestamp() > now
-    }
+    )
+
+
+def _cluster(
+    cluster: Cluster, reports: Sequence[ClusterReport], table: nodes.Nodes
+) -> nodes.Cluster:
+    spec = cluster.spec
+    kinds = cluster.status.kinds or (spec.simulated.kinds if spec.simulated else ())
+    closed = _closed_because(cluster)
     return nodes.Cluster(
         name=cluster.metadata.name,
-        nodes=_nodes(cluster, reports, avoided),
+        nodes=table,
         labels=dict(cluster.metadata.labels),
         taints=spec.taints,
         is_open=not closed,
@@ -50,6 +115,15 @@ def cluster_of(cluster: Cluster, reports: Sequence[ClusterReport], now: float) -
         levels=tuple((one.name, one.node_label) for one in spec.topology),
         pools=tuple(_pool(one, cluster, reports) for one in spec.elastic_pools),
         price_factor_nanos=spec.price_factor.nanos,
+    )
+
+
+def _is_alike(one: nodes.Cluster, other: nodes.Cluster) -> bool:
+    """Whether two clusters are equal, with the very same nodes."""
+    return one.nodes is other.nodes and all(
+        getattr(one, each.name) == getattr(other, each.name)
+        for each in fields(one)
+        if each.name != "nodes"
     )
 
 
@@ -66,15 +140,15 @@ def _closed_because(cluster: Cluster) -> str:
     return ""
 
 
-def _nodes(cluster: Cluster, reports: Sequence[ClusterReport], avoided: set[str]) -> nodes.Nodes:
-    if reports:
-        return _from_reports(cluster.spec.profile, reports, avoided)
+def _nodes(cluster: Cluster, rows: Rows, away: frozenset[str]) -> nodes.Nodes:
+    if rows.chunks:
+        return nodes_of(rows, cluster.spec.profile, away)
     if cluster.spec.simulated is not None:
         return _from_pools(cluster.spec.simulated.node_pools, cluster.spec.profile)
     return _table([], [], [], {}, [])
 
 
-class _Rows:
+class _Gathered:
     """Nodes gathered one by one, then sorted by name and turned into columns."""
 
     def __init__(self) -> None:
@@ -138,8 +212,8 @@ def _table(
 
 
 def _from_pools(pools: Sequence[SimulatedPool], profile: Profile) -> nodes.Nodes:
-    rows = _Rows()
-    back = _fleet_names(profile)
+    rows = _Gathered()
+    back = fleet_names(profile)
     for pool in pools:
         shape = dict(request_of(pool.shape, up=False))
         for number in range(pool.count):
@@ -159,48 +233,8 @@ def _from_pools(pools: Sequence[SimulatedPool], profile: Profile) -> nodes.Nodes
     return rows.table()
 
 
-def _from_reports(
-    profile: Profile, reports: Sequence[ClusterReport], avoided: set[str]
-) -> nodes.Nodes:
-    rows = _Rows()
-    back = _fleet_names(profile)
-    for report in sorted(reports, key=lambda one: one.spec.chunk):
-        _add_chunk(rows, report.spec.nodes, back, profile, avoided)
-    return rows.table()
-
-
-def _add_chunk(
-    rows: _Rows,
-    chunk: NodeColumns,
-    back: Mapping[str, str],
-    profile: Profile,
-    avoided: set[str],
-) -> None:
-    unready = set(chunk.unready)
-    for at, name in enumerate(chunk.names):
-        amounts: dict[str, int] = {}
-        for column in chunk.amounts:
-            resource = back.get(column.resource, column.resource)
-            left = column.allocatable[at] - (column.others[at] if column.others else 0)
-            amounts[resource] = left * column.unit.nanos // model.unit_nanos(resource)
-        taints = chunk.taint_sets[chunk.taint_set[at]].taints if chunk.taint_set else ()
-        labels = {one.key: one.values[at] for one in chunk.labels if one.values[at]}
-        rows.add(
-            name,
-            ready=at not in unready and name not in avoided,
-            labels=_renamed(labels, profile),
-            amounts=amounts,
-            taints=taints,
-        )
-
-
-def _fleet_names(profile: Profile) -> dict[str, str]:
-    """The fleet's name of a resource, by the cluster's own."""
-    return {own: fleet for fleet, own in profile.resources.items()}
-
-
 def _renamed(labels: Mapping[str, str], profile: Profile) -> dict[str, str]:
-    back = {own: fleet for fleet, own in profile.node_labels.items()}
+    back = label_names(profile)
     return {back.get(key, key): value for key, value in labels.items()}
 
 
@@ -211,7 +245,7 @@ def _pool(pool: ElasticPool, cluster: Cluster, reports: Sequence[ClusterReport])
     left = pool.count_max - have
     if stock is not None:
         left = min(left, stock)
-    back = _fleet_names(cluster.spec.profile)
+    back = fleet_names(cluster.spec.profile)
     shape = request_of(pool.shape, up=False)
     return model.Pool(
         name=pool.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from fairway.api.amounts import Quantity
 from fairway.api.flavor import Flavor
@@ -43,10 +43,31 @@ def queues_of(
     queues: Mapping[str, Queue], clusters: Mapping[str, ClusterFacts]
 ) -> dict[str, model.Queue]:
     """All queues, with what they take from those above them."""
-    return {name: _queue(queues[name], _line(queues, name), clusters) for name in sorted(queues)}
+    return {name: queue_of(name, queues, clusters) for name in sorted(queues)}
 
 
-def _line(queues: Mapping[str, Queue], name: str) -> list[QueueSpec]:
+def queue_of(
+    name: str, queues: Mapping[str, Queue], clusters: Mapping[str, ClusterFacts]
+) -> model.Queue:
+    """One queue, with what it takes from those above it."""
+    return _queue(queues[name], line_of(queues, name), clusters)
+
+
+def at_or_below(names: Collection[str], queues: Mapping[str, Queue]) -> set[str]:
+    """These queues, known or not, and all whose way up leads to one of them."""
+    found = set(names)
+    for name in queues:
+        way: list[str] = []
+        at = name
+        while at in queues and at not in way and at not in found:
+            way.append(at)
+            at = queues[at].spec.parent
+        if at in found:
+            found.update(way)
+    return found
+
+
+def line_of(queues: Mapping[str, Queue], name: str) -> list[QueueSpec]:
     """A queue and those above it, itself first; a cycle is cut."""
     line: list[QueueSpec] = []
     seen: set[str] = set()

@@ -1,131 +1,387 @@
-"""The facts, maintained object by object.
+"""The facts and the snapshot, maintained object by object.
 
-An event costs what it changes: a workload is read anew alone, a cluster with its reports alone.
-What many things hang on (the fleet's settings, queues, policies, labels of clusters) makes those
-things be read anew, when next asked for. After any sequence of events the facts equal those made
-from scratch of the same objects.
+An event costs what it changes: a workload is read anew alone, a cluster with its reports and the
+claims on it alone. What many things hang on (the fleet's settings, queues, policies, labels of
+clusters) makes those things be read anew, when next asked for. After any sequence of events facts
+and snapshot equal those made from scratch of the same objects.
+
+Between a decision and the store's answer the decision is assumed: `assume` makes its claims count
+at once, and the next version of each object takes their place. Where a claim could not be written,
+`forget` brings back what the object says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairway.api.fleet import FleetSpec
-from fairway.core import model, nodes
-from fairway.core.snapshot import Facts
+from fairway.api.workload import Workload
+from fairway.core import model
+from fairway.core.outcome import decided
+from fairway.core.snapshot import Change, Facts, Snapshot, is_same_quota
+from fairway.core.steps import Plan
 from fairway.view import clusters, policies, queues, workloads
-from fairway.view.objects import Objects, settings_of
+from fairway.view.binding import bind, clusters_of, joined, unclaimed, work_of
+from fairway.view.objects import Objects, Touched, settings_of
+from fairway.view.reports import SeenWorks
 from fairway.view.selecting import ClusterFacts
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """What a workload is taken to be until its object changes."""
+
+    workload: model.Workload
+    version: str  # of the object on which it was decided
+
+
+@dataclass(slots=True)
+class _Changed:
+    """What the snapshot does not know yet."""
+
+    workloads: set[str] = field(default_factory=set)
+    clusters: set[str] = field(default_factory=set)
+    strays: set[str] = field(default_factory=set)
+    queues: set[str] = field(default_factory=set)
+    has_policies: bool = False
+    has_settings: bool = False
+    is_all: bool = True  # only a new one will do
+
+
+@dataclass(slots=True)
+class _Sources:
+    """Where defaults of workloads come from, as far as it changed."""
+
+    queues: set[str] = field(default_factory=set)
+    policies: set[str] = field(default_factory=set)  # by name, in whatever namespace
+    classes: set[str] = field(default_factory=set)
+
+    def of(self, stored: Mapping[str, Workload], defaults: workloads.Defaults) -> set[str]:
+        """The workloads that may take something from these."""
+        if not (self.queues or self.policies or self.classes):
+            return set()
+        below = queues.at_or_below(self.queues, defaults.queues)
+        return {
+            key
+            for key, one in stored.items()
+            if one.spec.policy in self.policies
+            or one.spec.priority_class in self.classes
+            or workloads.queue_name(one, defaults.fleet) in below
+        }
+
+
 class View:
-    """API objects in, facts out."""
+    """API objects in, facts and snapshot out."""
 
     def __init__(self) -> None:
         self._objects = Objects()
+        self._assumed: dict[str, Assumption] = {}
+        # What was read.
         self._workloads: dict[str, model.Workload] = {}
-        self._clusters: dict[str, nodes.Cluster] = {}
+        self._readings: dict[str, clusters.Reading] = {}
+        self._seen: dict[str, SeenWorks] = {}
         self._selectable: dict[str, ClusterFacts] = {}
-        self._queues: dict[str, model.Queue] | None = None
-        self._policies: dict[str, model.Policy] | None = None
+        self._queues: dict[str, model.Queue] = {}
+        self._policies: dict[str, model.Policy] = {}
         self._flavors: dict[str, model.Flavor] = {}
+        self._settings = settings_of(FleetSpec())
+        # Who has placements in a cluster, and the pods there that nobody accounts for, by work.
+        self._holders: dict[str, dict[str, str]] = {}
+        self._strays: dict[str, dict[str, tuple[model.Stray, ...]]] = {}
+        # What is to be read anew.
         self._stale_workloads: set[str] = set()
         self._stale_clusters: set[str] = set()
+        self._stale_queues: set[str] = set()
+        self._sources = _Sources()
+        self._are_queues_stale = self._are_policies_stale = True
+        self._changed = _Changed()
+        self._facts: Facts | None = None
+        self._snapshot: Snapshot | None = None
+
+    # Events.
 
     def put(self, plain: Mapping[str, Any]) -> None:
         """An object was made or changed."""
-        self._objects.put(plain)
-        self._touch(plain)
+        self._touch(self._objects.put(plain))
 
     def remove(self, plain: Mapping[str, Any]) -> None:
         """An object is gone."""
-        self._objects.remove(plain)
-        self._touch(plain)
+        self._touch(self._objects.remove(plain))
 
-    def _touch(self, plain: Mapping[str, Any]) -> None:
-        metadata = plain.get("metadata") or {}
-        name, namespace = str(metadata.get("name", "")), str(metadata.get("namespace", ""))
-        match plain.get("kind"):
+    def assume(self, plan: Plan) -> None:
+        """A plan was decided: what it claims counts, until the objects tell."""
+        self._refresh_workloads()
+        for key, workload in decided(self._workloads, plan).items():
+            stored = self._objects.workloads.get(key)
+            if stored is not None:
+                version = stored.metadata.resource_version
+                self._assumed[key] = Assumption(workload=workload, version=version)
+                self._stale_workloads.add(key)
+
+    def forget(self, key: str) -> None:
+        """A claim could not be written: what the object says counts."""
+        if self._assumed.pop(key, None) is not None:
+            self._stale_workloads.add(key)
+
+    @property
+    def assumed(self) -> Mapping[str, Assumption]:
+        """The decisions that the store has not answered yet, by workload."""
+        return self._assumed
+
+    def _touch(self, touched: Touched | None) -> None:
+        if touched is None:
+            return
+        before, after = touched.before, touched.after
+        match touched.kind:
             case "Workload":
-                self._stale_workloads.add(f"{namespace}/{name}")
+                self._stale_workloads.add(touched.key)
+                assumption = self._assumed.get(touched.key)
+                if assumption is not None and (
+                    after is None or _is_newer(after.metadata.resource_version, assumption.version)
+                ):
+                    del self._assumed[touched.key]
             case "Cluster":
-                self._stale_clusters.add(name)
+                self._stale_clusters.add(touched.key)
             case "ClusterReport":
-                self._stale_clusters.add(str((plain.get("spec") or {}).get("cluster", "")))
-            case "Flavor":
-                self._flavors.pop(name, None)
+                self._stale_clusters.update(one.spec.cluster for one in (before, after) if one)
             case "Queue":
-                self._queues = None
-                self._stale_workloads.update(self._objects.workloads)
+                self._touch_queue(touched)
+            case "Flavor" if before is None or after is None or before.spec != after.spec:
+                self._flavors.pop(touched.key, None)
+                self._changed.is_all, self._facts = True, None
             case "PlacementPolicy":
-                self._policies = None
-                self._stale_workloads.update(self._objects.workloads)
-            case "Fleet" | "PriorityClass":
-                self._stale_workloads.update(self._objects.workloads)
+                self._are_policies_stale = True
+                if before is None or after is None:
+                    self._sources.policies.add(touched.key.partition("/")[2])
+            case "PriorityClass" if before != after:
+                self._sources.classes.add(touched.key)
+            case "Fleet":
+                self._touch_fleet(before.spec if before else FleetSpec())
             case _:
                 return
 
+    def _touch_queue(self, touched: Touched) -> None:
+        before, after = touched.before, touched.after
+        if before is not None and after is not None and before.spec == after.spec:
+            self._stale_queues.add(touched.key)
+            return
+        self._are_queues_stale = True
+        if (
+            before is None
+            or after is None
+            or before.spec.defaults != after.spec.defaults
+            or before.spec.parent != after.spec.parent
+        ):
+            self._sources.queues.add(touched.key)
+
+    def _touch_fleet(self, before: FleetSpec) -> None:
+        after = self._objects.defaults().fleet
+        if (before.defaults, before.system_namespace, before.ignored_resource_prefixes) != (
+            after.defaults,
+            after.system_namespace,
+            after.ignored_resource_prefixes,
+        ):
+            self._stale_workloads.update(self._objects.workloads)
+        settings = settings_of(after)
+        if settings != self._settings:
+            self._settings = settings
+            self._changed.has_settings, self._facts = True, None
+
+    # What comes out.
+
     def facts(self, now: float) -> Facts:
         """All that a decision at `now` may look at."""
-        self._refresh_clusters(now)
+        self._refresh(now)
+        if self._facts is None:
+            self._facts = Facts(
+                now=now,
+                queues=self._queues,
+                flavors={name: self._flavors[name] for name in sorted(self._flavors)},
+                policies=self._policies,
+                clusters={name: self._readings[name].cluster for name in sorted(self._readings)},
+                workloads=dict(self._workloads),
+                strays={name: joined(some) for name, some in self._strays.items() if joined(some)},
+                settings=self._settings,
+                default_policy=policies.DEFAULT,
+            )
+        return self._facts if self._facts.now == now else replace(self._facts, now=now)
+
+    def snapshot(self, now: float) -> Snapshot:
+        """The fleet frozen at `now`: the same object each time, brought up to date."""
+        self._refresh(now)
+        changed, self._changed = self._changed, _Changed(is_all=False)
+        if self._snapshot is None or changed.is_all:
+            self._snapshot = Snapshot(self.facts(now))
+            return self._snapshot
+        self._snapshot.advance(now)
+        self._snapshot.change(
+            Change(
+                workloads={key: self._workloads.get(key) for key in changed.workloads},
+                clusters={
+                    name: self._readings[name].cluster if name in self._readings else None
+                    for name in changed.clusters
+                },
+                strays={name: joined(self._strays.get(name, {})) for name in changed.strays},
+                policies=self._policies if changed.has_policies else None,
+                settings=self._settings if changed.has_settings else None,
+                queues={name: self._queues[name] for name in changed.queues},
+            )
+        )
+        return self._snapshot
+
+    # Reading anew what is stale.
+
+    def _refresh(self, now: float) -> None:
+        unbound = self._refresh_clusters(now)
         self._refresh_workloads()
-        objects = self._objects
-        if self._queues is None:
-            self._queues = queues.queues_of(objects.queues, self._selectable)
-        if self._policies is None:
-            self._policies = {
-                key: policies.policy_of(objects.policies[key], self._selectable)
-                for key in sorted(objects.policies)
-            }
-        for name, flavor in objects.flavors.items():
+        for key in sorted(unbound & self._workloads.keys()):
+            self._bind(key, self._workloads[key])
+        self._refresh_queues()
+        if self._are_policies_stale:
+            self._are_policies_stale = False
+            self._refresh_policies()
+        for name, flavor in self._objects.flavors.items():
             if name not in self._flavors:
                 self._flavors[name] = queues.flavor_of(flavor)
-        return Facts(
-            now=now,
-            queues=self._queues,
-            flavors={name: self._flavors[name] for name in sorted(objects.flavors)},
-            policies=self._policies,
-            clusters={name: self._clusters[name] for name in sorted(self._clusters)},
-            workloads={key: self._workloads[key] for key in sorted(self._workloads)},
-            settings=settings_of(self._fleet()),
-            default_policy=policies.DEFAULT,
-        )
 
-    def _fleet(self) -> FleetSpec:
-        return self._objects.fleet.spec if self._objects.fleet is not None else FleetSpec()
-
-    def _refresh_clusters(self, now: float) -> None:
-        """Reads changed clusters anew; where labels or claims changed, so do all selectors."""
+    def _refresh_clusters(self, now: float) -> set[str]:
+        """Reads changed clusters; says whose pods were seen otherwise than before."""
         objects = self._objects
         # A node that was set aside for a while comes back by time alone.
-        timed = {name for name, one in objects.clusters.items() if one.status.avoided_nodes}
+        timed = {
+            name
+            for name, one in objects.clusters.items()
+            if one.status.avoided_nodes
+            and name in self._readings
+            and self._readings[name].away != clusters.avoided(one, now)
+        }
+        unbound: set[str] = set()
         for name in sorted(self._stale_clusters | timed):
             cluster = objects.clusters.get(name)
-            before = self._selectable.get(name)
-            if cluster is None:
-                self._clusters.pop(name, None)
-                self._selectable.pop(name, None)
-            else:
-                reports = objects.reports_of(name)
-                self._clusters[name] = clusters.cluster_of(cluster, reports, now)
+            before = self._readings.pop(name, None)
+            selectable = self._selectable.pop(name, None)
+            if cluster is not None:
+                reading = clusters.read(cluster, objects.reports_of(name), now, before)
+                self._readings[name] = reading
                 self._selectable[name] = clusters.facts_of(cluster)
-            if self._selectable.get(name) != before:
-                self._queues = self._policies = None
+            after = self._readings.get(name)
+            if (before and before.cluster) is not (after and after.cluster):
+                self._changed.clusters.add(name)
+                self._facts = None
+            if self._selectable.get(name) != selectable:
+                # Labels and claims of clusters are what selectors look at.
+                self._are_queues_stale = self._are_policies_stale = True
+            unbound |= self._look(name, after.seen if after else {})
         self._stale_clusters.clear()
+        return unbound
+
+    def _look(self, cluster: str, seen: SeenWorks) -> set[str]:
+        """Takes in the pods seen in a cluster; says which workloads they belong to."""
+        before = self._seen.pop(cluster, {})
+        if seen:
+            self._seen[cluster] = seen
+        if seen is before:
+            return set()
+        holders = self._holders.get(cluster, {})
+        unbound: set[str] = set()
+        for work in before.keys() | seen.keys():
+            if before.get(work) == seen.get(work):
+                continue
+            if work in holders:
+                unbound.add(holders[work])
+            else:
+                self._leave(cluster, work, unclaimed(seen.get(work, ())))
+        return unbound
 
     def _refresh_workloads(self) -> None:
         objects = self._objects
-        defaults = workloads.Defaults(
-            fleet=self._fleet(),
-            queues=objects.queues,
-            policies=objects.policies,
-            priority_classes=objects.priority_classes,
-        )
-        for key in self._stale_workloads:
-            workload = objects.workloads.get(key)
-            if workload is None or workloads.is_over(workload):
-                self._workloads.pop(key, None)
+        defaults = objects.defaults()
+        sources, self._sources = self._sources, _Sources()
+        self._stale_workloads.update(sources.of(objects.workloads, defaults))
+        stale, self._stale_workloads = self._stale_workloads, set()
+        for key in sorted(stale):
+            stored = objects.workloads.get(key)
+            if key in self._assumed:
+                self._bind(key, self._assumed[key].workload)
+            elif stored is None or workloads.is_past(stored):
+                self._bind(key, None)
             else:
-                self._workloads[key] = workloads.workload_of(workload, defaults)
-        self._stale_workloads.clear()
+                self._bind(key, workloads.workload_of(stored, defaults))
+
+    def _bind(self, key: str, workload: model.Workload | None) -> None:
+        """Puts a workload in its place, with the pods of it that were seen."""
+        before = self._workloads.get(key)
+        strays: dict[str, tuple[model.Stray, ...]] = {}
+        if workload is not None and (workload.held or workload.releasing):
+            workload, strays = bind(workload, self._seen)
+        work = work_of(key)
+        for cluster in (clusters_of(before) if before is not None else set()) - strays.keys():
+            del self._holders[cluster][work]
+            if not self._holders[cluster]:
+                del self._holders[cluster]
+            self._leave(cluster, work, unclaimed(self._seen.get(cluster, {}).get(work, ())))
+        for cluster, some in strays.items():
+            self._holders.setdefault(cluster, {})[work] = key
+            self._leave(cluster, work, some)
+        if workload == before:
+            return
+        if workload is None:
+            del self._workloads[key]
+        else:
+            self._workloads[key] = workload
+        self._changed.workloads.add(key)
+        self._facts = None
+
+    def _leave(self, cluster: str, work: str, strays: tuple[model.Stray, ...]) -> None:
+        """Writes down the pods of a work that no claim accounts for."""
+        here = self._strays.get(cluster, {})
+        if here.get(work, ()) == strays:
+            return
+        if strays:
+            self._strays.setdefault(cluster, here)[work] = strays
+        else:
+            del here[work]
+            if not here:
+                del self._strays[cluster]
+        self._changed.strays.add(cluster)
+        self._facts = None
+
+    def _refresh_queues(self) -> None:
+        """Reads changed queues; the tree is made anew where what it is made of changed."""
+        objects = self._objects
+        before = self._queues
+        if self._are_queues_stale:
+            self._queues = queues.queues_of(objects.queues, self._selectable)
+        elif self._stale_queues:
+            self._queues = dict(before)
+            for name in self._stale_queues & objects.queues.keys():
+                self._queues[name] = queues.queue_of(name, objects.queues, self._selectable)
+        self._are_queues_stale = False
+        self._stale_queues.clear()
+        if self._queues is before:
+            return
+        changed = {name for name, one in self._queues.items() if before.get(name) != one}
+        if before.keys() != self._queues.keys() or any(
+            not is_same_quota(before[name], self._queues[name]) for name in changed
+        ):
+            self._changed.is_all = True
+        self._changed.queues |= changed
+        self._facts = None
+
+    def _refresh_policies(self) -> None:
+        found = {
+            key: policies.policy_of(self._objects.policies[key], self._selectable)
+            for key in sorted(self._objects.policies)
+        }
+        if found != self._policies:
+            self._policies = found
+            self._changed.has_policies, self._facts = True, None
+
+
+def _is_newer(version: str, than: str) -> bool:
+    """Versions of objects are numbers; where they are not, another one is a newer one."""
+    if version.isdigit() and than.isdigit():
+        return int(version) > int(than)
+    return version != than or not version

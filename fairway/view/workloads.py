@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from fairway.api.claim import Claim, PlacedPodSet, Placement
@@ -13,7 +13,7 @@ from fairway.api.queue import Queue
 from fairway.api.workload import Workload
 from fairway.core import model
 from fairway.kinds.native import derived_pod_sets
-from fairway.view.queues import request_of
+from fairway.view.queues import line_of, request_of
 
 CREATED_BY = "fairway.dev/created-by"
 _OVER = ("Succeeded", "Failed", "Cancelled")
@@ -38,9 +38,18 @@ def is_over(workload: Workload) -> bool:
     return workload.status.phase in _OVER or workload.spec.cancelled
 
 
+def is_past(workload: Workload) -> bool:
+    """Whether it is over and nothing of it is left that would be charged."""
+    return is_over(workload) and not workload.status.releasing
+
+
+def queue_name(workload: Workload, fleet: FleetSpec) -> str:
+    return workload.spec.queue or workload.status.queue or fleet.defaults.queue
+
+
 def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
     spec, status = workload.spec, workload.status
-    queue = spec.queue or status.queue or defaults.fleet.defaults.queue
+    queue = queue_name(workload, defaults.fleet)
     tasks = spec.tasks
     run = spec.run_seconds
     return model.Workload(
@@ -70,12 +79,15 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         was_preempted=any(one.preempted_by for one in status.history[-1:]),
         checkpoint_seconds=spec.checkpoint.interval_seconds if spec.checkpoint else None,
         saves_when_asked=bool(spec.checkpoint and spec.checkpoint.signal),
-        held=_held(status.claim, workload) if status.claim else None,
-        releasing=tuple(_placed(one, workload) for one in status.releasing),
+        held=_held(status.claim, workload) if status.claim and not is_over(workload) else None,
+        releasing=tuple(
+            replace(_placed(one, workload), attempt=one.attempt) for one in status.releasing
+        ),
         reservation=(status.reservation.cluster, status.reservation.flavors)
         if status.reservation
         else None,
         data=tuple(one.dataset or one.location for one in spec.data),
+        is_over=is_over(workload),
     )
 
 
@@ -95,11 +107,9 @@ def _priority(workload: Workload, queue: str, defaults: Defaults) -> int:
         return spec.priority
     if spec.priority_class in defaults.priority_classes:
         return defaults.priority_classes[spec.priority_class]
-    found = defaults.queues.get(queue)
-    while found is not None:
-        if found.spec.defaults.priority is not None:
-            return found.spec.defaults.priority
-        found = defaults.queues.get(found.spec.parent)
+    for one in line_of(defaults.queues, queue):
+        if one.defaults.priority is not None:
+            return one.defaults.priority
     return workload.status.priority
 
 
@@ -109,11 +119,9 @@ def _policy(workload: Workload, queue: str, defaults: Defaults) -> str:
     if name:
         own = f"{workload.metadata.namespace}/{name}"
         return own if own in defaults.policies else f"{system}/{name}"
-    found = defaults.queues.get(queue)
-    while found is not None:
-        if found.spec.defaults.policy:
-            return f"{system}/{found.spec.defaults.policy}"
-        found = defaults.queues.get(found.spec.parent)
+    for one in line_of(defaults.queues, queue):
+        if one.defaults.policy:
+            return f"{system}/{one.defaults.policy}"
     name = defaults.fleet.defaults.policy
     return f"{system}/{name}" if name else ""
 

@@ -18,7 +18,7 @@ from fairway.core.ahead.ends import NEVER, end_of
 from fairway.core.fitting import fit
 from fairway.core.model import Request, Workload
 from fairway.core.nodes import Amounts, Packing, Room
-from fairway.core.snapshot import requests_of
+from fairway.core.occupancy import requests_of
 
 if TYPE_CHECKING:
     from fairway.core.desk import Desk

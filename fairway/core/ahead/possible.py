@@ -34,7 +34,7 @@ def impossible(facts: Facts, workload: Workload) -> Reason | None:
 def empty_desk(facts: Facts) -> Desk:
     """A fleet on which nothing runs; for many questions of `never_starts`."""
     clusters = {name: _open(one) for name, one in facts.clusters.items()}
-    return Desk(Snapshot(replace(facts, clusters=clusters, workloads={})))
+    return Desk(Snapshot(replace(facts, clusters=clusters, workloads={}, strays={})))
 
 
 def never_starts(desk: Desk, workload: Workload) -> Reason | None:

@@ -146,11 +146,14 @@ def _move(
 ) -> Callable[[], None]:
     changes: list[tuple[str, int, int]] = []
     rows: list[tuple[Devices, int, Amounts]] = []
+    whole: set[str] = set()
     for name in sorted(packing):
         for resource, amount in requests[name]:
             # The table is made before the column changes, since it may be made from the column.
             has_devices = needs_devices(room, resource, amount)
             devices = devices_of(room, resource) if has_devices else None
+            if devices is None:
+                whole.add(resource)
             for position, count in packing[name].items():
                 change = sign * amount * count
                 room.change(resource, position, change)
@@ -158,7 +161,7 @@ def _move(
                 if devices is not None:
                     rows.append((devices, position, devices.free[position].copy()))
                     move_pods(devices, position, amount, sign * count)
-    return lambda: _undo(room, changes, rows)
+    return lambda: _undo(room, changes, rows, whole)
 
 
 def move_pods(devices: Devices, position: int, amount: int, count: int) -> None:
@@ -178,8 +181,12 @@ def _undo(
     room: Room,
     changes: list[tuple[str, int, int]],
     rows: list[tuple[Devices, int, Amounts]],
+    whole: set[str],
 ) -> None:
     for resource, position, change in reversed(changes):
         room.change(resource, position, -change)
     for devices, position, row in reversed(rows):
         devices.free[position] = row
+    for resource in whole:
+        # There was no table then; one made since was made of what was left after this.
+        room.devices.pop(resource, None)

@@ -20,6 +20,7 @@ from fairway.core.nodes import Cluster, LabelColumn, Mask, Nodes, label_column
 _Key = tuple[object, ...]
 NO_RIVALS: Rivals = {}
 _REPELS = ("NoSchedule", "NoExecute")
+_MASKS_MOST = 4096  # of a cluster; beyond this all are forgotten
 
 
 def eligible(
@@ -66,6 +67,8 @@ class Eligibility:
         )
         mask = known[1].get(key)
         if mask is None:
+            if len(known[1]) >= _MASKS_MOST:
+                known[1].clear()
             mask = known[1][key] = _of_flavors(cluster, shape, flavors, self.rivals)
             mask.setflags(write=False)
         return mask

@@ -18,7 +18,8 @@ import numpy as np
 
 from fairway.core.model import FlavorResource, Request, Workload
 from fairway.core.nodes import Amounts, Packing
-from fairway.core.snapshot import Snapshot, requests_of, usage_of
+from fairway.core.occupancy import requests_of
+from fairway.core.snapshot import Snapshot, usage_of
 from fairway.core.turns.fairness import Rules, Shares
 
 if TYPE_CHECKING:

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairway.core.fitting.space import UNLIMITED
-from fairway.core.model import Form, PodSet
+from fairway.core.model import Flavor, Form, PodSet, Shape
 from fairway.core.nodes import Amounts, Mask, Room
 from fairway.core.turns.flavors import Assignment
 
 if TYPE_CHECKING:
     from fairway.core.snapshot import Snapshot
+
+_TABLES_MOST = 4096  # beyond this all are forgotten, and made again when asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,21 @@ class Stock:
         self._rooms = [rooms[name] for name in sorted(rooms)]
         self._tables: dict[Hashable, _Table] = {}
         self._places: dict[tuple[str, ...], Amounts] = {}
+        self._plans = 0
         self.position = {room.cluster.name: at for at, room in enumerate(self._rooms)}
+
+    def begin(self) -> None:
+        """A plan begins: each bound is made exact when first asked for, as if it were new.
+
+        So the answers hang on this plan alone, not on those before it.
+        """
+        self._plans += 1
+
+    def renew(self, cluster: str) -> None:
+        """A cluster has other nodes now."""
+        at = self.position[cluster]
+        for table in self._tables.values():
+            table.masks[at] = self._mask(self._rooms[at], table)
 
     def places(self, names: tuple[str, ...]) -> Amounts:
         """Where these clusters are among all."""
@@ -62,7 +78,8 @@ class Stock:
         """Which clusters may have room for a form on some flavors; the others have none."""
         missing: Amounts = np.zeros((len(form.pod_sets), len(self._rooms)), dtype=np.int64)
         for row, one in zip(missing, form.pod_sets, strict=True):
-            placeable = self._table(assignment, one).placeable(one, self._snapshot.ledger.freed)
+            table = self._table(assignment, one)
+            placeable = table.placeable(one, (self._plans, self._snapshot.ledger.freed))
             np.maximum(one.count - placeable, 0, out=row)
         fits: Mask = (missing == 0).all(axis=0)
         return Chance(
@@ -82,12 +99,16 @@ class Stock:
         key = (flavors, shape.node_selector, shape.node_affinity, shape.tolerations)
         found = self._tables.get(key)
         if found is None:
+            if len(self._tables) >= _TABLES_MOST:
+                self._tables.clear()
             kinds = [self._snapshot.facts.flavors[name] for name in flavors]
-            masks = [
-                self._snapshot.eligibility.of(room.cluster, shape, kinds) for room in self._rooms
-            ]
-            found = self._tables[key] = _Table(self._rooms, masks)
+            found = _Table(self._rooms, shape, kinds)
+            found.masks = [self._mask(room, found) for room in self._rooms]
+            self._tables[key] = found
         return found
+
+    def _mask(self, room: Room, table: _Table) -> Mask:
+        return self._snapshot.eligibility.of(room.cluster, table.shape, table.kinds)
 
 
 class _Bound:
@@ -100,20 +121,23 @@ class _Bound:
         self.largest: Amounts = np.zeros(count, dtype=np.int64)
         self.versions = [-1] * count
         self.freed = [-1] * count
-        self.seen = -1  # how often the ledger had given something back
+        # Which plan asked, and how often the ledger had given something back by then.
+        self.seen = (-1, -1)
 
 
 class _Table:
     """Clusters with the nodes of each that count."""
 
-    __slots__ = ("_bounds", "_masks", "_rooms")
+    __slots__ = ("_bounds", "_rooms", "kinds", "masks", "shape")
 
-    def __init__(self, rooms: list[Room], masks: list[Mask]) -> None:
+    def __init__(self, rooms: list[Room], shape: Shape, kinds: list[Flavor]) -> None:
         self._rooms = rooms
-        self._masks = masks
+        self.shape = shape  # one of those that may use the same nodes
+        self.kinds = kinds
+        self.masks: list[Mask] = []
         self._bounds: dict[str, _Bound] = {}
 
-    def placeable(self, pod_set: PodSet, freed: int) -> Amounts:
+    def placeable(self, pod_set: PodSet, freed: tuple[int, int]) -> Amounts:
         """How many pods each cluster has room for at most, up to what is wanted."""
         found: Amounts = np.full(len(self._rooms), UNLIMITED, dtype=np.int64)
         for resource, amount in pod_set.shape.requests:
@@ -128,14 +152,17 @@ class _Table:
             if bound.versions[at] != self._rooms[at].version:
                 self._measure(bound, resource, at)
 
-    def _fresh(self, resource: str, freed: int) -> _Bound:
+    def _fresh(self, resource: str, freed: tuple[int, int]) -> _Bound:
         bound = self._bounds.get(resource)
         if bound is None:
             bound = self._bounds[resource] = _Bound(len(self._rooms))
         if bound.seen != freed:
+            is_first = bound.seen[0] != freed[0]
             bound.seen = freed
             for at, room in enumerate(self._rooms):
-                if bound.freed[at] != room.freed:
+                if bound.freed[at] != room.freed or (
+                    is_first and bound.versions[at] != room.version
+                ):
                     self._measure(bound, resource, at)
         return bound
 
@@ -143,7 +170,7 @@ class _Table:
         room = self._rooms[at]
         column = room.free.get(resource)
         bound.versions[at], bound.freed[at] = room.version, room.freed
-        usable = None if column is None else column[self._masks[at]]
+        usable = None if column is None else column[self.masks[at]]
         if usable is None or not usable.size:
             bound.total[at] = bound.largest[at] = 0
         else:

@@ -45,7 +45,9 @@ class Claims:
         """Adds claims to a queue and all above it."""
         for name in self._line(queue):
             self._of_queue[name] = self._of_queue.get(name, 0) + change
-            self._of_user[name, user] = self._of_user.get((name, user), 0) + change
+            count = self._of_user[name, user] = self._of_user.get((name, user), 0) + change
+            if not count:
+                del self._of_user[name, user]  # users come and go
 
     def add(self, queue: str, user: str, usage: Usage, sign: int = 1) -> None:
         """Adds amounts that a user holds; only where some queue limits its users."""
@@ -54,7 +56,9 @@ class Claims:
                 continue
             for (_, resource), amount in usage.items():
                 key = (name, user, resource)
-                self._amounts[key] = self._amounts.get(key, 0) + sign * amount
+                total = self._amounts[key] = self._amounts.get(key, 0) + sign * amount
+                if not total:
+                    del self._amounts[key]
 
     def full_queue(self, workload: Workload) -> tuple[str, int] | None:
         """The queue that may have no more claims, and how many it may have."""

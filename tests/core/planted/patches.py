@@ -131,9 +131,9 @@ PATCHES = (
     ),
     Patch(
         "pods that no report has seen take no room",
-        "snapshot.py",
-        "        for key, one, packing in found or ():\n",
-        "        for key, one, packing in ():\n",
+        "occupancy.py",
+        "        self._ledger.take(self._name, packing, requests_of(seat.placed))\n        seat.assumed = packing\n",
+        "        seat.assumed = {}\n",
         "../properties",
     ),
     Patch(

@@ -1,0 +1,388 @@
+"""Whose pods are on the nodes of a cluster, seen there or taken to be there.
+
+Three layers, one upon the other: pods that no claim accounts for; pods of claims that a report has
+seen on a node; and pods that are claimed and not seen yet. Claims name clusters, flavors and
+domains, not nodes, so the last are packed here as the planner would: those tied to domains first,
+then in the order in which they were decided.
+
+A change costs what it changes. Whoever was decided last goes on top of all others; where somebody
+earlier in the order comes or leaves, those after are packed again; where seen pods change, all that
+are not seen. The outcome is always that of packing everything anew.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fairway.core.fitting import fit
+from fairway.core.fitting.devices import DEVICE_UNITS
+from fairway.core.fitting.eligibility import Eligibility
+from fairway.core.fitting.topology import level_index, levels_of
+from fairway.core.ledger import Ledger
+from fairway.core.model import Flavor, Placed, PlacedPods, Request, Stray, Workload
+from fairway.core.nodes import Packing, Room
+
+_NO_DOMAIN = -2  # of no node, not even of those outside all domains
+_STRAY = "stray"
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Seat:
+    """One placement of a workload in the cluster."""
+
+    key: str
+    placed: Placed
+    decided: tuple[float, str, int]
+    assumed: Packing = field(default_factory=dict)  # where its pods not seen yet are taken to be
+
+    @property
+    def turn(self) -> tuple[bool, tuple[float, str, int]]:
+        """Its place in the order of packing."""
+        return (not _is_tied(self.placed), self.decided)
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether pods of it have not been seen on a node."""
+        return any(
+            pods.count > sum(self.placed.bound.get(pods.name, {}).values())
+            for pods in self.placed.pods
+        )
+
+
+def seats_of(workload: Workload) -> dict[str, list[Seat]]:
+    """The placements of a workload, by cluster: those it holds, then those it leaves."""
+    held = workload.held
+    decided_at = held.decided_at if held else 0.0
+    found: dict[str, list[Seat]] = {}
+    for number, one in enumerate((*(held.placed if held else ()), *workload.releasing)):
+        seat = Seat(key=workload.key, placed=one, decided=(decided_at, workload.key, number))
+        found.setdefault(one.cluster, []).append(seat)
+    return found
+
+
+class Occupancy:
+    """The pods on the nodes of one cluster."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        room: Room,
+        *,
+        flavors: Mapping[str, Flavor],
+        eligibility: Eligibility,
+    ) -> None:
+        self._ledger = ledger
+        self._room = room
+        self._name = room.cluster.name
+        self._flavors = flavors
+        self._eligibility = eligibility
+        self._seats: dict[str, list[Seat]] = {}
+        self._strays: tuple[Stray, ...] = ()
+        self._line: list[Seat] = []  # those with pods not seen yet, by turn
+        self._is_straight = True  # everyone in the line found room in turn
+        self._sharing: set[str] = set()  # who asks for parts of devices
+        self._touched: set[str] = set()  # whose pods may be elsewhere now
+
+    def packing(self, key: str) -> Packing | None:
+        """Where the pods of a workload are, or are taken to be; None where it has no place."""
+        seats = self._seats.get(key)
+        if seats is None:
+            return None
+        joined: dict[str, dict[int, int]] = {}
+        for seat in seats:
+            for packing in (seat.placed.bound, seat.assumed):
+                for name, counts in packing.items():
+                    into = joined.setdefault(name, {})
+                    for position, count in counts.items():
+                        into[position] = into.get(position, 0) + count
+        return joined
+
+    def change(
+        self,
+        gone: Iterable[str] = (),
+        come: Mapping[str, list[Seat]] | None = None,
+        strays: tuple[Stray, ...] | None = None,
+    ) -> Collection[str]:
+        """Workloads leave, come or have other placements; says whose packings may be others now."""
+        come = come or {}
+        self._touched = {*gone, *come}
+        was_plain = self._is_plain()
+        self._sharing -= self._touched
+        self._sharing.update(key for key, seats in come.items() if _share(seats))
+        if not was_plain or self._sharing or any(_is_part(one.requests) for one in strays or ()):
+            for key in gone:
+                self._seats.pop(key, None)
+            self._seats.update(come)
+            self._strays = self._strays if strays is None else strays
+            return self.anew()
+        # Tables of devices made by questions since: they would be made of what is free now.
+        self._room.devices.clear()
+        first = len(self._line)
+        if strays is not None and strays != self._strays:
+            self._put_strays(strays)
+            first = 0
+        for key in gone:
+            if key not in come:
+                for seat in self._seats.pop(key, ()):
+                    first = min(first, self._leave(seat))
+        for key, seats in come.items():
+            if not self._is_reseated(key, seats):
+                for seat in self._seats.pop(key, ()):
+                    first = min(first, self._leave(seat))
+                self._seats[key] = seats
+                for seat in seats:
+                    first = min(first, self._enter(seat))
+        self._assume(first)
+        return self._touched
+
+    def anew(self) -> Collection[str]:
+        """Packs everything from an empty room."""
+        self._room.empty()
+        self._touched.update(self._seats)
+        strays, self._strays = self._strays, ()
+        self._put_strays(strays)
+        self._line = []
+        seats = [seat for some in self._seats.values() for seat in some]
+        for seat in sorted(seats, key=lambda one: one.decided):
+            seat.assumed = {}
+            self._enter(seat)
+        self._assume(0)
+        return self._touched
+
+    def _is_plain(self) -> bool:
+        """Whether what is free on a node says it all: no device is shared by pods."""
+        return (
+            not self._room.cluster.nodes.devices
+            and not self._sharing
+            and not any(_is_part(one.requests) for one in self._strays)
+        )
+
+    # Pods that are where they are.
+
+    def _put_strays(self, strays: tuple[Stray, ...]) -> None:
+        for one in self._strays:
+            self._ledger.give_back(self._name, {_STRAY: one.pods}, {_STRAY: one.requests})
+        for one in strays:
+            self._ledger.take(self._name, {_STRAY: one.pods}, {_STRAY: one.requests})
+        self._strays = strays
+
+    def _enter(self, seat: Seat) -> int:
+        """Says from which turn on everyone is to be packed again."""
+        first = len(self._line)
+        if seat.is_unseen:
+            first = bisect_left(self._line, seat.turn, key=lambda one: one.turn)
+            self._line.insert(first, seat)
+        if _pods(seat.placed.bound):
+            self._ledger.take(self._name, seat.placed.bound, requests_of(seat.placed))
+            first = 0
+        return first
+
+    def _leave(self, seat: Seat) -> int:
+        first = len(self._line)
+        if seat.is_unseen:
+            first = self._turn_of(seat)
+            del self._line[first]
+            self._stand(seat)
+        if _pods(seat.placed.bound):
+            self._ledger.give_back(self._name, seat.placed.bound, requests_of(seat.placed))
+            first = 0
+        return first
+
+    def _turn_of(self, seat: Seat) -> int:
+        return bisect_left(self._line, seat.turn, key=lambda one: one.turn)
+
+    def _is_reseated(self, key: str, seats: list[Seat]) -> bool:
+        """Whether only the time of decision changed, and nobody's turn by it."""
+        known = self._seats.get(key, [])
+        if [one.placed for one in known] != [one.placed for one in seats]:
+            return False
+        pairs = list(zip(known, seats, strict=True))
+        for old, new in pairs:
+            if old.is_unseen:
+                at = self._turn_of(old)
+                around = self._line[max(at - 1, 0) : at] + self._line[at + 1 : at + 2]
+                turns = sorted([*(one.turn for one in around), new.turn])
+                if turns.index(new.turn) != min(at, 1):
+                    return False
+        for old, new in pairs:
+            old.decided = new.decided
+        return True
+
+    # Pods that nobody has seen.
+
+    def _assume(self, first: int) -> None:
+        """Packs what was not seen, from a turn on.
+
+        The order within one plan is not known any more. Where somebody finds no room it must have
+        been another, and the largest pods go first.
+        """
+        later = self._line[first if self._is_straight else 0 :]
+        for seat in later:
+            self._stand(seat)
+        self._is_straight = all(self._sit(seat) for seat in later)
+        if self._is_straight:
+            return
+        for seat in self._line:
+            self._stand(seat)
+        largest_first = sorted(
+            self._line, key=lambda one: (not _is_tied(one.placed), _size(one.placed), one.decided)
+        )
+        found = self._packed_in(largest_first) or self._packed_together()
+        for seat in self._line:
+            if found is None:
+                self._sit(seat)
+            else:
+                self._put(seat, found[seat.decided])
+
+    def _sit(self, seat: Seat) -> bool:
+        """Packs the pods of one, and says whether all found room."""
+        packing = self._found_for(seat.placed)
+        self._put(seat, packing)
+        return _is_whole(seat.placed, packing)
+
+    def _put(self, seat: Seat, packing: Packing) -> None:
+        self._ledger.take(self._name, packing, requests_of(seat.placed))
+        seat.assumed = packing
+        self._touched.add(seat.key)
+
+    def _stand(self, seat: Seat) -> None:
+        if seat.assumed:
+            self._ledger.give_back(self._name, seat.assumed, requests_of(seat.placed))
+            seat.assumed = {}
+            self._touched.add(seat.key)
+
+    def _packed_in(self, seats: Sequence[Seat]) -> dict[tuple[float, str, int], Packing] | None:
+        """Packings in this order; none where somebody is left out."""
+        found: dict[tuple[float, str, int], Packing] = {}
+        with self._ledger.trial():
+            for seat in seats:
+                packing = self._found_for(seat.placed)
+                if not _is_whole(seat.placed, packing):
+                    return None
+                self._ledger.take(self._name, packing, requests_of(seat.placed))
+                found[seat.decided] = packing
+        return found
+
+    def _packed_together(self) -> dict[tuple[float, str, int], Packing] | None:
+        """Packings of all at once, found by search where the case is small."""
+        wants: list[fit.Want] = []
+        owner: dict[str, tuple[tuple[float, str, int], str]] = {}
+        seats = sorted(self._line, key=lambda one: one.decided)
+        for number, seat in enumerate(seats):
+            for pods in seat.placed.pods:
+                for want in self._wants(pods, seat.placed.bound.get(pods.name, {})):
+                    name = f"{number}/{want.name}"
+                    owner[name] = (seat.decided, pods.name)
+                    wants.append(replace(want, name=name))
+        whole = fit.pack(self._room, wants)
+        if isinstance(whole, fit.Shortage):
+            return None
+        packings: dict[tuple[float, str, int], dict[str, dict[int, int]]] = {
+            seat.decided: {} for seat in seats
+        }
+        for name, counts in whole.packing.items():
+            decided, pod_set = owner[name]
+            into = packings[decided].setdefault(pod_set, {})
+            for position, count in counts.items():
+                into[position] = into.get(position, 0) + count
+        return dict(packings)
+
+    def _found_for(self, placed: Placed) -> Packing:
+        """Where pods that no report has seen will be; what finds no room is left out."""
+        wants: list[fit.Want] = []
+        set_of: dict[str, str] = {}
+        for pods in placed.pods:
+            for want in self._wants(pods, placed.bound.get(pods.name, {})):
+                wants.append(want)
+                set_of[want.name] = pods.name
+        packing: dict[str, dict[int, int]] = {}
+        for name, counts in self._most_of(wants).items():
+            into = packing.setdefault(set_of[name], {})
+            for position, count in counts.items():
+                into[position] = into.get(position, 0) + count
+        return packing
+
+    def _most_of(self, wants: list[fit.Want]) -> Packing:
+        """All of them together; else as many of each as fit beside the others."""
+        whole = fit.pack(self._room, wants)
+        if isinstance(whole, fit.Packed):
+            return whole.packing
+        packing: dict[str, Mapping[int, int]] = {}
+        with self._ledger.trial():
+            for want in wants:
+                found = fit.pack_most(self._room, [want])
+                if isinstance(found, fit.Packed):
+                    packing[want.name] = found.packing[want.name]
+                    taken = {want.name: packing[want.name]}
+                    self._ledger.take(self._name, taken, {want.name: want.shape.requests})
+        return packing
+
+    def _wants(self, pods: PlacedPods, seen: Mapping[int, int]) -> Iterator[fit.Want]:
+        """The pods of a set that no report has seen, apart for each domain they were put in."""
+        missing = pods.count - sum(seen.values())
+        if missing <= 0:
+            return
+        room = self._room
+        names = sorted({flavor for _, flavor in pods.flavors if flavor in self._flavors})
+        flavors = [self._flavors[name] for name in names]
+        mask = self._eligibility.of(room.cluster, pods.shape, flavors)
+        index = level_index(room, pods.level) if pods.domains else None
+        if index is None:
+            yield fit.Want(name=pods.name, shape=pods.shape, count=missing, least=0, mask=mask)
+            return
+        level = levels_of(room)[index]
+        for domain, count in pods.domains:
+            code = level.names.index(domain) if domain in level.names else _NO_DOMAIN
+            here = sum(some for position, some in seen.items() if level.codes[position] == code)
+            left = min(missing, count - here)
+            if left > 0:
+                missing -= left
+                inside = mask & (level.codes == code)
+                yield fit.Want(
+                    name=f"{pods.name}@{domain}",
+                    shape=pods.shape,
+                    count=left,
+                    least=0,
+                    mask=inside,
+                )
+
+
+def requests_of(placed: Placed) -> dict[str, Request]:
+    return {pods.name: pods.shape.requests for pods in placed.pods}
+
+
+def _share(seats: Iterable[Seat]) -> bool:
+    return any(_is_part(pods.shape.requests) for seat in seats for pods in seat.placed.pods)
+
+
+def _is_part(requests: Request) -> bool:
+    """Whether it asks for a part of a device."""
+    return any("/" in resource and amount % DEVICE_UNITS for resource, amount in requests)
+
+
+def _is_tied(placed: Placed) -> bool:
+    return any(pods.domains for pods in placed.pods)
+
+
+def _size(placed: Placed) -> tuple[int, ...]:
+    """The largest pod first, by accelerators and then by everything else."""
+    return min(
+        (
+            (
+                -sum(amount for name, amount in pods.shape.requests if "/" in name),
+                -max((amount for _, amount in pods.shape.requests), default=0),
+            )
+            for pods in placed.pods
+        ),
+        default=(0, 0),
+    )
+
+
+def _pods(packing: Packing) -> int:
+    return sum(sum(counts.values()) for counts in packing.values())
+
+
+def _is_whole(placed: Placed, packing: Packing) -> bool:
+    return _pods(packing) + _pods(placed.bound) >= sum(pods.count for pods in placed.pods)

@@ -1,0 +1,113 @@
+"""Pods that reports have seen, put to the claims that they belong to.
+
+Pods with a node belong to what their workload holds there, by attempt; pods of an attempt that is
+leaving, and pods that are ending, to what it leaves there. What belongs to neither is a stray: it
+occupies its nodes all the same, so that nothing is given away twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fairway.api.names import work_name
+from fairway.core.model import Placed, Request, Stray, Workload
+from fairway.view.reports import Seen, SeenWorks
+
+_Bound = dict[str, dict[int, int]]  # pod set -> {position of node: pods}
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A placement, and the pods that were found to be its own."""
+
+    placed: Placed
+    attempt: int
+    bound: _Bound = field(default_factory=dict)
+
+    def takes(self, seen: Seen) -> bool:
+        return self.attempt == seen.attempt and any(
+            pods.name == seen.pod_set for pods in self.placed.pods
+        )
+
+    def add(self, pod_set: str, pods: Mapping[int, int]) -> None:
+        into = self.bound.setdefault(pod_set, {})
+        for position, count in pods.items():
+            into[position] = into.get(position, 0) + count
+
+
+def work_of(key: str) -> str:
+    """The name of a workload's works."""
+    namespace, _, name = key.partition("/")
+    return work_name(namespace, name)
+
+
+def clusters_of(workload: Workload) -> set[str]:
+    """Where a workload has placements."""
+    held = workload.held.placed if workload.held else ()
+    return {one.cluster for one in (*held, *workload.releasing)}
+
+
+def bind(
+    workload: Workload, seen: Mapping[str, SeenWorks]
+) -> tuple[Workload, dict[str, tuple[Stray, ...]]]:
+    """The workload with its pods that were seen, and those that it can't account for, by cluster.
+
+    `seen` has the works of each cluster; only clusters where it has placements are looked at.
+    """
+    work = work_of(workload.key)
+    held = workload.held
+    holds = [_Slot(one, held.attempt) for one in held.placed] if held else []
+    leaves = [_Slot(one, one.attempt) for one in workload.releasing]
+    strays: dict[str, tuple[Stray, ...]] = {}
+    for cluster in sorted(clusters_of(workload)):
+        found = seen.get(cluster, {}).get(work, ())
+        strays[cluster] = tuple(_deal(found, cluster, holds, leaves))
+    bound = replace(
+        workload,
+        held=replace(held, placed=tuple(map(_bound, holds))) if held else None,
+        releasing=tuple(map(_bound, leaves)),
+    )
+    return (workload if bound == workload else bound), strays
+
+
+def _deal(
+    found: Iterable[Seen], cluster: str, holds: Sequence[_Slot], leaves: Sequence[_Slot]
+) -> Iterable[Stray]:
+    for one in found:
+        here = [slot for slot in holds if slot.placed.cluster == cluster and slot.takes(one)]
+        away = [slot for slot in leaves if slot.placed.cluster == cluster and slot.takes(one)]
+        left: dict[int, int] = {}
+        for pods, slots in ((one.bound, [*here, *away]), (one.terminating, away)):
+            if slots and pods:
+                slots[0].add(one.pod_set, pods)
+            for position, count in pods.items() if not slots else ():
+                left[position] = left.get(position, 0) + count
+        if left:
+            yield stray(one.requests, left)
+
+
+def _bound(slot: _Slot) -> Placed:
+    return (
+        slot.placed if slot.placed.bound == slot.bound else replace(slot.placed, bound=slot.bound)
+    )
+
+
+def unclaimed(found: Iterable[Seen]) -> tuple[Stray, ...]:
+    """All pods of a work that nobody claims."""
+    strays = []
+    for one in found:
+        pods = dict(one.bound)
+        for position, count in one.terminating.items():
+            pods[position] = pods.get(position, 0) + count
+        strays.append(stray(one.requests, pods))
+    return tuple(strays)
+
+
+def stray(requests: Request, pods: Mapping[int, int]) -> Stray:
+    return Stray(requests=requests, pods=dict(sorted(pods.items())))
+
+
+def joined(by_work: Mapping[str, tuple[Stray, ...]]) -> tuple[Stray, ...]:
+    """The strays of a cluster, in order of the works."""
+    return tuple(one for work in sorted(by_work) for one in by_work[work])

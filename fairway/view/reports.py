@@ -1,0 +1,235 @@
+"""Reports of a cluster: the newest state of its chunks, its nodes in columns, our pods on them.
+
+Nodes get one order over all chunks, by name; pods are told by positions in it. Reading goes column
+by column, since a large cluster has thousands of nodes and reports often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import gcd
+from typing import TypeVar
+
+import numpy as np
+
+from fairway.api.cluster import Profile
+from fairway.api.meta import Taint
+from fairway.api.report import AmountColumn, ClusterReport, NodeColumns, PodCounts
+from fairway.api.report_changes import applied, fits
+from fairway.core import model, nodes
+from fairway.view.queues import request_of
+
+T = TypeVar("T")
+HOSTNAME = "kubernetes.io/hostname"
+_MOST = 2**62  # of anything on one node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Pods of one set and attempt of a work, by positions of nodes."""
+
+    pod_set: str
+    attempt: int
+    requests: model.Request
+    bound: Mapping[int, int] = field(default_factory=dict)
+    terminating: Mapping[int, int] = field(default_factory=dict)
+
+
+SeenWorks = Mapping[str, tuple[Seen, ...]]  # by name of the work
+
+
+def newest(reports: Iterable[ClusterReport]) -> tuple[ClusterReport, ...]:
+    """The chunks of a cluster as they are now, by number.
+
+    A chunk is a whole report with the difference made from it; chunks beyond the number that the
+    newest report tells are left over from when there were more.
+    """
+    wholes: dict[int, ClusterReport] = {}
+    differences: dict[int, list[ClusterReport]] = {}
+    for one in reports:
+        if one.spec.since_sequence is not None:
+            differences.setdefault(one.spec.chunk, []).append(one)
+        elif one.spec.chunk not in wholes or _age(wholes[one.spec.chunk]) < _age(one):
+            wholes[one.spec.chunk] = one
+    if not wholes:
+        return ()
+    chunks = max(wholes.values(), key=_age).spec.chunks
+    found = []
+    for chunk in sorted(wholes):
+        if chunk < chunks:
+            whole = wholes[chunk]
+            later = [one for one in differences.get(chunk, ()) if fits(whole, one)]
+            found.append(applied(whole, max(later, key=_age)) if later else whole)
+    return tuple(found)
+
+
+def _age(report: ClusterReport) -> tuple[int, int, int]:
+    return (report.spec.agent_epoch, report.spec.sequence, -report.spec.chunk)
+
+
+class Rows:
+    """Where the nodes of all chunks are in the one order by name."""
+
+    def __init__(self, chunks: Sequence[NodeColumns]) -> None:
+        self.chunks = chunks
+        flat = [name for chunk in chunks for name in chunk.names]
+        rows = {name: row for row, name in enumerate(flat)}  # told twice: the later chunk counts
+        self.names = tuple(sorted(rows))
+        self.order = [rows[name] for name in self.names]
+        position = {name: at for at, name in enumerate(self.names)}
+        self.positions = [[position[name] for name in chunk.names] for chunk in chunks]
+
+    def column(self, parts: Sequence[Sequence[T]]) -> list[T]:
+        """One column, from its part in each chunk."""
+        flat = [value for part in parts for value in part]
+        return [flat[row] for row in self.order]
+
+
+def nodes_of(rows: Rows, profile: Profile, avoided: Collection[str]) -> nodes.Nodes:
+    """The nodes of a cluster by the fleet's names of resources and labels."""
+    chunks = rows.chunks
+    unready = [set(chunk.unready) for chunk in chunks]
+    ready = rows.column(
+        [
+            [row not in unready[number] for row in range(len(chunk.names))]
+            for number, chunk in enumerate(chunks)
+        ]
+    )
+    if avoided:
+        ready = [one and name not in avoided for one, name in zip(ready, rows.names, strict=True)]
+    taint_sets, taint_set = _taints(rows)
+    return nodes.Nodes(
+        names=rows.names,
+        capacity=_capacity(rows, fleet_names(profile)),
+        ready=np.array(ready, dtype=np.bool_),
+        labels=_labels(rows, label_names(profile)),
+        taint_sets=taint_sets,
+        taint_set=taint_set,
+    )
+
+
+def _capacity(rows: Rows, back: Mapping[str, str]) -> dict[str, nodes.Amounts]:
+    """What our pods may use of each resource, in base units."""
+    own = sorted({one.resource for chunk in rows.chunks for one in chunk.amounts})
+    found: dict[str, nodes.Amounts] = {}
+    for resource in own:
+        name = back.get(resource, resource)
+        parts = []
+        for chunk in rows.chunks:
+            column = next((one for one in chunk.amounts if one.resource == resource), None)
+            parts.append(
+                np.zeros(len(chunk.names), dtype=np.int64)
+                if column is None
+                else _left(column, model.unit_nanos(name))
+            )
+        found[name] = np.concatenate(parts)[rows.order]
+    return {name: found[name] for name in sorted(found)}
+
+
+def _left(column: AmountColumn, unit: int) -> nodes.Amounts:
+    """What others leave, in base units; exact, for amounts up to what anybody has."""
+    common = gcd(column.unit.nanos, unit)
+    times, parts = column.unit.nanos // common, unit // common
+    most = max(column.allocatable, default=0)
+    if most * times >= _MOST or (column.others and max(column.others) * times >= _MOST):
+        others = column.others or (0,) * len(column.allocatable)
+        exact = [
+            max(-_MOST, min((one - other) * times // parts, _MOST))
+            for one, other in zip(column.allocatable, others, strict=True)
+        ]
+        return np.array(exact, dtype=np.int64)
+    left = np.array(column.allocatable, dtype=np.int64)
+    if column.others:
+        left -= np.array(column.others, dtype=np.int64)
+    return left * times // parts
+
+
+def _labels(rows: Rows, back: Mapping[str, str]) -> dict[str, nodes.LabelColumn]:
+    found: dict[str, Sequence[str]] = {HOSTNAME: rows.names}
+    for key in sorted({one.key for chunk in rows.chunks for one in chunk.labels}):
+        values = rows.column([_values(chunk, key) for chunk in rows.chunks])
+        name = back.get(key, key)
+        before = found.get(name)
+        if before is not None:
+            values = [one or other for one, other in zip(values, before, strict=True)]
+        found[name] = values
+    return {key: _label_column(found[key], rows) for key in sorted(found) if any(found[key])}
+
+
+def _label_column(values: Sequence[str], rows: Rows) -> nodes.LabelColumn:
+    if values is rows.names:  # each its own, in order
+        return nodes.LabelColumn(codes=np.arange(len(values), dtype=np.int32), values=rows.names)
+    return nodes.label_column(values)
+
+
+def _values(chunk: NodeColumns, key: str) -> Sequence[str]:
+    for one in chunk.labels:
+        if one.key == key:
+            return one.values
+    return ("",) * len(chunk.names)
+
+
+def _taints(
+    rows: Rows,
+) -> tuple[tuple[tuple[Taint, ...], ...], nodes.Codes | None]:
+    taints = rows.column(
+        [
+            [chunk.taint_sets[at].taints for at in chunk.taint_set] or [()] * len(chunk.names)
+            for chunk in rows.chunks
+        ]
+    )
+    sets = sorted(set(taints), key=repr)
+    if not any(sets):
+        return (), None
+    position = {one: at for at, one in enumerate(sets)}
+    return tuple(sets), np.array([position[one] for one in taints], dtype=np.int32)
+
+
+def seen_of(
+    reports: Sequence[ClusterReport], rows: Rows, profile: Profile
+) -> dict[str, tuple[Seen, ...]]:
+    """Our pods in a cluster, by work; what several chunks tell of one pod set is put together."""
+    back = fleet_names(profile)
+    bound: dict[tuple[str, str, int], dict[int, int]] = {}
+    ending: dict[tuple[str, str, int], dict[int, int]] = {}
+    requests: dict[tuple[str, str, int], model.Request] = {}
+    for report, positions in zip(reports, rows.positions, strict=True):
+        for one in report.spec.works:
+            key = (one.work, one.pod_set, one.attempt)
+            if key not in requests or one.requests:
+                own = request_of(one.requests)
+                requests[key] = tuple(sorted((back.get(name, name), some) for name, some in own))
+            _count(bound.setdefault(key, {}), one.bound, positions)
+            _count(ending.setdefault(key, {}), one.terminating, positions)
+    found: dict[str, list[Seen]] = {}
+    for key in sorted(requests):
+        if bound[key] or ending[key]:
+            found.setdefault(key[0], []).append(
+                Seen(
+                    pod_set=key[1],
+                    attempt=key[2],
+                    requests=requests[key],
+                    bound=bound[key],
+                    terminating=ending[key],
+                )
+            )
+    return {work: tuple(some) for work, some in found.items()}
+
+
+def _count(into: dict[int, int], pods: PodCounts | None, positions: Sequence[int]) -> None:
+    if pods is None:
+        return
+    for row, count in zip(pods.nodes, pods.counts, strict=False):
+        if count and row < len(positions):
+            into[positions[row]] = into.get(positions[row], 0) + count
+
+
+def fleet_names(profile: Profile) -> dict[str, str]:
+    """The fleet's name of a resource, by the cluster's own."""
+    return {own: fleet for fleet, own in profile.resources.items()}
+
+
+def label_names(profile: Profile) -> dict[str, str]:
+    """The fleet's name of a label, by the cluster's own."""
+    return {own: fleet for fleet, own in profile.node_labels.items()}
