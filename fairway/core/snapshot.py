@@ -250,7 +250,7 @@ class Snapshot:
     def _line_up(self) -> dict[str, list[Workload]]:
         lines: dict[str, list[Workload]] = {}
         for workload in self.facts.workloads.values():
-            if workload.is_waiting or wants_more(workload):
+            if workload.is_waiting or wants_more(workload, self.policy(workload)):
                 lines.setdefault(workload.queue, []).append(workload)
         for line in lines.values():
             line.sort(key=precedence)
@@ -263,7 +263,7 @@ class Snapshot:
         self.remove(workload.key)
         own = self._workloads()
         own[workload.key] = workload
-        if workload.is_waiting or wants_more(workload):
+        if workload.is_waiting or wants_more(workload, self.policy(workload)):
             insort(self.lines.setdefault(workload.queue, []), workload, key=precedence)
         if workload.reservation:
             insort(self.reserving, workload.key)
@@ -344,11 +344,13 @@ def precedence(workload: Workload) -> tuple[int, float, str]:
     return (-workload.priority, workload.queued_at, workload.key)
 
 
-def wants_more(workload: Workload) -> bool:
+def wants_more(workload: Workload, policy: Policy) -> bool:
     """Whether a workload that holds something still waits for the rest of it."""
     if workload.held is None:
         return False
     if workload.mode == "Divided":
+        if policy.division.type == "Duplicated":
+            return True  # another cluster may have room for a copy by now
         return sum(one.replicas for one in workload.held.placed) != workload.replicas
     if workload.mode == "Independent":
         return workload.tasks > 0
