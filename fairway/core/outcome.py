@@ -59,8 +59,12 @@ def _moved(workload: Workload, step: Move, now: float) -> Workload:
     source = placed[step.source]
     left = source.replicas - step.count
     if left:
-        pods = tuple(replace(one, count=one.count * left // source.replicas) for one in source.pods)
-        placed[step.source] = replace(source, replicas=left, pods=pods)
+        # Which of them leave, and from which nodes and domains, is not known.
+        pods = tuple(
+            replace(one, count=one.count * left // source.replicas, level="", domains=())
+            for one in source.pods
+        )
+        placed[step.source] = replace(source, replicas=left, pods=pods, bound={})
     else:
         del placed[step.source]
     placed[step.placed.cluster] = step.placed

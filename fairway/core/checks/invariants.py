@@ -16,6 +16,7 @@ from fairway.core.checks.proof import Proof
 from fairway.core.checks.wholeness import partly_placed
 from fairway.core.making_room.holders import take_away
 from fairway.core.model import Form, Placed, Workload
+from fairway.core.modes.multiples import times
 from fairway.core.outcome import after
 from fairway.core.places import where
 from fairway.core.snapshot import Facts, Snapshot, usage_of, wants_more
@@ -215,6 +216,10 @@ class _Walk:
     def _check_room(
         self, workload: Workload, form: Form, placed: Placed, new: Sequence[Provision]
     ) -> None:
+        if workload.mode != "Gang":
+            pods = {one.name: one.count for one in placed.pods}
+            first = form.pod_sets[0]
+            form = times(form, max(1, pods.get(first.name, 0) // max(1, first.count)))
         found = self.proof.enter(workload, form, placed, new)
         if found and not self._has_room_together(placed.cluster):
             self.found.extend(f"{workload.key}: {sentence}" for sentence in found)

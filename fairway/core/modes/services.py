@@ -21,9 +21,9 @@ from fairway.core.dividing.division import Place, divide, static_weights
 from fairway.core.fitting import fit
 from fairway.core.making_room.preemption import Victims, find_victims
 from fairway.core.making_room.provisioning import Provisioned, find_pool
-from fairway.core.model import Form, Placed, PlacedPods, Policy, Workload
-from fairway.core.modes.gangs import Verdict, evict
-from fairway.core.modes.multiples import full_usage, times
+from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workload
+from fairway.core.modes.gangs import Verdict, evict, placed_of
+from fairway.core.modes.multiples import full_usage, times, together
 from fairway.core.modes.restraint import has_made_yield, is_peaceful, lasting_rung
 from fairway.core.places import where
 from fairway.core.places.spread import domains
@@ -43,6 +43,7 @@ class Service:
     candidates: where.Candidates
     counts: dict[str, int] = field(default_factory=dict)
     options: dict[str, Assignment] = field(default_factory=dict)
+    pods: dict[str, tuple[PlacedPods, ...]] = field(default_factory=dict)  # of each cluster
     waits_for: list[str] = field(default_factory=list)  # victims that must be gone first
     rung: Rung = "Idle"  # the last that gave something
 
@@ -123,7 +124,7 @@ class Service:
         wants = self.desk.wants(cluster, option, times(self.form, count))
         packed = fit.pack(self.desk.ledger.rooms[cluster], wants)
         assert isinstance(packed, fit.Packed), "what was counted fits"
-        self.keep(cluster, count, option, packed)
+        self.keep(cluster, count, option, (packed, packed))
 
     def top_up(self, cluster: str, option: Assignment) -> None:
         """Takes what victims left over in a cluster: they may have been larger than a replica."""
@@ -132,12 +133,22 @@ class Service:
         if more > 0:
             self.add(cluster, more, option)
 
-    def keep(self, cluster: str, count: int, option: Assignment, packed: fit.Packed) -> None:
-        """Charges replicas to the queue and to the nodes they are on."""
+    def keep(
+        self,
+        cluster: str,
+        count: int,
+        option: Assignment,
+        packed: tuple[fit.Packed, fit.Packed],
+    ) -> None:
+        """Charges replicas: all of what is packed, and what of it takes room that is here."""
+        whole, on_existing = packed
         usage = {pair: amount * count for pair, amount in full_usage(self.form, option).items()}
         self.desk.charge(self.workload, usage)
         requests = {one.name: one.shape.requests for one in self.form.pod_sets}
-        self.desk.ledger.take(cluster, packed.packing, requests)
+        self.desk.ledger.take(cluster, on_existing.packing, requests)
+        earlier = {one.name: one for one in self.pods.get(cluster, ())}
+        placed = placed_of(cluster, "", times(self.form, count), option, whole)
+        self.pods[cluster] = tuple(together(earlier.get(one.name), one) for one in placed.pods)
         if cluster not in self.counts:
             self.desk.hold(cluster)
         self.counts[cluster] = self.counts.get(cluster, 0) + count
@@ -182,6 +193,7 @@ def _read_held(service: Service) -> None:
     held = service.workload.held
     for placed in held.placed if held else ():
         service.counts[placed.cluster] = placed.replicas
+        service.pods[placed.cluster] = placed.pods
         flavors = {pods.name: dict(pods.flavors) for pods in placed.pods}
         names = sorted({flavor for one in flavors.values() for flavor in one.values() if flavor})
         service.options[placed.cluster] = Assignment(flavors=flavors, names=tuple(names))
@@ -281,7 +293,7 @@ def _provision(service: Service, group: str, names: tuple[str, ...], verdict: Ve
                     workload=service.workload.key, cluster=name, pool=nodes.pool, count=nodes.count
                 )
             )
-            service.keep(name, replicas, option, nodes.on_existing)
+            service.keep(name, replicas, option, (nodes.packed, nodes.on_existing))
             service.rung = "Provision"
             break  # one set of flavors in a cluster
 
@@ -319,22 +331,37 @@ def _scale_in(service: Service) -> None:
 
 
 def placements(service: Service) -> tuple[Placed, ...]:
+    """What each cluster has now."""
     group_of = service.candidates.group_of()
-    return tuple(
-        Placed(
-            cluster=name,
-            group=group_of.get(name, ""),
-            replicas=service.counts[name],
-            pods=tuple(
-                PlacedPods(
-                    name=one.name,
-                    count=one.count * service.counts[name],
-                    shape=one.shape,
-                    flavors=service.options[name].flavors_of(one.name),
-                )
-                for one in service.form.pod_sets
-            ),
+    held = service.workload.held
+    before = {one.cluster: one for one in held.placed} if held else {}
+    found = []
+    for name in sorted(service.counts):
+        count = service.counts[name]
+        earlier = before.get(name)
+        stays = earlier is not None and earlier.replicas <= count
+        pods = tuple(_of(one, service, name) for one in service.form.pod_sets)
+        found.append(
+            Placed(
+                cluster=name,
+                group=group_of.get(name, ""),
+                replicas=count,
+                pods=pods,
+                bound=earlier.bound if earlier is not None and stays else {},
+            )
         )
-        for name in sorted(service.counts)
-        if service.counts[name]
+    return tuple(found)
+
+
+def _of(pod_set: PodSet, service: Service, cluster: str) -> PlacedPods:
+    """Pods of a set in a cluster; of a service that shrank it is not known which ones stay."""
+    count = pod_set.count * service.counts[cluster]
+    known = next((one for one in service.pods[cluster] if one.name == pod_set.name), None)
+    if known is not None and known.count == count and known.shape == pod_set.shape:
+        return known
+    return PlacedPods(
+        name=pod_set.name,
+        count=count,
+        shape=pod_set.shape,
+        flavors=service.options[cluster].flavors_of(pod_set.name),
     )

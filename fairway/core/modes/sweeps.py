@@ -18,7 +18,7 @@ from fairway.core.making_room.preemption import Victims, find_victims
 from fairway.core.making_room.provisioning import Provisioned, find_pool
 from fairway.core.model import Form, Placed, Workload
 from fairway.core.modes.gangs import Attempt, Verdict, charge, evict, placed_of
-from fairway.core.modes.multiples import full_usage, times
+from fairway.core.modes.multiples import full_usage, times, together
 from fairway.core.modes.restraint import has_made_yield, is_peaceful, lasting_rung
 from fairway.core.places import where
 from fairway.core.refusals import kept_reason, quota_reason, refusal_reason, user_reason
@@ -261,23 +261,20 @@ def _by_cluster(placed: Iterable[Placed]) -> tuple[Placed, ...]:
     found: dict[str, Placed] = {}
     for one in placed:
         before = found.get(one.cluster)
-        if before is not None:
-            numbers = sorted({*numbers_of(before.tasks), *numbers_of(one.tasks)})
-            counts = {pods.name: pods.count for pods in before.pods}
-            pods = tuple(
-                type(each)(
-                    name=each.name,
-                    count=each.count + counts.get(each.name, 0),
-                    shape=each.shape,
-                    flavors=each.flavors,
-                )
-                for each in one.pods
-            )
-            one = Placed(  # noqa: PLW2901 - the joined placement stands in for both
-                cluster=one.cluster, group=one.group, pods=pods, tasks=ranges(numbers)
-            )
-        found[one.cluster] = one
+        found[one.cluster] = one if before is None else _joined(before, one)
     return tuple(found[name] for name in sorted(found))
+
+
+def _joined(before: Placed, after: Placed) -> Placed:
+    earlier = {pods.name: pods for pods in before.pods}
+    numbers = sorted({*numbers_of(before.tasks), *numbers_of(after.tasks)})
+    return Placed(
+        cluster=after.cluster,
+        group=after.group,
+        pods=tuple(together(earlier.get(pods.name), pods) for pods in after.pods),
+        tasks=ranges(numbers),
+        bound=before.bound,
+    )
 
 
 def ranges(numbers: Iterable[int]) -> str:
