@@ -268,6 +268,17 @@ MODES = {
          workload("s", "q", mode="Divided", replicas=2, policy="copies", running="east", holds=3)],
         ["s starts in east:2@h100"],
     ),
+    "every replica has its pods in one rack, whichever it is": (
+        [queue("q", 16), cluster("east", 2, 2, 4, racks=2),
+         workload("s", "q", mode="Divided", replicas=2, count=4, topology={"required": "rack"})],
+        ["s starts in east:8@h100"],
+    ),
+    "every task has its pods in one rack, whichever it is": (
+        [queue("q", 16), cluster("east", 2, 1, 3, racks=2),
+         workload("t", "q", mode="Independent", tasks={"count": 3}, count=3,
+                  topology={"required": "rack"})],
+        ["t starts in east:6@h100", "t waits: DoesNotFit, NoVictims, NoPool, PartlyPlaced"],
+    ),
     "a sweep fills what is there, up to its cap": (
         [queue("q", 16), cluster("east", 3), cluster("west", 8), HOME_FIRST,
          workload("t", "q", mode="Independent", policy="home",
@@ -314,6 +325,14 @@ RUNGS = {
          workload("x", "b", count=3, running="east"), workload("y", "b", count=3, running="east"),
          workload("t", "a", mode="Independent", tasks={"count": 5})],
         ["x yields to t", "t starts in east:5@h100 after x"],
+    ),
+    "a sweep that made others yield does not borrow beside it": (
+        [queue("root", 8), queue("a", 2, parent="root", preemption={"reclaim": "Any"}),
+         queue("b", 0, parent="root"), cluster("west", 2, pools=[pool("p", 2, stock=9)]),
+         workload("y", "b", count=2, running="west"),
+         workload("t", "a", mode="Independent", tasks={"count": 6})],
+        ["y yields to t", "t starts in west:2@h100 after y",
+         "t waits: DoesNotFit, NoVictims, NoPool, PartlyPlaced"],
     ),
     "a sweep asks for new nodes, as many as its tasks need": (
         [queue("q", 64), cluster("east", 2, pools=[pool("p", 2, stock=9)]),
