@@ -5,16 +5,17 @@ what was right for each part need not be right for the whole. One that took back
 own, and then borrows for more, may lose everything to the very victims, who take back what is
 theirs; and so on, for ever. Therefore:
 
-- while something of it is borrowed, only those of its own queue yield to it;
+- while something of it is borrowed, only those of its own queue yield to it (they are behind it
+  there, and cannot do the same to it);
 - once others have yielded to it, it grows within what its queue owns. The rung of its claim, which
-  stays Preempt from then on, remembers that.
+  is Preempt from then on, remembers that; where only its own queue's yielded, the rung is that of
+  the rest of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairway.api.meta import Rung
 from fairway.api.reasons import Code
 from fairway.core.desk import Desk
 from fairway.core.making_room.preemption import Victims
@@ -31,14 +32,14 @@ def is_peaceful(desk: Desk, workload: Workload, placed: Iterable[Placed], victim
         for pair in usage_of(one)
         if tree.covers(queue, pair[1])
     )
-    return not borrows or all(one.code == Code.PREEMPTED_WITHIN_QUEUE for one in victims.victims)
+    return not borrows or not are_of_others(victims)
 
 
-def has_made_yield(workload: Workload, waits_for: Iterable[str]) -> bool:
-    """Whether others yielded to a workload, in this plan or before."""
-    return any(waits_for) or (workload.held is not None and workload.held.rung == "Preempt")
+def are_of_others(victims: Victims) -> bool:
+    """Whether somebody of another queue is among the victims."""
+    return any(one.code != Code.PREEMPTED_WITHIN_QUEUE for one in victims.victims)
 
 
-def lasting_rung(workload: Workload, waits_for: Iterable[str], rung: Rung) -> Rung:
-    """The rung of the claim: the last that gave something, but Preempt stays."""
-    return "Preempt" if has_made_yield(workload, waits_for) else rung
+def has_made_yield(workload: Workload) -> bool:
+    """Whether others yielded to what a workload holds, in an earlier plan."""
+    return workload.held is not None and workload.held.rung == "Preempt"

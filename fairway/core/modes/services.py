@@ -24,7 +24,7 @@ from fairway.core.making_room.provisioning import Provisioned, find_pool
 from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workload
 from fairway.core.modes.gangs import Verdict, evict, placed_of
 from fairway.core.modes.multiples import full_usage, times, together
-from fairway.core.modes.restraint import has_made_yield, is_peaceful, lasting_rung
+from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.places import where
 from fairway.core.places.spread import domains
 from fairway.core.refusals import kept_reason, quota_reason, refusal_reason
@@ -45,7 +45,7 @@ class Service:
     options: dict[str, Assignment] = field(default_factory=dict)
     pods: dict[str, tuple[PlacedPods, ...]] = field(default_factory=dict)  # of each cluster
     waits_for: list[str] = field(default_factory=list)  # victims that must be gone first
-    rung: Rung = "Idle"  # the last that gave something
+    rung: Rung = "Idle"  # the last that gave something; Preempt stays
 
     @property
     def is_copied(self) -> bool:
@@ -77,7 +77,7 @@ class Service:
 
     def quota_for(self, option: Assignment) -> int:
         """How many more replicas the queue allows on some flavors."""
-        may_borrow = not has_made_yield(self.workload, self.waits_for)
+        may_borrow = self.rung != "Preempt"
         usage = full_usage(self.form, option)
         most = self.desk.copies(self.workload, usage, may_borrow=may_borrow)
         return fit.UNLIMITED if most is None else most
@@ -159,6 +159,8 @@ def service_of(desk: Desk, workload: Workload) -> Service:
     """A service as it stands."""
     policy, candidates = desk.snapshot.policy(workload), desk.candidates(workload)
     service = Service(desk, workload, workload.forms[0], policy, candidates)
+    if has_made_yield(workload):
+        service.rung = "Preempt"
     _read_held(service)
     return service
 
@@ -178,7 +180,7 @@ def decide(desk: Desk, workload: Workload) -> Verdict:
             Admit(
                 workload=workload.key,
                 placed=placements(service),
-                rung=lasting_rung(workload, service.waits_for, service.rung),
+                rung=service.rung,
                 waits_for=tuple(service.waits_for),
             )
         )
@@ -232,7 +234,6 @@ def _fill(service: Service, group: str, names: tuple[str, ...], verdict: Verdict
                 more = min(more, usable.get(name, 0), service.quota_for(option))
                 if more > 0:
                     service.add(name, more, option)
-                    service.rung = "Idle"
         if service.waiting > 0:
             verdict.reasons.extend(_why_not_idle(service, group, sorted(usable), option))
 
@@ -270,9 +271,10 @@ def _preempt(service: Service, group: str, names: tuple[str, ...], verdict: Verd
         count, best = min(found, key=lambda one: (one[1].harm, one[0]))
         evict(service.desk, service.workload, best, verdict)
         service.waits_for.extend(one.key for one in best.victims)
+        if are_of_others(best):
+            service.rung = "Preempt"
         service.add(best.cluster, count, best.assignment)
         service.top_up(best.cluster, best.assignment)
-        service.rung = "Preempt"
 
 
 def _provision(service: Service, group: str, names: tuple[str, ...], verdict: Verdict) -> None:
@@ -294,7 +296,8 @@ def _provision(service: Service, group: str, names: tuple[str, ...], verdict: Ve
                 )
             )
             service.keep(name, replicas, option, (nodes.packed, nodes.on_existing))
-            service.rung = "Provision"
+            if service.rung != "Preempt":
+                service.rung = "Provision"
             break  # one set of flavors in a cluster
 
 

@@ -19,7 +19,7 @@ from fairway.core.making_room.provisioning import Provisioned, find_pool
 from fairway.core.model import Form, Placed, Workload
 from fairway.core.modes.gangs import Attempt, Verdict, charge, evict, placed_of
 from fairway.core.modes.multiples import full_usage, times, together
-from fairway.core.modes.restraint import has_made_yield, is_peaceful, lasting_rung
+from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.places import where
 from fairway.core.refusals import kept_reason, quota_reason, refusal_reason, user_reason
 from fairway.core.steps import Admit, Provision
@@ -36,7 +36,7 @@ class _Sweep:
     left: list[int]  # numbers of tasks to place, in order
     placed: list[Placed] = field(default_factory=list)
     waits_for: list[str] = field(default_factory=list)  # victims that must be gone first
-    rung: Rung = "Idle"  # the last that gave something
+    rung: Rung = "Idle"  # the last that gave something; Preempt stays
 
     @property
     def everything(self) -> tuple[Placed, ...]:
@@ -55,7 +55,7 @@ class _Sweep:
 
     def allowed(self, option: Assignment) -> int:
         """How many of the tasks that are left quota allows."""
-        may_borrow = not has_made_yield(self.workload, self.waits_for)
+        may_borrow = self.rung != "Preempt"
         usage = full_usage(self.form, option)
         copies = self.desk.copies(self.workload, usage, may_borrow=may_borrow)
         return len(self.left) if copies is None else min(copies, len(self.left))
@@ -115,13 +115,15 @@ def decide(desk: Desk, workload: Workload) -> Verdict:
     if not left:
         return verdict
     sweep = _Sweep(desk, workload, workload.forms[0], left)
+    if has_made_yield(workload):
+        sweep.rung = "Preempt"
     _climb(sweep, verdict)
     if sweep.placed:
         verdict.steps.append(
             Admit(
                 workload=workload.key,
                 placed=_by_cluster(sweep.everything),
-                rung=lasting_rung(workload, sweep.waits_for, sweep.rung),
+                rung=sweep.rung,
                 waits_for=tuple(sweep.waits_for),
             )
         )
@@ -147,10 +149,7 @@ def _climb(sweep: _Sweep, verdict: Verdict) -> None:
             attempt = Attempt(
                 workload=workload, form=sweep.form, options=options, group=group, clusters=names
             )
-            before = len(sweep.left)
             _RUNGS[rung](sweep, attempt, verdict)
-            if len(sweep.left) < before:
-                sweep.rung = rung
 
 
 def _fill(sweep: _Sweep, attempt: Attempt, verdict: Verdict) -> None:
@@ -202,6 +201,8 @@ def _preempt(sweep: _Sweep, attempt: Attempt, verdict: Verdict) -> None:
             return
         evict(desk, workload, best, verdict)
         sweep.waits_for.extend(one.key for one in best.victims)
+        if are_of_others(best):
+            sweep.rung = "Preempt"
         assert best.packed is not None, "where there are clusters there is a packing"
         place = (best.cluster, attempt.group)
         sweep.keep(place, best.assignment, count, (best.packed, best.packed))
@@ -223,6 +224,8 @@ def _provision(sweep: _Sweep, attempt: Attempt, verdict: Verdict) -> None:
                 continue
             count, nodes = found
             desk.ledger.provision(one.cluster, nodes.pool, nodes.count)
+            if sweep.rung != "Preempt":
+                sweep.rung = "Provision"
             verdict.steps.append(
                 Provision(
                     workload=workload.key, cluster=one.cluster, pool=nodes.pool, count=nodes.count
