@@ -15,7 +15,7 @@ from dataclasses import replace
 from fairway.core.checks.proof import Proof
 from fairway.core.checks.wholeness import partly_placed
 from fairway.core.making_room.holders import take_away
-from fairway.core.model import Form, Placed, Workload
+from fairway.core.model import Form, Placed, PlacedPods, Workload
 from fairway.core.modes.multiples import times
 from fairway.core.outcome import after
 from fairway.core.places import where
@@ -298,15 +298,28 @@ def _usage(placed: tuple[Placed, ...]) -> dict[tuple[str, str], int]:
 
 def _added(before: tuple[Placed, ...], after: tuple[Placed, ...]) -> tuple[Placed, ...]:
     """What a step adds in each cluster to that which was held there."""
-    counts: Mapping[tuple[str, str], int] = {
-        (placed.cluster, pods.name): pods.count for placed in before for pods in placed.pods
-    }
+    earlier = {(placed.cluster, pods.name): pods for placed in before for pods in placed.pods}
     found = []
     for placed in after:
-        more = tuple(
-            replace(pods, count=pods.count - counts.get((placed.cluster, pods.name), 0))
-            for pods in placed.pods
-        )
+        more = tuple(_more(earlier.get((placed.cluster, pods.name)), pods) for pods in placed.pods)
         if any(pods.count > 0 for pods in more):
             found.append(replace(placed, pods=tuple(pods for pods in more if pods.count > 0)))
     return tuple(found)
+
+
+def _more(before: PlacedPods | None, after: PlacedPods) -> PlacedPods:
+    """Pods that came, in the domains that have more than before, as far as these are known."""
+    if before is None:
+        return after
+    count = after.count - before.count
+    had = dict(before.domains) if before.level == after.level else {}
+    grown = tuple(
+        (name, pods - had.get(name, 0)) for name, pods in after.domains if pods > had.get(name, 0)
+    )
+    is_known = sum(pods for _, pods in grown) == count
+    return replace(
+        after,
+        count=count,
+        level=after.level if is_known else "",
+        domains=grown if is_known else (),
+    )

@@ -145,6 +145,7 @@ def _move(
     room: Room, packing: Packing, requests: Mapping[str, Request], sign: int
 ) -> Callable[[], None]:
     changes: list[tuple[str, int, int]] = []
+    untold: list[tuple[str, int, int, int]] = []  # of resources without a table at that time
     rows: list[tuple[Devices, int, Amounts]] = []
     for name in sorted(packing):
         for resource, amount in requests[name]:
@@ -158,7 +159,9 @@ def _move(
                 if devices is not None:
                     rows.append((devices, position, devices.free[position].copy()))
                     move_pods(devices, position, amount, sign * count)
-    return lambda: _undo(room, changes, rows)
+                elif "/" in resource:
+                    untold.append((resource, position, amount, sign * count))
+    return lambda: _undo(room, changes, untold, rows)
 
 
 def move_pods(devices: Devices, position: int, amount: int, count: int) -> None:
@@ -177,8 +180,13 @@ def move_pods(devices: Devices, position: int, amount: int, count: int) -> None:
 def _undo(
     room: Room,
     changes: list[tuple[str, int, int]],
+    untold: list[tuple[str, int, int, int]],
     rows: list[tuple[Devices, int, Amounts]],
 ) -> None:
+    for resource, position, amount, count in reversed(untold):
+        made_since = room.devices.get(resource)
+        if made_since is not None:
+            move_pods(made_since, position, amount, -count)
     for resource, position, change in reversed(changes):
         room.change(resource, position, -change)
     for devices, position, row in reversed(rows):
