@@ -224,6 +224,10 @@ def _step(step: Admit | Preempt | Provision | Move) -> str:
             return f"{name} yields to {step.for_.removeprefix('team/')}"
         case Provision():
             return f"{name} gets {step.count} of {step.cluster}/{step.pool}"
+        case Move() if step.stops_first:
+            return (
+                f"{name} stops {step.count} in {step.source}, then moves to {step.placed.cluster}"
+            )
         case Move():
             return f"{name} moves {step.count} from {step.source} to {step.placed.cluster}"
 

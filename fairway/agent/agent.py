@@ -37,6 +37,8 @@ _log = logging.getLogger(__name__)
 
 _BACK_OFF_SECONDS = 0.1
 _BACK_OFF_SECONDS_MAX = 10.0
+_REPORT_REST = 8  # how much longer than a report takes to write is waited until the next
+_REPORT_SECONDS_MOST = 0.1
 
 
 class Agent:
@@ -222,6 +224,7 @@ class Agent:
         reports = parts.teller.reports
         while True:
             await parts.teller.to_report.wait()
+            began = self._clock.now()
             while (report := reports.next(self._clock.now())) is not None:
                 try:
                     await parts.hub.write_report(report)
@@ -234,7 +237,9 @@ class Agent:
                     break
                 reports.written(report)
                 back_off = _BACK_OFF_SECONDS
-            await self._clock.sleep(self._settings.report_seconds)
+            # Where writing takes long, there is less of it: more changes then share a report.
+            took = min(self._clock.now() - began, _REPORT_SECONDS_MOST)
+            await self._clock.sleep(max(self._settings.report_seconds, _REPORT_REST * took))
 
     async def _tell_cluster(self, parts: _Parts) -> None:
         """The cluster's own status, when it changed, at a gentle pace."""

@@ -86,8 +86,13 @@ def patch_from(before: Mapping[str, Any], after: JsonObject) -> JsonObject:
 
 
 def _sum(several: Iterable[Mapping[str, int]]) -> Amounts:
-    total: dict[str, int] = {}
+    """The sum; nodes of one shape share their amounts, so each shape is read once."""
+    shapes: dict[int, tuple[Mapping[str, int], int]] = {}
     for one in several:
-        for resource, nanos in one.items():
-            total[resource] = total.get(resource, 0) + nanos
+        _, count = shapes.get(id(one), (one, 0))
+        shapes[id(one)] = (one, count + 1)
+    total: dict[str, int] = {}
+    for shape, count in shapes.values():
+        for resource, nanos in shape.items():
+            total[resource] = total.get(resource, 0) + nanos * count
     return Amounts(total)

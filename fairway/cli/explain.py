@@ -1,4 +1,7 @@
-"""`fairway explain`: what can be written in a kind, from the server's own description of it."""
+"""`fairway explain`: what can be written in a kind, from the server's own description of it.
+
+Of an object, as in `workload/train`, it says why it waits; see `why`.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +25,28 @@ EXAMPLES = """
     fairway explain workload                  its fields
     fairway explain workload.spec.podSets     one field and what is in it
     fairway explain queue --recursive         all fields at all depths
+    fairway explain workload/train            why that one waits, as `fairway why train`
 """
 
 
 @click.command(cls=Command, examples=EXAMPLES)
-@click.argument("path", metavar="KIND[.FIELD]...", shell_complete=complete_kinds)
+@click.argument("path", metavar="KIND[.FIELD]...|WORKLOAD", shell_complete=complete_kinds)
 @click.option("--recursive", is_flag=True, help="Show the fields of fields too, names only.")
-def explain(*, path: str, recursive: bool) -> int:
-    """Describe the fields of a kind."""
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "yaml"]),
+    default="table",
+    metavar="FORM",
+    help="Of a workload: table, json or yaml.",
+)
+def explain(*, path: str, recursive: bool, output: str) -> int:
+    """Describe the fields of a kind; or say why a workload waits, named as workload/NAME."""
     session = current()
+    if "/" in path:
+        from fairway.cli.why import show  # noqa: PLC0415 - only for workloads
+
+        return show(session, path, output)
     served, fields = _split(session, path)
     document = _document(session, served)
     schema = document.of_kind(served)

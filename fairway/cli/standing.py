@@ -107,6 +107,4 @@ def _amounts(holding: Object) -> list[str]:
 
 def _next(one: Object) -> str:
     heads = one.get("heads") or ()
-    if not heads:
-        return ""
-    return f"{heads[0]} (+{len(heads) - 1})" if len(heads) > 1 else str(heads[0])
+    return str(heads[0]) if heads else ""

@@ -19,6 +19,7 @@ from fairway.core.model import Workload
 from fairway.core.modes import gangs, services, sweeps
 from fairway.core.modes.choosing import choices
 from fairway.core.modes.gangs import Verdict
+from fairway.core.modes.multiples import full_usage
 from fairway.core.modes.returning import returns
 from fairway.core.refusals import warnings, warnings_for
 from fairway.core.snapshot import Snapshot, precedence
@@ -268,7 +269,7 @@ def _candidate(desk: Desk, workload: Workload) -> Candidate:
     """A head in the contest of shares: with what it would be charged on its first flavor."""
     form = workload.forms[0]
     options = desk.assignments(workload, form)
-    usage = gangs.full_usage(form, options[0]) if options else {}
+    usage = full_usage(form, options[0]) if options else {}
     return Candidate(
         key=workload.key,
         priority=workload.priority,

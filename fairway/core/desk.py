@@ -146,14 +146,14 @@ class Desk:
         left = self.claims.left_for_user(workload)
         return all(total.get(resource, 0) <= more for resource, (more, _) in left.items())
 
-    def copies(self, workload: Workload, usage: Usage) -> int | None:
+    def copies(self, workload: Workload, usage: Usage, *, may_borrow: bool = True) -> int | None:
         """How many times so much the queue and the user may still have; None: no limit."""
         tree, queue = self.ledger.tree, workload.queue
         most: list[int] = []
         for pair, amount in usage.items():
             if amount and tree.covers(queue, pair[1]):
                 available = tree.available(queue, pair)
-                if not workload.preemptible:
+                if not workload.preemptible or not may_borrow:
                     # What can't be preempted must not borrow: others would never get theirs back.
                     own = tree.subtree_quota(queue, pair) - tree.usage(queue).get(pair, 0)
                     available = min(available, own)

@@ -19,7 +19,7 @@ from fairway.core.cycle import plan
 from fairway.core.desk import Desk
 from fairway.core.fitting import fit
 from fairway.core.model import Flavor, Form, PodSet, Queue, Quota, Shape, Workload, unit_nanos
-from fairway.core.modes.gangs import full_usage
+from fairway.core.modes.multiples import full_usage
 from fairway.core.refusals import quota_reason
 from fairway.core.shortfalls import with_shortfalls
 from fairway.core.snapshot import Facts, Snapshot, precedence

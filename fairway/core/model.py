@@ -50,6 +50,15 @@ class Topology:
     slice_level: str = ""
     slice_size: int = 1
 
+    def of_each(self, pods: int) -> Topology:
+        """The same for several copies of so many pods: each copy is together, not all of them.
+
+        Copies that are made of slices themselves must all be in one domain, if any is required.
+        """
+        if not self.required or self.slice_level:
+            return self
+        return Topology(preferred=self.preferred, slice_level=self.required, slice_size=pods)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSet:

@@ -106,7 +106,10 @@ def _moved(workload: Workload, step: Move, now: float) -> Workload:
     source = _source(workload.held, step)
     left = source.replicas - step.count
     if left:
-        placed[step.source] = _part(source, left)
+        # Which of them leave, and from which nodes and domains, is not known.
+        stays = _part(source, left)
+        pods = tuple(replace(one, level="", domains=()) for one in stays.pods)
+        placed[step.source] = replace(stays, pods=pods, bound={})
     else:
         del placed[step.source]
     placed[step.placed.cluster] = step.placed

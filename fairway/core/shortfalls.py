@@ -16,7 +16,7 @@ from fairway.core.desk import Desk
 from fairway.core.fitting.miss import nearest_miss
 from fairway.core.fitting.placing import Want
 from fairway.core.fitting.space import leading
-from fairway.core.model import Workload, unit_nanos
+from fairway.core.model import Form, Workload, unit_nanos
 from fairway.core.modes.multiples import times
 from fairway.core.nodes import Room
 from fairway.core.outcome import after
@@ -70,12 +70,18 @@ class _Shortfalls:
         if reason.cluster not in self._desk.ledger.rooms:
             return
         for form in workload.forms:
-            whole = form if workload.mode == "Gang" else times(form, max(1, reason.count))
+            whole = form if workload.mode == "Gang" else _copies(form, reason)
             for option in self._desk.assignments(workload, form):
                 if ",".join(option.names) == reason.flavor:
                     for one in self._desk.wants(reason.cluster, option, whole, is_bare=True):
                         if one.name == reason.pod_set:
                             yield one
+
+
+def _copies(form: Form, reason: Reason) -> Form:
+    """As many replicas or tasks as the pods of a set that a reason counts belong to."""
+    pods = next((one.count for one in form.pod_sets if one.name == reason.pod_set), 1)
+    return times(form, max(1, reason.count // max(1, pods)))
 
 
 def _with_miss(room: Room, want: Want, reason: Reason) -> Reason:
@@ -85,6 +91,9 @@ def _with_miss(room: Room, want: Want, reason: Reason) -> Reason:
         resource, amount = leading(room, want.shape.requests)
         short = ((resource, amount * reason.count),) if resource else ()
         return replace(reason, short=_in_nanos(short))
+    total = _short_in_all(room, want) if miss.node else ()
+    if total:
+        return replace(reason, count=want.count - miss.placeable, short=_in_nanos(total))
     level = NODE if miss.node else want.topology.required if miss.domain else ""
     return replace(
         reason,
@@ -93,6 +102,21 @@ def _with_miss(room: Room, want: Want, reason: Reason) -> Reason:
         level=level,
         other=miss.node or miss.domain,
     )
+
+
+def _short_in_all(room: Room, want: Want) -> tuple[tuple[str, int], ...]:
+    """Resources of which all nodes together have too little: no need to name one of them."""
+    found: list[tuple[str, int]] = []
+    for resource, amount in want.shape.requests:
+        column = room.free.get(resource)
+        if column is None:
+            free = 0
+        else:
+            usable = column if want.mask is None else column[want.mask]
+            free = int(usable.clip(min=0).sum())
+        if free < amount * want.count:
+            found.append((resource, amount * want.count - free))
+    return tuple(found)
 
 
 def _in_nanos(short: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:

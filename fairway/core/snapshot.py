@@ -114,7 +114,7 @@ class Snapshot:
 
     def _take_in_all(self) -> None:
         for workload in self._workloads.values():
-            if workload.is_waiting or wants_more(workload):
+            if workload.is_waiting or wants_more(workload, self.policy(workload)):
                 self.lines.setdefault(workload.queue, []).append(workload)
             if workload.reservation:
                 self.reserving.append(workload.key)
@@ -148,6 +148,7 @@ class Snapshot:
 
     def change(self, change: Change) -> None:
         """Takes in what is different from before."""
+        self._change_rules(change)
         touched: dict[str, set[str]] = {}  # cluster -> whose placements in it are others
         for key, workload in change.workloads.items():
             for cluster in self._replace(key, workload):
@@ -165,7 +166,6 @@ class Snapshot:
                 gone = sorted(keys - set(come))
                 occupancy = self._occupancies[name]
                 self._settle(name, occupancy.change(gone, come, self._strays.get(name, ())))
-        self._change_rules(change)
         self.ledger.settle()
 
     def _change_rules(self, change: Change) -> None:
@@ -182,6 +182,12 @@ class Snapshot:
                 policies=self.facts.policies if change.policies is None else change.policies,
                 settings=change.settings or self.facts.settings,
             )
+        if change.policies is not None:
+            # Whether a service wants more hangs on how its policy divides it.
+            services = [one for one in self._workloads.values() if one.mode == "Divided"]
+            for one in services:
+                self._drop(one)
+                self._add(one)
 
     # Workloads.
 
@@ -214,7 +220,7 @@ class Snapshot:
 
     def _add(self, workload: Workload) -> None:
         self._workloads[workload.key] = workload
-        if workload.is_waiting or wants_more(workload):
+        if workload.is_waiting or wants_more(workload, self.policy(workload)):
             insort(self.lines.setdefault(workload.queue, []), workload, key=precedence)
         if workload.reservation:
             insort(self.reserving, workload.key)
@@ -367,11 +373,13 @@ def precedence(workload: Workload) -> tuple[int, float, str]:
     return (-workload.priority, workload.queued_at, workload.key)
 
 
-def wants_more(workload: Workload) -> bool:
+def wants_more(workload: Workload, policy: Policy) -> bool:
     """Whether a workload that holds something still waits for the rest of it."""
     if workload.held is None:
         return False
     if workload.mode == "Divided":
+        if policy.division.type == "Duplicated":
+            return True  # another cluster may have room for a copy by now
         return sum(one.replicas for one in workload.held.placed) != workload.replicas
     if workload.mode == "Independent":
         return workload.tasks > 0

@@ -94,8 +94,9 @@ class Move:
 
     workload: str
     source: str
-    placed: Placed  # what is placed anew
+    placed: Placed  # what the new place has then
     count: int
+    stops_first: bool = False  # in the old place, since there is no surge or quota for both
     reasons: tuple[Reason, ...] = ()
 
     def render(self) -> dict[str, Any]:
@@ -106,6 +107,8 @@ class Move:
             "count": self.count,
             "placements": [placement(self.placed)],
         }
+        if self.stops_first:
+            found["stopsFirst"] = True
         return _with_reasons(found, self.reasons)
 
 

@@ -10,13 +10,15 @@ from fairway.clock import Clock
 
 
 class FaultyDriver:
-    """`failing` names operations that fail, `slow` those that take so many seconds."""
+    """`failing` names operations that fail, `slow` those that take so many seconds, `broken` those
+    that have a bug."""
 
     def __init__(self, driver: Driver, clock: Clock) -> None:
         self._driver = driver
         self._clock = clock
         self.failing: set[str] = set()
         self.slow: dict[str, float] = {}
+        self.broken: set[str] = set()
         self.calls: list[str] = []
 
     async def open(self) -> None:
@@ -51,5 +53,7 @@ class FaultyDriver:
         self.calls.append(operation)
         if operation in self.slow:
             await self._clock.sleep(self.slow[operation])
+        if operation in self.broken:
+            raise RuntimeError(f"{operation} has a bug")
         if operation in self.failing:
             raise DriverFault(f"{operation} fails")

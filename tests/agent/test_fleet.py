@@ -17,6 +17,7 @@ from fairway.agent.settings import AgentSettings
 from fairway.api.cluster import Cluster
 from fairway.kinds.registry import built_in
 from fairway.store.interface import Patch
+from tests.agent.faulty_driver import FaultyDriver
 from tests.agent.stage import HUB, Stage, cluster
 from tests.contracts.drivers import work
 
@@ -28,6 +29,7 @@ class Fleet:
         self.stage = stage
         self.folder = folder
         self.made: list[str] = []
+        self.drivers: list[FaultyDriver] = []
         self.removed: list[str] = []
         self.agents = Agents(
             stage.store, self._make, clock=stage.clock, removed=self.removed.append
@@ -38,10 +40,11 @@ class Fleet:
             return None
         name = described.metadata.name
         self.made.append(name)
+        self.drivers.append(FaultyDriver(self.stage.worlds.driver(described), self.stage.clock))
         return Agent(
             name,
             store=self.stage.store,
-            driver=self.stage.worlds.driver(described),
+            driver=self.drivers[-1],
             memory=Memory(self.folder / name, is_inline=True),
             find_kind=built_in().of,
             clock=self.stage.clock,
@@ -121,22 +124,14 @@ async def test_settings_of_the_fleet_reach_the_agents(stage: Stage, fleet: Fleet
     assert (await stage.lease())["spec"]["leaseDurationSeconds"] == 12
 
 
-async def test_an_agent_that_breaks_begins_anew(
-    stage: Stage, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = work("one")
-    await stage.put(one)
-    await stage.until("Running", one)
-    world = stage.worlds.world("here")
-    good = world.observe
-
-    def broken(now: float) -> object:
-        raise RuntimeError("a bug")
-
-    monkeypatch.setattr(world, "observe", broken)
-    world.lose(one.metadata.name, stage.clock.now())
+async def test_an_agent_that_breaks_begins_anew(stage: Stage, fleet: Fleet) -> None:
+    first, second = work("first"), work("second")
+    await stage.put(first)
+    await stage.until("Running", first)
+    fleet.drivers[0].broken.add("observe")
+    await stage.put(second)
     await stage.passes(1)
-    monkeypatch.setattr(world, "observe", good)
+    assert (await stage.state(second)) is None
     await stage.passes(10)
     assert fleet.made == ["here", "here"]
-    assert fleet.agents.get("here") is not None
+    await stage.until("Running", second)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fairway.api.work import ConditionRule, FeedbackPath, FeedbackRule, Manifest, PoolNodes
+from fairway.agent.drivers.simulated.objects import key_of
+from fairway.api.work import ConditionRule, FeedbackPath, FeedbackRule, Manifest, PoolNodes, Work
 from tests.agent.stage import Stage, cluster
-from tests.contracts.drivers import job, service, work
+from tests.contracts.drivers import config_map, job, service, work
 
 
 async def test_nothing_new_is_not_told_again(stage: Stage) -> None:
@@ -109,19 +110,27 @@ async def test_a_complete_work_is_frozen(stage: Stage) -> None:
     rule = ConditionRule(
         condition="Complete", type="Cel", expressions=("object.data.done == 'yes'",)
     )
-    settings = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "settings"},
-        "data": {"done": "yes"},
-    }
-    one = work("one", Manifest(object=settings, conditions=(rule,)), job("one"))
-    await stage.put(one)
+
+    def of(**data: str) -> Work:
+        settings = Manifest(object=config_map("settings", **data), conditions=(rule,))
+        return work("one", settings, job("one"))
+
+    def made() -> dict:
+        kept = stage.worlds.world("here").objects.get(key_of(config_map("settings")))
+        assert kept is not None
+        return kept.body["data"]
+
+    await stage.put(of(done="no"))
     await stage.passes(1)
-    told = await stage.work(one)
+    await stage.put(of(done="yes"))
+    await stage.passes(1)
+    assert made() == {"done": "yes"}
+    told = await stage.work(of())
     assert told is not None
     assert ("Complete", "True") in [(c.type, c.status) for c in told.status.conditions]
-    assert stage.agent is not None
+    await stage.put(of(done="no"))
+    await stage.passes(600)
+    assert made() == {"done": "yes"}
 
 
 async def test_heartbeats_renew_the_lease(stage: Stage) -> None:

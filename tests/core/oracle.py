@@ -1,14 +1,16 @@
-"""Brute force: may a gang start at all? Every cluster, every flavor, every way to place its pods.
+"""Brute force: what becomes of a gang, or of a service, that waits alone in a small fleet?
 
-It knows the rules as stated and none of the code that plans: quota of one queue that stands alone,
-labels of flavors, what nodes have, pods that must be in one rack.
+Every cluster, every flavor, every way to place its pods, every set of victims. It knows the rules
+as stated and none of the code that plans: quota of one queue that stands alone, labels of flavors,
+what nodes have, pods that must be in one rack, who yields to whom within a queue, Webster's method.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations, product
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,25 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Runner:
+    """One pod that runs, less urgent than whoever waits."""
+
+    key: str
+    priority: int
+    ran: int  # seconds, all of them lost if it must go
+    cluster: int
+    node: int
+    flavors: tuple[str, ...]  # one for each group
+    needs: tuple[tuple[str, int], ...]
+
+    @property
+    def loss(self) -> int:
+        """Work lost: run time times what it uses, an accelerator counting as a hundred CPUs."""
+        needs = dict(self.needs)
+        return self.ran * 1000 * (needs.get("cpu", 0) + 100 * needs.get("nvidia.com/gpu", 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One gang, the flavors that each group of resources may come from, quota and clusters."""
 
@@ -37,25 +58,122 @@ class Case:
     groups: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]  # (resources, flavors)
     quota: tuple[tuple[tuple[str, str], int], ...]  # ((flavor, resource), amount)
     clusters: tuple[tuple[Machine, ...], ...]
+    runs: tuple[Runner, ...] = ()
 
 
 def can_start(case: Case) -> bool:
-    """Whether some cluster and choice of flavors hold the gang, within quota."""
+    """Whether some cluster and choice of flavors hold the gang, within quota, as things are."""
+    return any(
+        _within_quota(case, flavors, case.runs) and _holds(case, at, flavors, case.runs)
+        for flavors in product(*(names for _, names in case.groups))
+        for at in range(len(case.clusters))
+    )
+
+
+def victims(case: Case) -> tuple[int, frozenset[str]] | None:
+    """Where a gang that cannot start as things are starts, and who yields to it; none: nowhere.
+
+    The first choice of flavors for which anybody can make room; then the lowest highest priority,
+    the least work lost, the fewest, the first cluster. Nobody yields in vain.
+    """
     for flavors in product(*(names for _, names in case.groups)):
-        if _within_quota(case, flavors):
-            for cluster in case.clusters:
-                nodes = [node for node in cluster if all(one in node.kinds for one in flavors)]
-                if _packs(case.pods, nodes, [dict(node.has) for node in nodes]):
-                    return True
-    return False
+        found = [
+            (max(one.priority for one in some), sum(one.loss for one in some), len(some), at, some)
+            for at in range(len(case.clusters))
+            for some in _enough(case, at, flavors)
+        ]
+        if found:
+            best = min(found, key=lambda one: one[:4])
+            return best[3], frozenset(one.key for one in best[4])
+    return None
 
 
-def _within_quota(case: Case, flavors: Sequence[str]) -> bool:
+def _enough(case: Case, at: int, flavors: Sequence[str]) -> Iterator[tuple[Runner, ...]]:
+    """The sets of runners without whom the gang starts in a cluster, none of them in vain."""
+    is_room = _holds(case, at, flavors, case.runs)
+    if is_room and _within_quota(case, flavors, case.runs):
+        return
+    # Where only quota is short they may be anywhere; where room is, they are in the cluster.
+    candidates = [one for one in case.runs if is_room or one.cluster == at]
+    known: list[frozenset[str]] = []
+    for number in range(1, len(candidates) + 1):
+        for some in combinations(candidates, number):
+            keys = frozenset(one.key for one in some)
+            if any(less <= keys for less in known):
+                continue
+            rest = [one for one in case.runs if one.key not in keys]
+            if _within_quota(case, flavors, rest) and _holds(case, at, flavors, rest):
+                known.append(keys)
+                yield some
+
+
+def copies(case: Case, at: int, flavors: Sequence[str], most: int) -> int:
+    """How many times all the pods fit in a cluster, up to so many; each copy has its own rack."""
+    found = 0
+    while found < most:
+        more: list[Pods] = []
+        for one in case.pods:
+            if one.in_one_rack and one.count > 1:
+                more.extend([one] * (found + 1))
+            else:
+                more.append(replace(one, count=one.count * (found + 1), in_one_rack=False))
+        if not _holds(replace(case, pods=tuple(more)), at, flavors, case.runs):
+            break
+        found += 1
+    return found
+
+
+def allowed(case: Case, flavors: Sequence[str], most: int) -> int:
+    """How many times all the pods are within quota, up to so many."""
+    found = 0
+    while found < most and _within_quota(
+        replace(case, pods=tuple(replace(one, count=one.count * (found + 1)) for one in case.pods)),
+        flavors,
+        case.runs,
+    ):
+        found += 1
+    return found
+
+
+def webster(seats: int, weights: Sequence[int], rooms: Sequence[int]) -> list[int]:
+    """Seats one by one, to the largest weight by 2 s + 1; of equals to who has fewer, the first."""
+    given = [0] * len(weights)
+    for _ in range(seats):
+        open_ones = [at for at, room in enumerate(rooms) if given[at] < room and weights[at]]
+        if not open_ones:
+            break
+        best = max(
+            open_ones, key=lambda at: (Fraction(weights[at], 2 * given[at] + 1), -given[at], -at)
+        )
+        given[best] += 1
+    return given
+
+
+def _holds(case: Case, at: int, flavors: Sequence[str], runs: Sequence[Runner]) -> bool:
+    """Whether a cluster has room for the pods, beside those that run there."""
+    free = [dict(node.has) for node in case.clusters[at]]
+    for one in runs:
+        if one.cluster == at:
+            for name, amount in one.needs:
+                free[one.node][name] -= amount
+    chosen = [
+        position
+        for position, node in enumerate(case.clusters[at])
+        if all(one in node.kinds for one in flavors)
+    ]
+    nodes = [case.clusters[at][position] for position in chosen]
+    return _packs(case.pods, nodes, [free[position] for position in chosen])
+
+
+def _within_quota(case: Case, flavors: Sequence[str], runs: Sequence[Runner]) -> bool:
     quota = dict(case.quota)
-    for (resources, _), flavor in zip(case.groups, flavors, strict=True):
+    for group, ((resources, _), flavor) in enumerate(zip(case.groups, flavors, strict=True)):
         for resource in resources:
             needed = sum(dict(one.needs).get(resource, 0) * one.count for one in case.pods)
-            if needed > quota.get((flavor, resource), 0):
+            used = sum(
+                dict(one.needs).get(resource, 0) for one in runs if one.flavors[group] == flavor
+            )
+            if needed + used > quota.get((flavor, resource), 0):
                 return False
     return True
 

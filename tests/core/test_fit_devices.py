@@ -188,3 +188,21 @@ def _most(row: tuple[int, ...], amount: int) -> int:
         after[after.index(free)] -= rest
         best = max(best, 1 + _most(tuple(sorted(after)), amount))
     return best
+
+
+def test_whole_devices_taken_before_anybody_asked_for_a_fraction_are_gone() -> None:
+    room = room_of((1000, 1000), reported=False, most=2)
+    whole = Want(name="a", shape=pod(1000), count=1)
+    part = Want(name="b", shape=pod(600), count=1)
+    assert isinstance(pack(room, [whole, part]), Packed)
+    more = Want(name="b", shape=pod(600), count=2)
+    assert isinstance(pack(room, [whole, more]), Shortage)
+
+
+def test_undoing_gives_whole_devices_back_though_the_table_was_made_since() -> None:
+    room = room_of((1000, 1000), reported=False, most=2)
+    part = Want(name="b", shape=pod(600), count=2)
+    undo = take(room, {"a": {0: 1}}, {"a": pod(1000).requests})
+    assert isinstance(pack(room, [part]), Shortage)
+    undo()
+    assert isinstance(pack(room, [part]), Packed)

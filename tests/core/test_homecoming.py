@@ -61,17 +61,17 @@ RETURNS: dict[str, tuple[ReturnHome, Pace, list[Place], tuple[Move, ...]]] = {
     ),
     "the surge is used up": (HOME, pace(moving=2), two_groups(5, 0, 1, 4), ()),
     "no more than quota admits": (HOME, pace(quota_left=1), two_groups(5, 0, 1, 4), home_moves(1)),
-    "without quota for both they stop first": (
+    "without quota for both they stop first, one by one": (
         HOME,
         pace(quota_left=0),
         two_groups(5, 0, 1, 4),
-        home_moves(3, starts_first=False),
+        home_moves(1, starts_first=False),
     ),
-    "without surge they stop first": (
+    "without surge they stop first, one by one": (
         ReturnHome(enabled=True, surge=0, per_minute=2),
         pace(),
         two_groups(5, 0, 1, 4),
-        home_moves(2, starts_first=False),
+        home_moves(1, starts_first=False),
     ),
     "replicas without a place come first": (HOME, pace(waiting=1), two_groups(5, 0, 1, 4), ()),
 }
@@ -130,7 +130,7 @@ def test_coming_home_ends_and_is_left_alone_by_division(
         moves = return_home(places, rules, state, now=1_000.0)
         if not moves:
             break
-        assert sum(move.count for move in moves) <= min(rate, surge or rate)
+        assert sum(move.count for move in moves) <= min(rate, surge or 1)
         counts = Counter({one.cluster: one.assigned for one in places})
         for move in moves:
             counts[move.source] -= move.count

@@ -27,6 +27,8 @@ from fairway.core.model import (
 from fairway.core.nodes import Cluster, Nodes
 from fairway.core.snapshot import Facts, Snapshot
 from fairway.core.steps import Admit, Plan, Preempt, Provision, Step
+from fairway.view.objects import Objects
+from tests.builders import NOW, cluster, flavor, policy, queue, workload
 
 CPU = "cpu"
 SHAPE = Shape(requests=((CPU, 1000),))
@@ -114,6 +116,37 @@ def test_what_no_plan_may_do_is_told(
 ) -> None:
     found = broken(change(facts()), Plan(now=10.0, steps=tuple(steps)))
     assert any(sentence in one for one in found), found
+
+
+def moving(nominal: int, **changes: object) -> list[str]:
+    """What is said of a plan that moves one of two replicas from west to east."""
+    home = policy("home", ["east"], ["west"], returnHome={"enabled": True, "surge": 1})
+    service = workload(
+        "s", "q", mode="Divided", replicas=2, running="west", since=7200, policy="home"
+    )
+    objects = [flavor("h100"), queue("q", nominal), cluster("east", 1), cluster("west", 8)]
+    facts = Objects.of([*objects, home, service]).facts(NOW)
+    made, _ = plan(Snapshot(facts))
+    (move,) = made.steps
+    return broken(facts, replace(made, steps=(replace(move, **changes),)))
+
+
+@pytest.mark.parametrize(
+    ("nominal", "changes", "sentence"),
+    [
+        pytest.param(3, {}, "", id="with quota for both it starts first"),
+        pytest.param(2, {}, "", id="without, it stops first"),
+        pytest.param(2, {"stops_first": False}, "beyond its quota", id="no quota for both"),
+        pytest.param(3, {"source": "east"}, "where it is not", id="from where it is not"),
+        pytest.param(3, {"count": 3}, "moves 3 replicas of 2", id="more than there are"),
+        pytest.param(3, {"count": 2}, "has 1 there", id="more than arrive"),
+    ],
+)
+def test_a_move_keeps_quota_and_numbers(
+    nominal: int, changes: dict[str, object], sentence: str
+) -> None:
+    found = moving(nominal, **changes)
+    assert any(sentence in one for one in found) if sentence else found == []
 
 
 def test_a_plan_that_is_in_order_breaks_nothing() -> None:

@@ -18,6 +18,11 @@ from tests.builders import (
 
 EAST, WEST = cluster("east", 8), cluster("west", 8)
 A100 = flavor("a100")
+NEAR_FEW = policy("few", groups=[
+    {"name": "near", "selector": {"names": ["east"]}, "replicasMax": 2},
+    {"name": "far", "selector": {"names": ["west"]}},
+])  # fmt: skip
+COPIES = policy("copies", division={"type": "Duplicated"})
 HOME_FIRST = policy("home", ["east"], ["west"])
 
 QUOTA = {
@@ -182,6 +187,24 @@ MODES = {
         [queue("q", 16), cluster("east", 6), workload("a", "q", count=8, leastCount=4)],
         ["a starts in east:6@h100"],
     ),
+    "a gang that may shrink goes where most of it fits, whatever ranks first": (
+        [queue("q", 16), cluster("east", 4), cluster("west", 6), cluster("zone", 6),
+         workload("a", "q", count=8, leastCount=2)],
+        ["a starts in west:6@h100"],
+    ),
+    "a gang that may shrink takes a later flavor that has more": (
+        [A100, queue("q", quotas={"h100": 8, "a100": 8}), cluster("east", 3),
+         cluster("west", 5, model="a100"), workload("a", "q", count=8, leastCount=2)],
+        ["a starts in west:5@a100"],
+    ),
+    "a gang that may shrink takes what quota allows": (
+        [queue("q", 5), EAST, workload("a", "q", count=8, leastCount=4)],
+        ["a starts in east:5@h100"],
+    ),
+    "and so it does where quota alone decides": (
+        [queue("q", 5), workload("a", "q", count=8, leastCount=4)],
+        ["a starts in nowhere:5@h100"],
+    ),
     "a gang made of members may split": (
         [queue("q", 16), cluster("east", 4), cluster("west", 4),
          workload("a", "q", count=6, memberSize=2, gang={"clustersMax": 2})],
@@ -203,7 +226,8 @@ MODES = {
     "a service is placed as far as it fits": (
         [queue("q", 16), cluster("east", 2), cluster("west", 3), HOME_FIRST,
          workload("s", "q", mode="Divided", replicas=7, policy="home")],
-        ["s starts in east:2@h100 + west:3@h100", "s waits: PartlyPlaced"],
+        ["s starts in east:2@h100 + west:3@h100",
+         "s waits: DoesNotFit, NoVictims, NoPool, PartlyPlaced"],
     ),
     "a service that shrinks leaves the last group first": (
         [queue("q", 16), EAST, WEST, HOME_FIRST,
@@ -217,6 +241,43 @@ MODES = {
                           "flavors": {"nvidia.com/gpu": "h100"}}]}
                      for name, group, count in (("east", "g0", 4), ("west", "g1", 3))]}}}],
         ["s starts in east:4@h100 + west:1@h100"],
+    ),
+    "a copy goes to every cluster, as far as it fits": (
+        [queue("q", 16), cluster("east", 2), cluster("west", 4), COPIES,
+         workload("s", "q", mode="Divided", replicas=3, policy="copies")],
+        ["s starts in east:2@h100 + west:3@h100",
+         "s waits: DoesNotFit, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "a copy that is not whole gets the rest when there is room": (
+        [queue("q", 16), EAST, COPIES,
+         workload("s", "q", mode="Divided", replicas=3, policy="copies", running="east", holds=2)],
+        ["s starts in east:3@h100"],
+    ),
+    "a cluster that has room later gets its copy later": (
+        [queue("q", 16), EAST, WEST, COPIES,
+         workload("s", "q", mode="Divided", replicas=3, policy="copies", running="east")],
+        ["s starts in east:3@h100 + west:3@h100"],
+    ),
+    "copies that are whole are left alone": (
+        [queue("q", 16), EAST, COPIES,
+         workload("s", "q", mode="Divided", replicas=3, policy="copies", running="east")],
+        [],
+    ),
+    "copies shrink in every cluster": (
+        [queue("q", 16), EAST, COPIES,
+         workload("s", "q", mode="Divided", replicas=2, policy="copies", running="east", holds=3)],
+        ["s starts in east:2@h100"],
+    ),
+    "every replica has its pods in one rack, whichever it is": (
+        [queue("q", 16), cluster("east", 2, 2, 4, racks=2),
+         workload("s", "q", mode="Divided", replicas=2, count=4, topology={"required": "rack"})],
+        ["s starts in east:8@h100"],
+    ),
+    "every task has its pods in one rack, whichever it is": (
+        [queue("q", 16), cluster("east", 2, 1, 3, racks=2),
+         workload("t", "q", mode="Independent", tasks={"count": 3}, count=3,
+                  topology={"required": "rack"})],
+        ["t starts in east:6@h100", "t waits: DoesNotFit, NoVictims, NoPool, PartlyPlaced"],
     ),
     "a sweep fills what is there, up to its cap": (
         [queue("q", 16), cluster("east", 3), cluster("west", 8), HOME_FIRST,
@@ -251,6 +312,46 @@ RUNGS = {
          workload("z", "b", count=8, running="west"), workload("mine", "a", count=4)],
         ["x yields to mine", "mine starts in east:4@h100 after x"],
     ),
+    "a sweep takes from those who must yield, range by range": (
+        [queue("root"), queue("a", 8, parent="root", preemption={"reclaim": "Any"}),
+         queue("b", 0, parent="root"), EAST,
+         workload("x", "b", count=3, running="east"), workload("y", "b", count=5, running="east"),
+         workload("t", "a", mode="Independent", tasks={"count": 2, "rangeSize": 2})],
+        ["x yields to t", "t starts in east:2@h100 after x"],
+    ),
+    "a sweep takes what is idle before anybody yields to it": (
+        [queue("root"), queue("a", 8, parent="root", preemption={"reclaim": "Any"}),
+         queue("b", 0, parent="root"), EAST,
+         workload("x", "b", count=3, running="east"), workload("y", "b", count=3, running="east"),
+         workload("t", "a", mode="Independent", tasks={"count": 5})],
+        ["x yields to t", "t starts in east:5@h100 after x"],
+    ),
+    "a sweep that made others yield does not borrow beside it": (
+        [queue("root", 8), queue("a", 2, parent="root", preemption={"reclaim": "Any"}),
+         queue("b", 0, parent="root"), cluster("west", 2, pools=[pool("p", 2, stock=9)]),
+         workload("y", "b", count=2, running="west"),
+         workload("t", "a", mode="Independent", tasks={"count": 6})],
+        ["y yields to t", "t starts in west:2@h100 after y",
+         "t waits: DoesNotFit, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "a sweep asks for new nodes, as many as its tasks need": (
+        [queue("q", 64), cluster("east", 2, pools=[pool("p", 2, stock=9)]),
+         workload("t", "q", mode="Independent", tasks={"count": 7})],
+        ["t gets 3 of east/p", "t starts in east:7@h100"],
+    ),
+    "new nodes hold whole ranges of a sweep": (
+        [queue("q", 64), cluster("east", 3, pools=[pool("p", 4, stock=1)]),
+         workload("t", "q", mode="Independent", tasks={"count": 12, "rangeSize": 3})],
+        ["t gets 1 of east/p", "t starts in east:6@h100",
+         "t waits: DoesNotFit, NoVictims, PartlyPlaced"],
+    ),
+    "victims make no more room in a group than its most": (
+        [queue("root"), queue("a", 8, parent="root", preemption={"reclaim": "Any"}),
+         queue("b", 0, parent="root"), EAST, WEST, NEAR_FEW,
+         workload("x", "b", count=8, running="east"),
+         workload("s", "a", mode="Divided", replicas=4, policy="few")],
+        ["x yields to s", "s starts in east:2@h100 + west:2@h100 after x"],
+    ),
     "who gets more in a plan is no victim of it": (
         [queue("root"), queue("a", 8, parent="root", preemption={"reclaim": "Any"}),
          queue("b", 0, parent="root", priority=1), EAST, workload("mine", "a", count=8),
@@ -283,6 +384,20 @@ HOMECOMING = {
              "enabled": True, "afterSeconds": 600, "replicasPerMinute": 2, "surge": 2}),
          workload("s", "q", mode="Divided", replicas=4, running="west", since=700, policy="home")],
         ["s moves 2 from west to east"],
+    ),
+    "without quota for both places one stops before it starts": (
+        [queue("q", 4), EAST, WEST,
+         policy("home", ["east"], ["west"], returnHome={
+             "enabled": True, "afterSeconds": 600, "replicasPerMinute": 2, "surge": 2}),
+         workload("s", "q", mode="Divided", replicas=4, running="west", since=700, policy="home")],
+        ["s stops 1 in west, then moves to east"],
+    ),
+    "without any surge as well": (
+        [queue("q", 16), EAST, WEST,
+         policy("home", ["east"], ["west"], returnHome={
+             "enabled": True, "afterSeconds": 600, "replicasPerMinute": 2, "surge": 0}),
+         workload("s", "q", mode="Divided", replicas=4, running="west", since=700, policy="home")],
+        ["s stops 1 in west, then moves to east"],
     ),
     "not before": (
         [queue("q", 16), EAST, WEST,

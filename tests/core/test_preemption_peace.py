@@ -24,7 +24,19 @@ from fairway.core.making_room.preemption import find_victims
 from fairway.core.model import Held, Placed, PlacedPods, PreemptionRules, Queue, Workload
 from fairway.core.nodes import Cluster
 from fairway.core.snapshot import precedence
-from tests.core.preemptions import FLAVOR, GPU, NOW, cluster, fleet, pods, queue, wants
+from tests.core.preemptions import (
+    FLAVOR,
+    GPU,
+    NOW,
+    cluster,
+    fleet,
+    holds,
+    keys_of,
+    pods,
+    queue,
+    victims_of,
+    wants,
+)
 
 RULES = PreemptionRules(
     within_queue="LowerOrNewerEqualPriority", reclaim="Any", while_borrowing="LowerPriority"
@@ -183,3 +195,27 @@ def test_a_fleet_left_alone_comes_to_rest(tests: tuple[str, ...]) -> None:
     print(f"{total} of {len(seeds)} fleets preempt, without rest: {restless}")
     assert not restless
     assert total >= 100, "the property is worth something only where there are preemptions"
+
+
+@pytest.mark.parametrize(
+    ("cpus", "expected"),
+    [
+        pytest.param(0, ["f0"], id="who stays within its nominal quota takes back its own"),
+        pytest.param(1, None, id="who borrows another resource beside it is humble"),
+    ],
+)
+def test_a_victim_takes_back_its_own_only_if_it_borrows_nothing(
+    cpus: int, expected: list[str] | None
+) -> None:
+    desk = fleet(
+        [
+            queue("root", {GPU: 0, "cpu": 8}),
+            queue("b", {GPU: 0, "cpu": 0}, parent="root"),
+            queue("c", {GPU: 4, "cpu": 0}, parent="root"),
+        ],
+        [
+            holds("f0", "b", pods(1, 4), priority=1),
+            replace(wants("f5", "c", pods(1, 2, cpu=cpus)), was_preempted=True),
+        ],
+    )
+    assert keys_of(victims_of(desk, "f5")) == expected

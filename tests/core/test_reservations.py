@@ -103,6 +103,20 @@ CASES = [
         expect=["Admit small a", "wait big", "hold big a in 100"],
     ),
     Case(
+        id="a service leaves it alone too, and says for whom",
+        workloads=[runs("r", 4, 0), BIG, replace(asks("service", at=2.0), mode="Divided")],
+        expect=["wait big", "wait service for big", "hold big a in 100"],
+    ),
+    Case(
+        id="and so does a sweep",
+        workloads=[
+            runs("r", 4, 0),
+            BIG,
+            replace(asks("sweep", at=2.0), mode="Independent", tasks=2),
+        ],
+        expect=["wait big", "wait sweep for big", "hold big a in 100"],
+    ),
+    Case(
         id="a second too many and it may not",
         workloads=[runs("r", 4, 0), BIG, asks("small", at=2.0, limit=101.0)],
         expect=["wait big", "wait small for big", "hold big a in 100"],

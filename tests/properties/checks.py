@@ -18,7 +18,7 @@ from fairway.core.cycle import START, plan
 from fairway.core.model import Topology, Workload
 from fairway.core.outcome import after
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.steps import Plan, Preempt, Provision
+from fairway.core.steps import Move, Plan, Preempt, Provision
 
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 
@@ -95,6 +95,8 @@ class Peace:
         self.facts = facts
         self.preempted: set[tuple[str, str]] = set()
         self.growing: set[str] = set()  # clusters that nodes were asked for
+        self.has_moved = False
+        self.has_kept = False  # a place for somebody who waits
 
     def cycle(self, budget: int | None = None) -> bool:
         """One cycle, in parts of so many decisions, each carried out alone; False: at rest."""
@@ -117,6 +119,8 @@ class Peace:
         return is_moved
 
     def _note(self, found: Plan) -> None:
+        self.has_moved = self.has_moved or any(isinstance(step, Move) for step in found.steps)
+        self.has_kept = self.has_kept or bool(found.reservations)
         for step in found.steps:
             if isinstance(step, Preempt):
                 assert (step.workload, step.for_) not in self.preempted, "they preempt each other"
@@ -152,6 +156,14 @@ class Tally:
             "three levels": "left" in before.queues,
             "services": _any(before, lambda one: one.mode == "Divided"),
             "sweeps": _any(before, lambda one: one.mode == "Independent"),
+            "places kept": peace.has_kept,
+            "moves": peace.has_moved,
+            "split gangs": _any(
+                peace.facts,
+                lambda one: one.mode == "Gang" and one.held and len(one.held.placed) > 1,
+            ),
+            "fractions": _any(before, _has_fractions),
+            "leaving": _any(before, lambda one: bool(one.releasing)),
         }
         self.counts.update(name for name, holds in features.items() if holds)
 
@@ -166,6 +178,15 @@ class Tally:
 def _any(facts: Facts, holds: object) -> bool:
     assert callable(holds)
     return any(holds(one) for one in facts.workloads.values())
+
+
+def _has_fractions(workload: Workload) -> bool:
+    return any(
+        "/" in name and amount % 1000
+        for form in workload.forms
+        for one in form.pod_sets
+        for name, amount in one.shape.requests
+    )
 
 
 def _has_topology(workload: Workload) -> bool:

@@ -7,6 +7,7 @@ stated and none of the code under test, save that the tree says whether quota al
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -29,6 +30,7 @@ from fairway.core.model import (
     Queue,
     Quota,
     ResourceGroup,
+    ReturnHome,
     Score,
     Shape,
     Spread,
@@ -254,9 +256,11 @@ def user_limits(dice: Random) -> tuple[UserLimit, ...]:
 # Workloads.
 
 
-def shapes(dice: Random, kinds: list[str]) -> Shape:
+def shapes(dice: Random, kinds: list[str], *, is_fractional: bool = False) -> Shape:
     requests = [(CPU, dice.choice([1000, 2000, 4000]))]
     gpus = dice.choice([0, 1000, 1000, 2000, 2000, 4000])
+    if is_fractional and chance(dice, 5):
+        gpus = dice.choice([250, 500, 500, 750, 1500])
     if gpus:
         requests.append((GPU, gpus))
     affinity: tuple[NodeTerm, ...] = ()
@@ -282,14 +286,16 @@ def topologies(dice: Random) -> Topology:
     return Topology(required=level) if kind == "required" else Topology(preferred=level)
 
 
-def forms(dice: Random, kinds: list[str], *, most_sets: int, elastic: bool) -> Form:
+def forms(
+    dice: Random, kinds: list[str], *, most_sets: int, elastic: bool, is_fractional: bool = False
+) -> Form:
     pod_sets = []
     for number in range(dice.choice(range(1, most_sets + 1)) if chance(dice, 5) else 1):
         count = dice.randint(1, 4 if number == 0 else 2)
         pod_sets.append(
             PodSet(
                 name=f"s{number}",
-                shape=shapes(dice, kinds),
+                shape=shapes(dice, kinds, is_fractional=is_fractional),
                 count=count,
                 least=dice.randint(1, count) if elastic and chance(dice, 3) else count,
                 topology=topologies(dice),
@@ -298,10 +304,17 @@ def forms(dice: Random, kinds: list[str], *, most_sets: int, elastic: bool) -> F
     return Form(pod_sets=tuple(pod_sets))
 
 
-def workloads(dice: Random, key: str, leaves: list[str], kinds: list[str]) -> Workload:
+def workloads(
+    dice: Random, key: str, leaves: list[str], kinds: list[str], taste: Taste
+) -> Workload:
     mode = dice.choice(["Gang", "Gang", "Gang", "Divided", "Independent"])
     gang = mode == "Gang"
-    first = forms(dice, kinds, most_sets=3 if gang else 2, elastic=gang)
+    most_sets = 3 if gang else 2
+    fractions = taste.is_fractional
+    first = forms(dice, kinds, most_sets=most_sets, elastic=gang, is_fractional=fractions)
+    splits = gang and taste.splits and chance(dice, 6)
+    if splits:
+        first = replace(first, pod_sets=tuple(in_members(dice, one) for one in first.pod_sets[:1]))
     alternatives: tuple[Form, ...] = ()
     if gang and chance(dice, 2):
         other = forms(dice, kinds, most_sets=1, elastic=False)
@@ -315,7 +328,9 @@ def workloads(dice: Random, key: str, leaves: list[str], kinds: list[str]) -> Wo
         mode=mode,
         forms=(first, *alternatives),
         policy=dice.choice(["", "p1", "p2"]),
-        domain=dice.choice(["block", "rack"]) if gang and chance(dice, 1) else "",
+        clusters_max=dice.choice([2, 3]) if splits else 1,
+        domain=dice.choice(["block", "rack"]) if gang and not splits and chance(dice, 1) else "",
+        limit_seconds=dice.choice([None, 500.0, 2000.0]) if taste.reserves else None,
         replicas=dice.randint(1, 4) if mode == "Divided" else 1,
         tasks=dice.randint(1, 6) if mode == "Independent" else 0,
         task_range=dice.choice([1, 2]),
@@ -326,6 +341,66 @@ def workloads(dice: Random, key: str, leaves: list[str], kinds: list[str]) -> Wo
         not_before=NOW + 50 if chance(dice, 1) and (dice.random() < 0.5) else 0.0,
         avoids=("c0",) if chance(dice, 1) else (),
         checkpoint_seconds=dice.choice([None, 100.0]),
+    )
+
+
+def wide_queue(dice: Random, kinds: list[str]) -> Queue:
+    """A queue that stands alone and owns plenty: who waits in it lacks room, not quota."""
+    return Queue(
+        name="wide",
+        groups=(ResourceGroup(resources=RESOURCES, flavors=tuple(dice.sample(kinds, len(kinds)))),),
+        quotas={(kind, one): Quota(nominal=10**9) for kind in kinds for one in RESOURCES},
+    )
+
+
+def wide(dice: Random, key: str, places: dict[str, Cluster], *, splits: bool) -> Workload:
+    """A gang that is large for any one cluster."""
+    each = dice.choice([1000, 2000, 4000])
+    size = dice.choice([1, 1, 2])
+    slots = max(len(one.nodes) for one in places.values()) * NODE[CPU] // each
+    count = size * max(2, dice.randint(slots // 2, slots + 2) // size)
+    shape = Shape(requests=((CPU, each),), tolerations=(BEARS_SPOT,))
+    pods = PodSet(name="s0", shape=shape, count=count, least=count, member_size=size)
+    return Workload(
+        key=key,
+        queue="wide",
+        priority=dice.choice([0, 1, 2]),
+        queued_at=NOW - dice.randint(0, 5) * 100,
+        forms=(Form(pod_sets=(pods,)),),
+        clusters_max=dice.choice([2, 3, 4]) if splits else 1,
+    )
+
+
+def in_members(dice: Random, pod_set: PodSet) -> PodSet:
+    """A pod set made of members that may go to different clusters."""
+    size, members = dice.choice([1, 1, 2]), dice.randint(3, 8)
+    count = size * members
+    shape = replace(pod_set.shape, node_affinity=(), tolerations=(BEARS_SPOT,))
+    return replace(
+        pod_set, shape=shape, count=count, least=count, member_size=size, topology=Topology()
+    )
+
+
+def leaving(dice: Random, workload: Workload) -> Workload:
+    """Some that run are on their way out: what they had is charged until it is gone."""
+    if workload.held is None or workload.mode != "Gang" or not chance(dice, 3):
+        return workload
+    return replace(workload, held=None, releasing=workload.held.placed, was_preempted=True)
+
+
+def homeward(dice: Random, names: list[str]) -> Policy:
+    """A policy whose services come back to the first group when there is room."""
+    return Policy(
+        key="home",
+        groups=(Group(name="near", clusters=frozenset(names[:1])), Group(name="far")),
+        tolerations=(BEARS_SPOT,),
+        division=Division(type=dice.choice(["Aggregated", "DynamicWeight"])),
+        return_home=ReturnHome(
+            enabled=True,
+            after_seconds=dice.choice([0.0, 600.0]),
+            per_minute=dice.choice([1, 2]),
+            surge=dice.choice([0, 1, 2]),
+        ),
     )
 
 
@@ -348,9 +423,31 @@ def fleets() -> st.SearchStrategy[Facts]:
     return st.integers(0, 2**48).map(fleet)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taste:
+    """What a fleet may have in it, beside what all have."""
+
+    is_fractional: bool = False  # pods that take parts of devices
+    splits: bool = False  # gangs made of members, in several clusters
+    reserves: bool = False  # places kept for gangs that wait
+    releases: bool = False  # pods that are on their way out
+    returns: bool = False  # services away from home
+
+    @classmethod
+    def of(cls, dice: Random) -> Taste:
+        return cls(
+            is_fractional=chance(dice, 3),
+            splits=chance(dice, 5),
+            reserves=chance(dice, 5),
+            releases=chance(dice, 3),
+            returns=chance(dice, 4),
+        )
+
+
 def fleet(seed: int, most: int = 10) -> Facts:
     """A whole fleet; some of its workloads run already."""
     dice = Random(seed)
+    taste = Taste.of(dice)
     kind_of = flavors(dice)
     kinds = sorted(kind_of)
     places = clusters(dice, kinds)
@@ -358,11 +455,12 @@ def fleet(seed: int, most: int = 10) -> Facts:
     inner = {one.parent for one in tree.values()}
     leaves = sorted(name for name in tree if name not in inner)
     everyone = [
-        workloads(dice, f"w/{number}", leaves, kinds) for number in range(dice.randint(2, most))
+        workloads(dice, f"w/{number}", leaves, kinds, taste)
+        for number in range(dice.randint(2, most))
     ]
     site = Site(Facts(now=NOW, queues=tree, flavors=kind_of, clusters=places))
     running = dice.randint(0, len(everyone) - 1)
-    if chance(dice, 7):
+    if chance(dice, 8):
         fillers = [filler(dice, f"w/f{number}", leaves) for number in range(2 * len(places) + 4)]
         everyone = [*fillers, *everyone[running:]]
         running = len(fillers)
@@ -370,22 +468,64 @@ def fleet(seed: int, most: int = 10) -> Facts:
         bound = dice.random() < 0.5
         lower = replace(everyone[position], priority=dice.choice([0, 0, 0, 1]))
         everyone[position] = site.start(lower, is_bound=bound, at=NOW - 1000 + position)
+    if taste.releases:
+        everyone = [leaving(dice, one) for one in everyone]
+    if taste.reserves or (taste.splits and len(places) > 1):
+        tree["wide"] = wide_queue(dice, kinds)
+        everyone.append(wide(dice, "w/wide", places, splits=taste.splits))
+    rules = policies(dice, sorted(places))
+    if taste.returns and len(places) > 1:
+        everyone.append(site.astray(dice, "w/astray", leaves))
+        rules["home"] = homeward(dice, sorted(places))
     return Facts(
         now=NOW,
         queues=tree,
         flavors=kind_of,
         clusters=places,
-        policies=policies(dice, sorted(places)),
+        policies=rules,
         workloads={one.key: one for one in everyone},
         settings=Settings(
             fair_sharing=(dice.random() < 0.5),
             half_life_seconds=dice.choice([0.0, 3600.0]),
-            reserves=False,
+            reserves=taste.reserves,
         ),
     )
 
 
 # What runs already.
+
+
+class Devices:
+    """Devices of each node, in thousandths: whole ones are taken whole, a rest from one of them."""
+
+    def __init__(self, free: Mapping[tuple[str, int], Sequence[int]]) -> None:
+        self.free = {place: list(units) for place, units in free.items()}
+
+    def copy(self) -> Devices:
+        return Devices(self.free)
+
+    def fits(self, cluster: str, node: int, amount: int) -> bool:
+        return self._after(cluster, node, amount) is not None
+
+    def take(self, cluster: str, node: int, amount: int) -> None:
+        left = self._after(cluster, node, amount)
+        assert left is not None
+        self.free[cluster, node] = left
+
+    def _after(self, cluster: str, node: int, amount: int) -> list[int] | None:
+        units = sorted(self.free[cluster, node])
+        whole, rest = divmod(amount, 1000)
+        for _ in range(whole):
+            if not units or units[-1] < 1000:
+                return None
+            units[-1] -= 1000
+            units.sort()
+        if rest:
+            fitting = [at for at, free in enumerate(units) if free >= rest]
+            if not fitting:
+                return None
+            units[fitting[0]] -= rest
+        return units
 
 
 @dataclass(slots=True)
@@ -403,7 +543,15 @@ class Site:
             ]
             for name, one in self.facts.clusters.items()
         }
+        self.devices = Devices(
+            {
+                (name, node): [1000] * (int(one.nodes.capacity[GPU][node]) // 1000)
+                for name, one in self.facts.clusters.items()
+                for node in range(len(one.nodes))
+            }
+        )
 
+    devices: Devices = None  # type: ignore[assignment]
     free: dict[str, list[dict[str, int]]] = None  # type: ignore[assignment]
     tree: Tree = None  # type: ignore[assignment]
 
@@ -431,9 +579,45 @@ class Site:
                 return replace(workload, held=held)
         return workload
 
+    def astray(self, dice: Random, key: str, leaves: list[str]) -> Workload:
+        """A service that runs away from the first cluster, if any other has room for it."""
+        shape = Shape(requests=((CPU, 1000),), tolerations=(BEARS_SPOT,))
+        service = Workload(
+            key=key,
+            queue=dice.choice(leaves),
+            queued_at=NOW - 1000,
+            mode="Divided",
+            policy="home",
+            forms=(Form(pod_sets=(PodSet(name="s0", shape=shape, count=1, least=1),)),),
+            replicas=dice.randint(1, 3),
+        )
+        whole = replace(
+            service.forms[0],
+            pod_sets=(replace(service.forms[0].pod_sets[0], count=service.replicas),),
+        )
+        for cluster in sorted(self.facts.clusters)[1:]:
+            for flavor in self.facts.flavors.values():
+                placed = self._place(cluster, flavor, whole)
+                usage = {} if placed is None else _usage(placed)
+                if placed is None or not self.tree.fits(service.queue, usage):
+                    continue
+                self.tree.charge(service.queue, usage)
+                self._take(placed)
+                placed = replace(placed, replicas=service.replicas, group="far")
+                held = Held(
+                    attempt=1,
+                    queue=service.queue,
+                    placed=(placed,),
+                    decided_at=NOW - 900,
+                    started_at=NOW - 900,
+                )
+                return replace(service, held=held)
+        return service
+
     def _place(self, cluster: str, flavor: Flavor, form: Form) -> Placed | None:
         nodes = self.facts.clusters[cluster].nodes
         free = [dict(one) for one in self.free[cluster]]
+        devices = self.devices.copy()
         bound: dict[str, dict[int, int]] = {}
         for one in form.pod_sets:
             counts = bound.setdefault(one.name, {})
@@ -447,9 +631,11 @@ class Site:
                         and (bears or not is_tainted)
                         and not one.shape.node_affinity
                         and all(free[node][name] >= some for name, some in one.shape.requests)
+                        and devices.fits(cluster, node, dict(one.shape.requests).get(GPU, 0))
                     ):
                         for name, some in one.shape.requests:
                             free[node][name] -= some
+                        devices.take(cluster, node, dict(one.shape.requests).get(GPU, 0))
                         counts[node] = counts.get(node, 0) + 1
                         break
                 else:
@@ -467,6 +653,9 @@ class Site:
 
     def _take(self, placed: Placed) -> None:
         for pods in placed.pods:
+            for node, count in placed.bound[pods.name].items():
+                for _ in range(count):
+                    self.devices.take(placed.cluster, node, dict(pods.shape.requests).get(GPU, 0))
             for node, count in placed.bound[pods.name].items():
                 for name, some in pods.shape.requests:
                     self.free[placed.cluster][node][name] -= some * count

@@ -17,7 +17,7 @@ from fairway.core.desk import Desk
 from fairway.core.fitting import fit
 from fairway.core.making_room.provisioning import find_pool
 from fairway.core.model import Form, Workload
-from fairway.core.modes.gangs import full_usage
+from fairway.core.modes.multiples import full_usage
 from fairway.core.nodes import Cluster
 from fairway.core.refusals import quota_reason
 from fairway.core.snapshot import Facts, Snapshot

@@ -8,10 +8,13 @@ change with shares, so a stream of small workloads from a queue with a small sha
 before the gang in the order of the cycle, cannot keep it waiting for ever.
 
 Kept are the nodes on which it would be packed at its start. Whoever comes after the holder in that
-order may use them only if it ends by its limit before that start, or if the holder could preempt
-it then; all other nodes are free to all. Later workloads of the holder's own queue must leave it
-its quota, too. What a holder needs is worked out when somebody would be in its way; new places are
-looked for only so many times in a plan, and places nobody asked about are kept as they were.
+order may use them only if it ends by its limit before that start, or if the holder could preempt it
+then; all other nodes are free to all. Later workloads of the holder's own queue must leave it its
+quota, too. Who lacks quota holds no place: nodes would stand empty that it might not even be
+allowed to use. Quota comes back by the rules of preemption, and to whom first is the queue's order;
+a queue that must not let small ones pass a large one is strict. What a holder needs is worked out
+when somebody would be in its way; new places are looked for only so many times in a plan, and
+places nobody asked about are kept as they were.
 """
 
 from __future__ import annotations

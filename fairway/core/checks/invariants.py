@@ -9,13 +9,14 @@ have are compared as well, so that a packing that counts wrongly does not prove 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from fairway.core.checks.proof import Proof
 from fairway.core.checks.wholeness import partly_placed
 from fairway.core.making_room.holders import take_away
-from fairway.core.model import Placed, Workload
+from fairway.core.model import Form, Placed, PlacedPods, Workload
+from fairway.core.modes.multiples import times
 from fairway.core.outcome import after
 from fairway.core.places import where
 from fairway.core.snapshot import Facts, Snapshot, usage_of, wants_more
@@ -79,6 +80,7 @@ class _Walk:
         self.victims_of: dict[str, list[str]] = {}
         self.preempted: dict[str, str] = {}
         self.provisions: dict[str, list[Provision]] = {}
+        self.moved: dict[str, tuple[Placed, ...]] = {}  # what movers hold by now
         self._left = {
             (name, pool.name): pool.left
             for name, cluster in facts.clusters.items()
@@ -164,7 +166,7 @@ class _Walk:
                 found.append(f"is one claim too many in queue {full[0]}")
             if self.claims.full_for_user(workload):
                 found.append(f"is one claim too many for user {workload.user}")
-        elif not wants_more(workload):
+        elif not wants_more(workload, self.snapshot.policy(workload)):
             found.append("is started though it has all that it asked for")
         return found
 
@@ -173,7 +175,12 @@ class _Walk:
         change = _usage(step.placed)
         for pair, amount in _usage(workload.held.placed if workload.held else ()).items():
             change[pair] = change.get(pair, 0) - amount
-        more = {pair: amount for pair, amount in change.items() if amount > 0}
+        self._check_quota(workload, {pair: amount for pair, amount in change.items() if amount > 0})
+        self._add_usage(workload, change)
+        if workload.held is None:
+            self.claims.count(workload.queue, workload.user, 1)
+
+    def _check_quota(self, workload: Workload, more: Mapping[tuple[str, str], int]) -> None:
         tree = self.snapshot.tree
         for (flavor, resource), short in tree.shortfall(workload.queue, more).items():
             self.say(workload.key, f"takes {short} of {resource} ({flavor}) beyond its quota")
@@ -183,10 +190,10 @@ class _Walk:
         for resource, amount in total_of(more).items():
             if resource in left and amount > left[resource][0]:
                 self.say(workload.key, f"takes more {resource} than its user may have")
+
+    def _add_usage(self, workload: Workload, change: Mapping[tuple[str, str], int]) -> None:
         self.snapshot.ledger.charge(workload.queue, change)
         self.claims.add(workload.queue, workload.user, change)
-        if workload.held is None:
-            self.claims.count(workload.queue, workload.user, 1)
 
     def _check_where(self, workload: Workload, added: tuple[Placed, ...]) -> None:
         queue = self.facts.queues.get(workload.queue)
@@ -204,6 +211,15 @@ class _Walk:
             one for one in self.provisions.get(workload.key, ()) if one.cluster == placed.cluster
         ]
         form = next((one for one in workload.forms if one.name == step.form), workload.forms[0])
+        self._check_room(workload, form, placed, new)
+
+    def _check_room(
+        self, workload: Workload, form: Form, placed: Placed, new: Sequence[Provision]
+    ) -> None:
+        if workload.mode != "Gang":
+            pods = {one.name: one.count for one in placed.pods}
+            first = form.pod_sets[0]
+            form = times(form, max(1, pods.get(first.name, 0) // max(1, first.count)))
         found = self.proof.enter(workload, form, placed, new)
         if found and not self._has_room_together(placed.cluster):
             self.found.extend(f"{workload.key}: {sentence}" for sentence in found)
@@ -226,8 +242,37 @@ class _Walk:
         source = next((one for one in held if one.cluster == step.source), None)
         if source is None or workload is None:
             self.say(step.workload, f"is moved from {step.source}, where it is not")
-        elif not 0 < step.count <= source.replicas:
+            return
+        if not 0 < step.count <= source.replicas:
             self.say(step.workload, f"moves {step.count} replicas of {source.replicas}")
+            return
+        if step.workload in self.admitted or step.workload in self.preempted:
+            self.say(step.workload, "is moved by the plan that starts or preempts it")
+        now = self.moved.get(step.workload, held)
+        before = sum(one.replicas for one in now if one.cluster == step.placed.cluster)
+        if step.placed.replicas != before + step.count:
+            self.say(step.workload, f"moves {step.count}, and has {step.placed.replicas} there")
+        added = _added(now, (step.placed,))
+        self._charge_move(workload, step, source, added)
+        self._check_where(workload, added)
+        for placed in added:
+            self._check_room(workload, workload.forms[0], placed, ())
+        others = (one for one in now if one.cluster != step.placed.cluster)
+        self.moved[step.workload] = (*others, step.placed)
+
+    def _charge_move(
+        self, workload: Workload, step: Move, source: Placed, added: tuple[Placed, ...]
+    ) -> None:
+        """Quota: for both places at once, unless what leaves stops first."""
+        if step.stops_first:
+            leaving = {
+                pair: -amount * step.count // source.replicas
+                for pair, amount in usage_of(source).items()
+            }
+            self._add_usage(workload, leaving)
+        more = _usage(added)
+        self._check_quota(workload, more)
+        self._add_usage(workload, more)
 
     # At the end.
 
@@ -253,15 +298,28 @@ def _usage(placed: tuple[Placed, ...]) -> dict[tuple[str, str], int]:
 
 def _added(before: tuple[Placed, ...], after: tuple[Placed, ...]) -> tuple[Placed, ...]:
     """What a step adds in each cluster to that which was held there."""
-    counts: Mapping[tuple[str, str], int] = {
-        (placed.cluster, pods.name): pods.count for placed in before for pods in placed.pods
-    }
+    earlier = {(placed.cluster, pods.name): pods for placed in before for pods in placed.pods}
     found = []
     for placed in after:
-        more = tuple(
-            replace(pods, count=pods.count - counts.get((placed.cluster, pods.name), 0))
-            for pods in placed.pods
-        )
+        more = tuple(_more(earlier.get((placed.cluster, pods.name)), pods) for pods in placed.pods)
         if any(pods.count > 0 for pods in more):
             found.append(replace(placed, pods=tuple(pods for pods in more if pods.count > 0)))
     return tuple(found)
+
+
+def _more(before: PlacedPods | None, after: PlacedPods) -> PlacedPods:
+    """Pods that came, in the domains that have more than before, as far as these are known."""
+    if before is None:
+        return after
+    count = after.count - before.count
+    had = dict(before.domains) if before.level == after.level else {}
+    grown = tuple(
+        (name, pods - had.get(name, 0)) for name, pods in after.domains if pods > had.get(name, 0)
+    )
+    is_known = sum(pods for _, pods in grown) == count
+    return replace(
+        after,
+        count=count,
+        level=after.level if is_known else "",
+        domains=grown if is_known else (),
+    )

@@ -14,7 +14,7 @@ the counts must be; see `spread`.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fairway.core.dividing.apportionment import Turn, unseat, webster
@@ -281,16 +281,26 @@ class Board:
             kept = {one.cluster: one.assigned for one in self.places if one.assigned}
             return Shares(counts=dict(sorted(kept.items())), unmet=selection.unmet)
         for group in self.groups:
-            caps = {
-                one.cluster: min(replicas, self.room(one))
-                for one in self.members(group)
-                if one.cluster in selection.chosen
-            }
-            most = self.most_of_group.get(group)
-            total = sum(caps.values()) if most is None else min(most, sum(caps.values()))
-            self.counts.update(webster(total, dict.fromkeys(caps, 1), caps=caps))
+            self._copy(group, replicas, selection.chosen)
         wanted = replicas * len(selection.chosen)
         return Shares(counts=self.result(), waiting=wanted - self.total())
+
+    def _copy(self, group: str, replicas: int, chosen: Collection[str]) -> None:
+        """Completes the copies of a group, evenly, within what the group may have."""
+        places = [one for one in self.members(group) if one.cluster in chosen]
+        for one in places:
+            self.counts[one.cluster] = min(one.assigned, replicas, self.room(one))
+        most = self.most_of_group.get(group)
+        if most is not None:
+            self.shrink(group, most, least=0)
+        held = {one.cluster: self.counts[one.cluster] for one in places}
+        lacks = {one.cluster: min(replicas - held[one.cluster], self.room(one)) for one in places}
+        total = sum(lacks.values())
+        if most is not None:
+            total = min(total, max(0, most - sum(held.values())))
+        even = dict.fromkeys(lacks, 1)
+        for name, more in webster(total, even, caps=lacks, start=held).items():
+            self.counts[name] += more
 
 
 class _Grower:

@@ -64,8 +64,8 @@ def _allowance(policy: Policy, pace: Pace) -> tuple[int, bool]:
     count = rule.per_minute - pace.moved_in_last_minute
     if rule.surge == 0 or pace.quota_left <= 0:
         # Without quota for both, a replica fewer for a while is better than never to return; but
-        # not before those that have begun are there.
-        return (count if pace.moving == 0 else 0), False
+        # one at a time, and not before those that have begun are there.
+        return (min(count, 1) if pace.moving == 0 else 0), False
     return min(count, rule.surge - pace.moving, pace.quota_left), True
 
 

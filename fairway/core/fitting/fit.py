@@ -143,12 +143,17 @@ def copies(room: Room, wants: Sequence[Want], most: int = UNLIMITED) -> int:
     low, high = 0, max(0, most)
     while low < high:
         middle = (low + high + 1) // 2
-        scaled = [replace(one, count=one.count * middle) for one in wants]
-        if isinstance(pack(room, scaled), Packed):
+        if isinstance(pack(room, [_times(one, middle) for one in wants]), Packed):
             low = middle
         else:
             high = middle - 1
     return low
+
+
+def _times(want: Want, copies: int) -> Want:
+    if copies == 1:
+        return want
+    return replace(want, count=want.count * copies, topology=want.topology.of_each(want.count))
 
 
 def _plainly_short(room: Room, wants: Sequence[Want]) -> Shortage | None:

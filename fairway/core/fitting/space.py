@@ -56,19 +56,23 @@ def leading(room: Room, request: Request) -> tuple[str, int]:
 class Space:
     """What would be free while a packing is tried."""
 
-    __slots__ = ("_own", "columns", "devices", "room")
+    __slots__ = ("_own", "_own_devices", "_untold", "columns", "devices", "room")
 
     def __init__(self, room: Room) -> None:
         self.room = room
         self.columns: dict[str, Amounts] = dict(room.free)
         self.devices: dict[str, Devices] = {}
-        self._own: set[str] = set()  # resources of which the columns and devices are our copies
+        self._own: set[str] = set()  # resources of which the columns are our copies
+        self._own_devices: set[str] = set()  # and of which the devices are
+        # Whole devices that were taken while nobody had asked for a table of them.
+        self._untold: dict[str, list[tuple[int, Mapping[int, int]]]] = {}
 
     def copy(self) -> Space:
         """Another space that starts from this one; this one takes nothing more while it lives."""
         other = Space(self.room)
         other.columns = dict(self.columns)
         other.devices = dict(self.devices)
+        other._untold = {resource: list(taken) for resource, taken in self._untold.items()}
         return other
 
     def filled(self, request: Request, mask: Mask | None, count: int) -> dict[int, int] | None:
@@ -141,8 +145,6 @@ class Space:
             if resource not in self._own:
                 self._own.add(resource)
                 self.columns[resource] = self.columns[resource].copy()
-                if has_devices:
-                    self.devices[resource] = self._devices(resource).copy()
             column = self.columns[resource]
             if len(counts) > _FEW:
                 column[np.fromiter(counts, np.int64)] -= amount * np.fromiter(
@@ -151,13 +153,29 @@ class Space:
             else:
                 for position, count in counts.items():
                     column[position] -= amount * count
-            if has_devices:
-                for position, count in counts.items():
-                    move_pods(self.devices[resource], position, amount, -count)
+            if not has_devices:
+                if "/" in resource:
+                    self._untold.setdefault(resource, []).append((amount, counts))
+                continue
+            if resource not in self._own_devices:
+                self._own_devices.add(resource)
+                self.devices[resource] = self._devices(resource).copy()
+            for position, count in counts.items():
+                move_pods(self.devices[resource], position, amount, -count)
 
     def _devices(self, resource: str) -> Devices:
+        """The devices of a resource; what was taken before they were asked for is made up for."""
         own = self.devices.get(resource)
-        return devices_of(self.room, resource) if own is None else own
+        untold = self._untold.pop(resource, None)
+        if untold is None:
+            return devices_of(self.room, resource) if own is None else own
+        found = (devices_of(self.room, resource) if own is None else own).copy()
+        for amount, counts in untold:
+            for position, count in counts.items():
+                move_pods(found, position, amount, -count)
+        self._own_devices.add(resource)
+        self.devices[resource] = found
+        return found
 
     def choose(self, request: Request, positions: Amounts, count: int) -> dict[int, int] | None:
         """Nodes for so many pods out of candidates, or None if these do not hold as many."""

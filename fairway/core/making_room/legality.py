@@ -80,8 +80,9 @@ class Case:
         self.contests_nodes = contests_nodes
         self.contested = frozenset(pair for pair in contested if node.cell(pair).is_limited)
         self._is_humbled = workload.was_preempted and not all(
-            (cell := node.cell(pair)).usage + usage.get(pair, 0) <= cell.subtree
-            for pair in self.contested
+            cell.usage + amount <= cell.subtree
+            for pair, amount in usage.items()
+            if (cell := node.cell(pair)).is_limited
         )
 
     # Who might be a victim in some set.

@@ -7,7 +7,7 @@ tried and refused is a reason. A gang that may shrink does so only when nothing 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fairway.api.reasons import Code, Reason
@@ -18,7 +18,9 @@ from fairway.core.making_room.preemption import Victims, find_victims
 from fairway.core.making_room.provisioning import find_pool
 from fairway.core.making_room.weighing import prefers_provision
 from fairway.core.making_room.yielding import clusters_to_search
-from fairway.core.model import Form, Placed, PlacedPods, Shape, Workload
+from fairway.core.model import Form, Placed, PlacedPods, Workload
+from fairway.core.modes.multiples import full_usage
+from fairway.core.modes.shrinking import most_of
 from fairway.core.modes.splitting import can_split, split
 from fairway.core.places import ranking, stock, where
 from fairway.core.refusals import (
@@ -295,23 +297,14 @@ def _by_quota_alone(
 
 def _shrink(desk: Desk, workload: Workload, form: Form, verdict: Verdict) -> bool:
     """Fewer pods, where nothing else helped: as many as fit somewhere, at least the least."""
-    candidates = desk.candidates(workload)
-    policy = desk.snapshot.policy(workload)
-    for option in desk.assignments(workload, form):
-        for one in desk.ranked(candidates.allowed, workload, policy):
-            room = desk.ledger.rooms[one.cluster]
-            wants = desk.wants(one.cluster, option, form)
-            found = fit.pack_most(room, wants, workload.domain)
-            if isinstance(found, fit.Shortage):
-                continue
-            group = candidates.group_of().get(one.cluster, "")
-            placed = placed_of(one.cluster, group, form, option, found)
-            usage = _usage_of(placed)
-            if quota_reason(desk, workload, usage, option) is None:
-                admit = Admit(workload=workload.key, placed=(placed,), form=form.name)
-                _admit(desk, workload, admit, found, verdict)
-                return True
-    return False
+    found = most_of(desk, workload, form)
+    if found is None:
+        return False
+    group = desk.candidates(workload).group_of().get(found.cluster, "")
+    placed = placed_of(found.cluster, group, found.form, found.option, found.packed)
+    admit = Admit(workload=workload.key, placed=(placed,), form=form.name)
+    _admit(desk, workload, admit, found.packed, verdict)
+    return True
 
 
 # Quota.
@@ -325,12 +318,6 @@ def by_preference(
         return options
     tree = desk.ledger.tree
     return sorted(options, key=lambda one: tree.borrow_level(workload.queue, full_usage(form, one)))
-
-
-def full_usage(form: Form, option: Assignment) -> dict[tuple[str, str], int]:
-    counts = {one.name: one.count for one in form.pod_sets}
-    shapes: Mapping[str, Shape] = {one.name: one.shape for one in form.pod_sets}
-    return option.usage(counts, shapes)
 
 
 # Keeping what was found.

@@ -1,17 +1,48 @@
-"""A form many times over: the replicas of a service, or the tasks of a sweep, taken together."""
+"""A form as a whole, or many times over: the replicas of a service, the tasks of a sweep."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from fairway.core.model import Form
+from fairway.core.model import FlavorResource, Form, PlacedPods
+from fairway.core.turns.flavors import Assignment
 
 
 def times(form: Form, count: int) -> Form:
     """A form whose pod sets are so many times as large, all of it needed."""
+    if count == 1:
+        return replace(form, pod_sets=tuple(replace(one, least=one.count) for one in form.pod_sets))
     return replace(
         form,
         pod_sets=tuple(
-            replace(one, count=one.count * count, least=one.count * count) for one in form.pod_sets
+            replace(
+                one,
+                count=one.count * count,
+                least=one.count * count,
+                topology=one.topology.of_each(one.count),
+            )
+            for one in form.pod_sets
         ),
+    )
+
+
+def full_usage(form: Form, option: Assignment) -> dict[FlavorResource, int]:
+    """What all pods of a form are charged to quota on some flavors."""
+    counts = {one.name: one.count for one in form.pod_sets}
+    return option.usage(counts, {one.name: one.shape for one in form.pod_sets})
+
+
+def together(before: PlacedPods | None, after: PlacedPods) -> PlacedPods:
+    """Pods of both; their domains are known where both have some of one level."""
+    if before is None:
+        return after
+    domains: dict[str, int] = {}
+    is_known = before.level == after.level and bool(before.domains and after.domains)
+    for name, count in (*before.domains, *after.domains) if is_known else ():
+        domains[name] = domains.get(name, 0) + count
+    return replace(
+        after,
+        count=before.count + after.count,
+        level=after.level if is_known else "",
+        domains=tuple(sorted(domains.items())),
     )

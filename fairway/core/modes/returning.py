@@ -2,6 +2,7 @@
 
 Looked at after everything that waits, since who waits comes first. The rule itself, slow on
 purpose, is in `homecoming`; here are the services it applies to, and the steps that come of it.
+Where neither the surge nor quota allows a replica in both places, one at a time stops and starts.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from collections.abc import Set
 
 from fairway.api.reasons import Code, Reason
 from fairway.core.desk import Desk
+from fairway.core.dividing import homecoming
 from fairway.core.dividing.homecoming import Pace, return_home
 from fairway.core.model import Workload
-from fairway.core.modes.gangs import full_usage
-from fairway.core.modes.services import Service, placements, places, read_held
+from fairway.core.modes.multiples import full_usage
+from fairway.core.modes.services import Service, placements, places, service_of
 from fairway.core.snapshot import wants_more
 from fairway.core.steps import Move, Step
 from fairway.core.turns.flavors import Assignment
@@ -38,7 +40,7 @@ def _may_return(desk: Desk, workload: Workload) -> bool:
     return (
         policy.return_home.enabled
         and bool(policy.groups)
-        and not wants_more(workload)
+        and not wants_more(workload, policy)
         and workload.queue in desk.snapshot.facts.queues
         and not desk.queue(workload).is_held
     )
@@ -53,11 +55,8 @@ def _quota(service: Service, option: Assignment) -> int:
 
 def _moves(desk: Desk, workload: Workload) -> list[Step]:
     assert workload.held is not None
-    policy = desk.snapshot.policy(workload)
-    service = Service(desk, workload, workload.forms[0], policy)
-    read_held(service)
-    candidates = desk.candidates(workload)
-    groups = candidates.group_of()
+    service = service_of(desk, workload)
+    policy, candidates = service.policy, service.candidates
     usable = {
         name: service.room_for(name, option)
         for name in candidates.allowed
@@ -70,19 +69,34 @@ def _moves(desk: Desk, workload: Workload) -> list[Step]:
         quota_left=min((_quota(service, one) for one in service.options.values()), default=0),
     )
     steps: list[Step] = []
-    for move in return_home(places(service, candidates, usable), policy, pace, desk.now):
-        option = service.options_of(move.target)[0]
-        if not move.starts_first:
-            continue  # without quota for both, a controller stops one first; nothing to plan yet
-        service.add(move.target, move.count, option)
-        (placed,) = [one for one in placements(service, groups) if one.cluster == move.target]
-        steps.append(
-            Move(
-                workload=workload.key,
-                source=move.source,
-                placed=placed,
-                count=move.count,
-                reasons=(Reason(code=Code.RETURNS_HOME, cluster=move.target),),
-            )
-        )
+    for move in return_home(places(service, usable), policy, pace, desk.now):
+        step = _move(service, move)
+        if step is not None:
+            steps.append(step)
     return steps
+
+
+def _move(service: Service, move: homecoming.Move) -> Move | None:
+    """Takes what a move needs; none where quota does not allow it even one after the other."""
+    desk, workload = service.desk, service.workload
+    option = service.options_of(move.target)[0]
+    with desk.ledger.trial() as trial:
+        if not move.starts_first:
+            leaving = full_usage(service.form, service.options[move.source])
+            gone = {pair: -amount * move.count for pair, amount in leaving.items()}
+            desk.charge(workload, gone)
+        if service.quota_for(option) < move.count:
+            if not move.starts_first:
+                desk.claims.add(workload.queue, workload.user, gone, -1)
+            return None
+        service.add(move.target, move.count, option)
+        trial.keep()
+    (placed,) = [one for one in placements(service) if one.cluster == move.target]
+    return Move(
+        workload=workload.key,
+        source=move.source,
+        placed=placed,
+        count=move.count,
+        stops_first=not move.starts_first,
+        reasons=(Reason(code=Code.RETURNS_HOME, cluster=move.target),),
+    )

@@ -3,25 +3,31 @@
 Each step of the ladder adds what it can: idle room in a group is divided by the policy's rules,
 then victims or new nodes make room for more, then the next group. Scale-in takes from the last
 group first. What a service holds stays where it is unless its number or its places change.
+
+Copies (a Duplicated division) go to every cluster that may have them and has room for a replica. A
+copy that is not whole waits for the rest of it, by every rung; another cluster is opened as soon as
+it has idle room, but nobody yields and no node is bought for that once there is a copy somewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.desk import Desk
 from fairway.core.dividing.division import Place, divide, static_weights
 from fairway.core.fitting import fit
 from fairway.core.making_room.preemption import Victims, find_victims
 from fairway.core.making_room.provisioning import Provisioned, find_pool
-from fairway.core.model import Form, Placed, PlacedPods, Policy, Workload
-from fairway.core.modes.gangs import Verdict, evict, full_usage
-from fairway.core.modes.multiples import times
+from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workload
+from fairway.core.modes.gangs import Verdict, evict, placed_of
+from fairway.core.modes.multiples import full_usage, times, together
+from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.places import where
 from fairway.core.places.spread import domains
-from fairway.core.refusals import refusal_reason
+from fairway.core.refusals import kept_reason, quota_reason, refusal_reason
 from fairway.core.steps import Admit, Provision
 from fairway.core.turns.flavors import Assignment
 
@@ -34,13 +40,29 @@ class Service:
     workload: Workload
     form: Form
     policy: Policy
+    candidates: where.Candidates
     counts: dict[str, int] = field(default_factory=dict)
     options: dict[str, Assignment] = field(default_factory=dict)
+    pods: dict[str, tuple[PlacedPods, ...]] = field(default_factory=dict)  # of each cluster
     waits_for: list[str] = field(default_factory=list)  # victims that must be gone first
+    rung: Rung = "Idle"  # the last that gave something; Preempt stays
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether every cluster is to have all replicas."""
+        return self.policy.division.type == "Duplicated"
 
     @property
     def waiting(self) -> int:
-        return self.workload.replicas - sum(self.counts.values())
+        """Replicas without a place; of copies, those that lack in clusters that have some."""
+        copies = max(1, len(self.counts)) if self.is_copied else 1
+        return self.workload.replicas * copies - sum(self.counts.values())
+
+    @property
+    def has_too_many(self) -> bool:
+        if self.is_copied:
+            return any(count > self.workload.replicas for count in self.counts.values())
+        return self.waiting < 0
 
     def options_of(self, cluster: str) -> list[Assignment]:
         """The flavors to try in a cluster; one that has replicas keeps its flavors."""
@@ -55,21 +77,35 @@ class Service:
 
     def quota_for(self, option: Assignment) -> int:
         """How many more replicas the queue allows on some flavors."""
-        most = self.desk.copies(self.workload, full_usage(self.form, option))
-        return self.waiting if most is None else most
+        may_borrow = self.rung != "Preempt"
+        usage = full_usage(self.form, option)
+        most = self.desk.copies(self.workload, usage, may_borrow=may_borrow)
+        return fit.UNLIMITED if most is None else most
 
-    def victims(self, cluster: str, option: Assignment) -> Victims | None:
-        """Who would have to yield for one more replica."""
-        if not self.desk.user_may_have(self.workload, full_usage(self.form, option)):
+    def allowed_in(self, cluster: str, most: int) -> int:
+        """How many of so many more the rules of division allow in a cluster, beside all others."""
+        has = self.counts.get(cluster, 0)
+        total = self.workload.replicas if self.is_copied else sum(self.counts.values()) + most
+        shares = divide(total, places(self, {cluster: most}), self.policy)
+        return max(0, shares.counts.get(cluster, 0) - has)
+
+    def victims(self, cluster: str, option: Assignment) -> tuple[int, Victims] | None:
+        """Who would have to yield for one more replica, or for as many as a cluster opens with."""
+        least = 1 if cluster in self.counts else max(1, self.policy.division.cluster_min)
+        if least > self.waiting or self.allowed_in(cluster, least) < least:
             return None
-        return find_victims(self.desk, self.workload, self.form, option, cluster)
+        form = times(self.form, least)
+        if not self.desk.user_may_have(self.workload, full_usage(form, option)):
+            return None
+        found = find_victims(self.desk, self.workload, form, option, cluster)
+        if found is None or not is_peaceful(self.desk, self.workload, placements(self), found):
+            return None
+        return least, found
 
-    def pool_for(
-        self, cluster: str, option: Assignment, most: int
-    ) -> tuple[int, Provisioned] | None:
+    def pool_for(self, cluster: str, option: Assignment) -> tuple[int, Provisioned] | Reason:
         """The most replicas that new nodes of a pool can hold, and those nodes."""
-        best: tuple[int, Provisioned] | None = None
-        low, high = 1, most
+        best: tuple[int, Provisioned] | Reason = self.desk.no_pool(cluster)
+        low, high = 1, self.allowed_in(cluster, min(self.waiting, self.quota_for(option)))
         while low <= high:
             middle = (low + high) // 2
             form = times(self.form, middle)
@@ -78,6 +114,9 @@ class Service:
                 best, low = (middle, found), middle + 1
             else:
                 high = middle - 1
+                best = found if isinstance(best, Reason) else best
+        if isinstance(best, tuple) and self.allowed_in(cluster, best[0]) < best[0]:
+            return self.desk.no_pool(cluster)  # fewer than a cluster opens with
         return best
 
     def add(self, cluster: str, count: int, option: Assignment) -> None:
@@ -85,35 +124,65 @@ class Service:
         wants = self.desk.wants(cluster, option, times(self.form, count))
         packed = fit.pack(self.desk.ledger.rooms[cluster], wants)
         assert isinstance(packed, fit.Packed), "what was counted fits"
-        self.keep(cluster, count, option, packed)
+        self.keep(cluster, count, option, (packed, packed))
 
-    def keep(self, cluster: str, count: int, option: Assignment, packed: fit.Packed) -> None:
-        """Charges replicas to the queue and to the nodes they are on."""
+    def top_up(self, cluster: str, option: Assignment) -> None:
+        """Takes what victims left over in a cluster: they may have been larger than a replica."""
+        wanted = max(0, min(self.waiting, self.quota_for(option)))
+        more = min(self.allowed_in(cluster, wanted), self.room_for(cluster, option))
+        if more > 0:
+            self.add(cluster, more, option)
+
+    def keep(
+        self,
+        cluster: str,
+        count: int,
+        option: Assignment,
+        packed: tuple[fit.Packed, fit.Packed],
+    ) -> None:
+        """Charges replicas: all of what is packed, and what of it takes room that is here."""
+        whole, on_existing = packed
         usage = {pair: amount * count for pair, amount in full_usage(self.form, option).items()}
         self.desk.charge(self.workload, usage)
         requests = {one.name: one.shape.requests for one in self.form.pod_sets}
-        self.desk.ledger.take(cluster, packed.packing, requests)
+        self.desk.ledger.take(cluster, on_existing.packing, requests)
+        earlier = {one.name: one for one in self.pods.get(cluster, ())}
+        placed = placed_of(cluster, "", times(self.form, count), option, whole)
+        self.pods[cluster] = tuple(together(earlier.get(one.name), one) for one in placed.pods)
+        if cluster not in self.counts:
+            self.desk.hold(cluster)
         self.counts[cluster] = self.counts.get(cluster, 0) + count
         self.options[cluster] = option
+
+
+def service_of(desk: Desk, workload: Workload) -> Service:
+    """A service as it stands."""
+    policy, candidates = desk.snapshot.policy(workload), desk.candidates(workload)
+    service = Service(desk, workload, workload.forms[0], policy, candidates)
+    if has_made_yield(workload):
+        service.rung = "Preempt"
+    _read_held(service)
+    return service
 
 
 def decide(desk: Desk, workload: Workload) -> Verdict:
     """Divides what a service lacks; what it takes stays charged in the ledger."""
     verdict = Verdict()
-    form = workload.forms[0]
-    service = Service(desk, workload, form, desk.snapshot.policy(workload))
-    read_held(service)
+    service = service_of(desk, workload)
     before = dict(service.counts)
-    candidates = desk.candidates(workload)
-    verdict.reasons.extend(refusal_reason(*one) for one in candidates.refused)
-    if service.waiting < 0:
-        _scale_in(service, candidates)
-    elif service.waiting > 0:
-        _grow(service, candidates, verdict)
+    verdict.reasons.extend(refusal_reason(*one) for one in service.candidates.refused)
+    if service.has_too_many:
+        _scale_in(service)
+    elif service.waiting > 0 or service.is_copied:
+        _grow(service, verdict)
     if service.counts != before:
-        placed = placements(service, candidates.group_of())
         verdict.steps.append(
-            Admit(workload=workload.key, placed=placed, waits_for=tuple(service.waits_for))
+            Admit(
+                workload=workload.key,
+                placed=placements(service),
+                rung=service.rung,
+                waits_for=tuple(service.waits_for),
+            )
         )
     if service.waiting > 0:
         verdict.reasons.append(Reason(code=Code.PARTLY_PLACED, count=service.waiting))
@@ -122,58 +191,72 @@ def decide(desk: Desk, workload: Workload) -> Verdict:
     return verdict
 
 
-def read_held(service: Service) -> None:
+def _read_held(service: Service) -> None:
     held = service.workload.held
     for placed in held.placed if held else ():
         service.counts[placed.cluster] = placed.replicas
+        service.pods[placed.cluster] = placed.pods
         flavors = {pods.name: dict(pods.flavors) for pods in placed.pods}
         names = sorted({flavor for one in flavors.values() for flavor in one.values() if flavor})
         service.options[placed.cluster] = Assignment(flavors=flavors, names=tuple(names))
 
 
-def _grow(service: Service, candidates: where.Candidates, verdict: Verdict) -> None:
-    groups = tuple(name for name, _ in candidates.groups)
-    for group, rung in where.ladder(service.policy, groups):
-        names = candidates.in_group(group)
-        if service.waiting <= 0 or not names:
-            continue
-        match rung:
-            case "Idle":
-                _fill(service, group, names, candidates)
-            case "Preempt":
-                _preempt(service, names, verdict)
-            case "Provision":
-                _provision(service, names, verdict)
-    if service.waiting > 0 and not service.desk.assignments(service.workload, service.form):
+def _grow(service: Service, verdict: Verdict) -> None:
+    if not service.desk.assignments(service.workload, service.form):
         verdict.reasons.append(Reason(code=Code.NO_FLAVOR, queue=service.workload.queue))
+    groups = tuple(name for name, _ in service.candidates.groups)
+    for group, rung in where.ladder(service.policy, groups):
+        names = service.candidates.in_group(group)
+        if names and (service.waiting > 0 or (rung == "Idle" and service.is_copied)):
+            _RUNGS[rung](service, group, names, verdict)
 
 
-def _fill(
-    service: Service, group: str, names: tuple[str, ...], candidates: where.Candidates
-) -> None:
+def _fill(service: Service, group: str, names: tuple[str, ...], verdict: Verdict) -> None:
     """Divides as many replicas as fit over the idle room of a group, flavor by flavor."""
     tried: list[Assignment] = []
     for name in names:
         tried.extend(one for one in service.options_of(name) if one not in tried)
     for option in tried:
-        target = service.workload.replicas - max(0, service.waiting - service.quota_for(option))
+        target = service.workload.replicas
+        if not service.is_copied:
+            target -= max(0, service.waiting - service.quota_for(option))
         usable = {
             name: service.room_for(name, option)
             for name in names
             if option in service.options_of(name)
         }
-        if target <= sum(service.counts.values()) or not any(usable.values()):
-            continue
-        shares = divide(target, places(service, candidates, usable), service.policy)
-        for name in names:
-            more = shares.counts.get(name, 0) - service.counts.get(name, 0)
-            # Copies in every cluster are more than the number that quota was asked for.
-            more = min(more, usable.get(name, 0), service.quota_for(option))
-            if more > 0:
-                service.add(name, more, option)
+        is_wanted = service.is_copied or target > sum(service.counts.values())
+        if is_wanted and any(usable.values()):
+            shares = divide(target, places(service, usable), service.policy)
+            for name in names:
+                more = shares.counts.get(name, 0) - service.counts.get(name, 0)
+                # Copies in every cluster are more than the number that quota was asked for.
+                more = min(more, usable.get(name, 0), service.quota_for(option))
+                if more > 0:
+                    service.add(name, more, option)
+        if service.waiting > 0:
+            verdict.reasons.extend(_why_not_idle(service, group, sorted(usable), option))
 
 
-def _preempt(service: Service, names: tuple[str, ...], verdict: Verdict) -> None:
+def _why_not_idle(
+    service: Service, group: str, names: list[str], option: Assignment
+) -> Iterator[Reason]:
+    """What keeps the replicas that wait from idle room: quota, somebody's place, or no room."""
+    desk, workload, form = service.desk, service.workload, service.form
+    quota = quota_reason(desk, workload, full_usage(form, option), option)
+    if quota is not None:
+        yield quota
+        return
+    for name in names:
+        if service.room_for(name, option):
+            continue  # it is rules of division that keep them from here
+        kept = kept_reason(desk, workload, form, option, (group, name))
+        pods = form.pod_sets[0]
+        flavor, count = ",".join(option.names), pods.count * service.waiting
+        yield kept or desk.no_room(name, group, flavor, pods.name, count)
+
+
+def _preempt(service: Service, group: str, names: tuple[str, ...], verdict: Verdict) -> None:
     """Makes room replica by replica, each time where it does the least harm."""
     while service.waiting > 0:
         found = [
@@ -183,20 +266,27 @@ def _preempt(service: Service, names: tuple[str, ...], verdict: Verdict) -> None
             if (victims := service.victims(name, option)) is not None
         ]
         if not found:
+            verdict.reasons.extend(service.desk.no_victims(group, names))
             return
-        best = min(found, key=lambda one: one.harm)
+        count, best = min(found, key=lambda one: (one[1].harm, one[0]))
         evict(service.desk, service.workload, best, verdict)
         service.waits_for.extend(one.key for one in best.victims)
-        service.add(best.cluster, 1, best.assignment)
+        if are_of_others(best):
+            service.rung = "Preempt"
+        service.add(best.cluster, count, best.assignment)
+        service.top_up(best.cluster, best.assignment)
 
 
-def _provision(service: Service, names: tuple[str, ...], verdict: Verdict) -> None:
+def _provision(service: Service, group: str, names: tuple[str, ...], verdict: Verdict) -> None:
     """Asks elastic pools for as many replicas as they can still hold."""
+    del group  # pools are the same for all
     for name in names:
         for option in service.options_of(name):
-            count = min(service.waiting, service.quota_for(option))
-            found = service.pool_for(name, option, count)
-            if found is None:
+            if service.waiting <= 0:
+                return
+            found = service.pool_for(name, option)
+            if isinstance(found, Reason):
+                verdict.reasons.append(found)
                 continue
             replicas, nodes = found
             service.desk.ledger.provision(name, nodes.pool, nodes.count)
@@ -205,15 +295,18 @@ def _provision(service: Service, names: tuple[str, ...], verdict: Verdict) -> No
                     workload=service.workload.key, cluster=name, pool=nodes.pool, count=nodes.count
                 )
             )
-            service.keep(name, replicas, option, nodes.on_existing)
+            service.keep(name, replicas, option, (nodes.packed, nodes.on_existing))
+            if service.rung != "Preempt":
+                service.rung = "Provision"
             break  # one set of flavors in a cluster
 
 
-def places(
-    service: Service, candidates: where.Candidates, usable: Mapping[str, int]
-) -> list[Place]:
+_RUNGS = {"Idle": _fill, "Preempt": _preempt, "Provision": _provision}
+
+
+def places(service: Service, usable: Mapping[str, int]) -> list[Place]:
     """Every cluster that has replicas or may get some, as division sees it."""
-    group_of = candidates.group_of()
+    group_of = service.candidates.group_of()
     names = sorted({*service.counts, *usable})
     weights = static_weights(service.policy.division, names)
     clusters = service.desk.snapshot.facts.clusters
@@ -230,9 +323,8 @@ def places(
     ]
 
 
-def _scale_in(service: Service, candidates: where.Candidates) -> None:
-    present = places(service, candidates, {})
-    shares = divide(service.workload.replicas, present, service.policy)
+def _scale_in(service: Service) -> None:
+    shares = divide(service.workload.replicas, places(service, {}), service.policy)
     for name in list(service.counts):
         count = shares.counts.get(name, 0)
         if count:
@@ -241,22 +333,38 @@ def _scale_in(service: Service, candidates: where.Candidates) -> None:
             del service.counts[name]
 
 
-def placements(service: Service, group_of: Mapping[str, str]) -> tuple[Placed, ...]:
-    return tuple(
-        Placed(
-            cluster=name,
-            group=group_of.get(name, ""),
-            replicas=service.counts[name],
-            pods=tuple(
-                PlacedPods(
-                    name=one.name,
-                    count=one.count * service.counts[name],
-                    shape=one.shape,
-                    flavors=service.options[name].flavors_of(one.name),
-                )
-                for one in service.form.pod_sets
-            ),
+def placements(service: Service) -> tuple[Placed, ...]:
+    """What each cluster has now."""
+    group_of = service.candidates.group_of()
+    held = service.workload.held
+    before = {one.cluster: one for one in held.placed} if held else {}
+    found = []
+    for name in sorted(service.counts):
+        count = service.counts[name]
+        earlier = before.get(name)
+        stays = earlier is not None and earlier.replicas <= count
+        pods = tuple(_of(one, service, name) for one in service.form.pod_sets)
+        found.append(
+            Placed(
+                cluster=name,
+                group=group_of.get(name, ""),
+                replicas=count,
+                pods=pods,
+                bound=earlier.bound if earlier is not None and stays else {},
+            )
         )
-        for name in sorted(service.counts)
-        if service.counts[name]
+    return tuple(found)
+
+
+def _of(pod_set: PodSet, service: Service, cluster: str) -> PlacedPods:
+    """Pods of a set in a cluster; of a service that shrank it is not known which ones stay."""
+    count = pod_set.count * service.counts[cluster]
+    known = next((one for one in service.pods[cluster] if one.name == pod_set.name), None)
+    if known is not None and known.count == count and known.shape == pod_set.shape:
+        return known
+    return PlacedPods(
+        name=pod_set.name,
+        count=count,
+        shape=pod_set.shape,
+        flavors=service.options[cluster].flavors_of(pod_set.name),
     )

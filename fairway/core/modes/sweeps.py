@@ -1,7 +1,8 @@
 """Sweeps: tasks that need not run together, in any number and in any clusters.
 
 Tasks are numbered; a cluster gets ranges of numbers, in whole multiples of the workload's range
-size where there are so many. As many are placed as fit, up to the cap on tasks at a time.
+size where there are so many. As many are placed as fit, up to the cap on tasks at a time: what is
+idle first, then range by range where the least harmful victims yield, then on new nodes.
 """
 
 from __future__ import annotations
@@ -9,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.desk import Desk
 from fairway.core.fitting import fit
+from fairway.core.making_room.preemption import Victims, find_victims
+from fairway.core.making_room.provisioning import Provisioned, find_pool
 from fairway.core.model import Form, Placed, Workload
-from fairway.core.modes.gangs import Verdict, full_usage, placed_of
-from fairway.core.modes.multiples import times
+from fairway.core.modes.gangs import Attempt, Verdict, charge, evict, placed_of
+from fairway.core.modes.multiples import full_usage, times, together
+from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.places import where
-from fairway.core.refusals import quota_reason, refusal_reason
-from fairway.core.steps import Admit
+from fairway.core.refusals import kept_reason, quota_reason, refusal_reason, user_reason
+from fairway.core.steps import Admit, Provision
 from fairway.core.turns.flavors import Assignment
 
 
@@ -30,31 +35,71 @@ class _Sweep:
     form: Form
     left: list[int]  # numbers of tasks to place, in order
     placed: list[Placed] = field(default_factory=list)
+    waits_for: list[str] = field(default_factory=list)  # victims that must be gone first
+    rung: Rung = "Idle"  # the last that gave something; Preempt stays
+
+    @property
+    def everything(self) -> tuple[Placed, ...]:
+        """What it held before, and what it was given now."""
+        return (*(self.workload.held.placed if self.workload.held else ()), *self.placed)
 
     def may_mix(self, cluster: str, option: Assignment) -> bool:
         """Whether what the cluster has of this sweep already is of the same flavors."""
-        held = self.workload.held.placed if self.workload.held else ()
         return all(
             pods.flavors == option.flavors_of(pods.name)
-            for one in (*held, *self.placed)
+            for one in self.everything
             if one.cluster == cluster
             for pods in one.pods
             if pods.name in option.flavors
         )
 
-    def take(self, cluster: str, group: str, option: Assignment, count: int) -> None:
-        """Places the next tasks in a cluster."""
+    def allowed(self, option: Assignment) -> int:
+        """How many of the tasks that are left quota allows."""
+        may_borrow = self.rung != "Preempt"
+        usage = full_usage(self.form, option)
+        copies = self.desk.copies(self.workload, usage, may_borrow=may_borrow)
+        return len(self.left) if copies is None else min(copies, len(self.left))
+
+    def victims(self, cluster: str, option: Assignment, form: Form) -> Victims | None:
+        """Who would have to yield for some tasks."""
+        if not self.may_mix(cluster, option):
+            return None
+        found = find_victims(self.desk, self.workload, form, option, cluster)
+        if found is None or not is_peaceful(self.desk, self.workload, self.everything, found):
+            return None
+        return found
+
+    def whole_ranges(self, count: int) -> int:
+        """As many of so many tasks as make whole ranges; a single one where there is no range."""
+        if 0 < count < len(self.left):
+            size = self.workload.task_range
+            return max(1, count // size * size)
+        return count
+
+    def take_idle(self, cluster: str, group: str, option: Assignment) -> None:
+        """Places as many of the next tasks as fit on the nodes of a cluster."""
+        room, desk = self.desk.ledger.rooms[cluster], self.desk
+        most = fit.copies(room, desk.wants(cluster, option, self.form), self.allowed(option))
+        count = self.whole_ranges(most)
+        if count:
+            found = fit.pack(room, desk.wants(cluster, option, times(self.form, count)))
+            assert isinstance(found, fit.Packed), "what was counted fits"
+            self.keep((cluster, group), option, count, (found, found))
+
+    def keep(
+        self,
+        place: tuple[str, str],
+        option: Assignment,
+        count: int,
+        packed: tuple[fit.Packed, fit.Packed],
+    ) -> None:
+        """Charges the next tasks: all of what is packed, and what of it takes room that is here."""
         numbers, self.left = self.left[:count], self.left[count:]
-        form = times(self.form, len(numbers))
-        found = fit.pack(self.desk.ledger.rooms[cluster], self.desk.wants(cluster, option, form))
-        assert isinstance(found, fit.Packed), "what was counted fits"
-        usage = full_usage(form, option)
-        self.desk.charge(self.workload, usage)
-        requests = {one.name: one.shape.requests for one in form.pod_sets}
-        self.desk.ledger.take(cluster, found.packing, requests)
-        placed = placed_of(cluster, group, form, option, found)
+        whole, on_existing = packed
+        placed = placed_of(*place, times(self.form, len(numbers)), option, whole)
+        charge(self.desk, self.workload, placed, on_existing)
         self.placed.append(
-            Placed(cluster=cluster, group=group, pods=placed.pods, tasks=ranges(numbers))
+            Placed(cluster=place[0], group=place[1], pods=placed.pods, tasks=ranges(numbers))
         )
 
 
@@ -70,15 +115,18 @@ def decide(desk: Desk, workload: Workload) -> Verdict:
     if not left:
         return verdict
     sweep = _Sweep(desk, workload, workload.forms[0], left)
-    candidates = desk.candidates(workload)
-    verdict.reasons.extend(refusal_reason(*one) for one in candidates.refused)
-    policy = desk.snapshot.policy(workload)
-    for group, rung in where.ladder(policy, tuple(name for name, _ in candidates.groups)):
-        if rung == "Idle" and sweep.left:
-            _fill(sweep, group, candidates.in_group(group), verdict)
+    if has_made_yield(workload):
+        sweep.rung = "Preempt"
+    _climb(sweep, verdict)
     if sweep.placed:
-        placed = (*held, *sweep.placed)
-        verdict.steps.append(Admit(workload=workload.key, placed=_by_cluster(placed)))
+        verdict.steps.append(
+            Admit(
+                workload=workload.key,
+                placed=_by_cluster(sweep.everything),
+                rung=sweep.rung,
+                waits_for=tuple(sweep.waits_for),
+            )
+        )
     if sweep.left:
         verdict.reasons.append(Reason(code=Code.PARTLY_PLACED, count=len(sweep.left)))
     else:
@@ -86,28 +134,129 @@ def decide(desk: Desk, workload: Workload) -> Verdict:
     return verdict
 
 
-def _fill(sweep: _Sweep, group: str, names: tuple[str, ...], verdict: Verdict) -> None:
+def _climb(sweep: _Sweep, verdict: Verdict) -> None:
+    """Takes what each step of the ladder gives."""
+    desk, workload = sweep.desk, sweep.workload
+    options = desk.assignments(workload, sweep.form)
+    if not options:
+        verdict.reasons.append(Reason(code=Code.NO_FLAVOR, queue=workload.queue))
+    candidates = desk.candidates(workload)
+    verdict.reasons.extend(refusal_reason(*one) for one in candidates.refused)
+    policy = desk.snapshot.policy(workload)
+    for group, rung in where.ladder(policy, tuple(name for name, _ in candidates.groups)):
+        names = candidates.in_group(group)
+        if sweep.left and names:
+            attempt = Attempt(
+                workload=workload, form=sweep.form, options=options, group=group, clusters=names
+            )
+            _RUNGS[rung](sweep, attempt, verdict)
+
+
+def _fill(sweep: _Sweep, attempt: Attempt, verdict: Verdict) -> None:
+    """Takes what nobody uses."""
     desk, workload = sweep.desk, sweep.workload
     policy = desk.snapshot.policy(workload)
-    for option in desk.assignments(workload, sweep.form):
-        usage = full_usage(sweep.form, option)
-        for one in desk.ranked(names, workload, policy):
-            copies = desk.copies(workload, usage)
-            allowed = len(sweep.left) if copies is None else copies
-            if allowed <= 0:
-                reason = quota_reason(desk, workload, usage, option)
-                if reason is not None:
-                    verdict.reasons.append(reason)
+    for option in attempt.options:
+        for one in desk.ranked(attempt.clusters, workload, policy):
+            if sweep.allowed(option) <= 0:
                 break
-            if not sweep.may_mix(one.cluster, option):
+            if sweep.may_mix(one.cluster, option):
+                sweep.take_idle(one.cluster, attempt.group, option)
+        if sweep.left:
+            verdict.reasons.extend(_why_not_idle(sweep, attempt, option))
+
+
+def _why_not_idle(sweep: _Sweep, attempt: Attempt, option: Assignment) -> Iterator[Reason]:
+    """What keeps the tasks that wait from idle room: quota, somebody's place, or no room."""
+    desk, workload, form = sweep.desk, sweep.workload, sweep.form
+    quota = quota_reason(desk, workload, full_usage(form, option), option)
+    if quota is not None:
+        yield quota
+        return
+    for name in attempt.clusters:
+        kept = kept_reason(desk, workload, form, option, (attempt.group, name))
+        pods = form.pod_sets[0]
+        flavor, count = ",".join(option.names), pods.count * len(sweep.left)
+        yield kept or desk.no_room(name, attempt.group, flavor, pods.name, count)
+
+
+def _preempt(sweep: _Sweep, attempt: Attempt, verdict: Verdict) -> None:
+    """Makes room range by range, each time where it does the least harm."""
+    desk, workload = sweep.desk, sweep.workload
+    while sweep.left:
+        count = min(workload.task_range, len(sweep.left))
+        form = times(sweep.form, count)
+        best: Victims | None = None
+        for option in attempt.options:
+            reason = user_reason(desk, workload, full_usage(form, option))
+            if reason is not None:
+                verdict.reasons.append(reason)
                 continue
-            wants = desk.wants(one.cluster, option, sweep.form)
-            most = min(allowed, len(sweep.left))
-            count = fit.copies(desk.ledger.rooms[one.cluster], wants, most)
-            if 0 < count < len(sweep.left):
-                count = max(1, count // workload.task_range * workload.task_range)
-            if count:
-                sweep.take(one.cluster, group, option, count)
+            for name in attempt.clusters:
+                found = sweep.victims(name, option, form)
+                if found is not None and (best is None or found.harm < best.harm):
+                    best = found
+        if best is None:
+            verdict.reasons.extend(desk.no_victims(attempt.group, attempt.clusters))
+            return
+        evict(desk, workload, best, verdict)
+        sweep.waits_for.extend(one.key for one in best.victims)
+        if are_of_others(best):
+            sweep.rung = "Preempt"
+        assert best.packed is not None, "where there are clusters there is a packing"
+        place = (best.cluster, attempt.group)
+        sweep.keep(place, best.assignment, count, (best.packed, best.packed))
+        # Victims may have been larger than a range.
+        sweep.take_idle(*place, best.assignment)
+
+
+def _provision(sweep: _Sweep, attempt: Attempt, verdict: Verdict) -> None:
+    """Asks elastic pools for as many tasks as they can still hold, in whole ranges."""
+    desk, workload = sweep.desk, sweep.workload
+    policy = desk.snapshot.policy(workload)
+    for option in attempt.options:
+        for one in desk.ranked(attempt.clusters, workload, policy):
+            if not sweep.left or not sweep.may_mix(one.cluster, option):
+                continue
+            found = _most_on_new_nodes(sweep, one.cluster, option)
+            if isinstance(found, Reason):
+                verdict.reasons.append(found)
+                continue
+            count, nodes = found
+            desk.ledger.provision(one.cluster, nodes.pool, nodes.count)
+            if sweep.rung != "Preempt":
+                sweep.rung = "Provision"
+            verdict.steps.append(
+                Provision(
+                    workload=workload.key, cluster=one.cluster, pool=nodes.pool, count=nodes.count
+                )
+            )
+            place = (one.cluster, attempt.group)
+            sweep.keep(place, option, count, (nodes.packed, nodes.on_existing))
+
+
+def _most_on_new_nodes(
+    sweep: _Sweep, cluster: str, option: Assignment
+) -> tuple[int, Provisioned] | Reason:
+    """The most ranges of tasks that new nodes of a pool can hold, and those nodes."""
+    size = sweep.workload.task_range
+    best: tuple[int, Provisioned] | Reason = sweep.desk.no_pool(cluster)
+    allowed = sweep.allowed(option)
+    low, high = 1, allowed // size if allowed < len(sweep.left) else -(-allowed // size)
+    while low <= high:
+        middle = (low + high) // 2
+        count = min(middle * size, allowed)
+        form = times(sweep.form, count)
+        found = find_pool(sweep.desk, sweep.workload, form, option, cluster)
+        if isinstance(found, Provisioned):
+            best, low = (count, found), middle + 1
+        else:
+            high = middle - 1
+            best = found if isinstance(best, Reason) else best
+    return best
+
+
+_RUNGS = {"Idle": _fill, "Preempt": _preempt, "Provision": _provision}
 
 
 def _by_cluster(placed: Iterable[Placed]) -> tuple[Placed, ...]:
@@ -115,23 +264,20 @@ def _by_cluster(placed: Iterable[Placed]) -> tuple[Placed, ...]:
     found: dict[str, Placed] = {}
     for one in placed:
         before = found.get(one.cluster)
-        if before is not None:
-            numbers = sorted({*numbers_of(before.tasks), *numbers_of(one.tasks)})
-            counts = {pods.name: pods.count for pods in before.pods}
-            pods = tuple(
-                type(each)(
-                    name=each.name,
-                    count=each.count + counts.get(each.name, 0),
-                    shape=each.shape,
-                    flavors=each.flavors,
-                )
-                for each in one.pods
-            )
-            one = Placed(  # noqa: PLW2901 - the joined placement stands in for both
-                cluster=one.cluster, group=one.group, pods=pods, tasks=ranges(numbers)
-            )
-        found[one.cluster] = one
+        found[one.cluster] = one if before is None else _joined(before, one)
     return tuple(found[name] for name in sorted(found))
+
+
+def _joined(before: Placed, after: Placed) -> Placed:
+    earlier = {pods.name: pods for pods in before.pods}
+    numbers = sorted({*numbers_of(before.tasks), *numbers_of(after.tasks)})
+    return Placed(
+        cluster=after.cluster,
+        group=after.group,
+        pods=tuple(together(earlier.get(pods.name), pods) for pods in after.pods),
+        tasks=ranges(numbers),
+        bound=before.bound,
+    )
 
 
 def ranges(numbers: Iterable[int]) -> str:

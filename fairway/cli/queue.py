@@ -1,0 +1,59 @@
+"""`fairway queue`: how queues stand, and who is next."""
+
+from __future__ import annotations
+
+import click
+
+from fairway.cli import options, render_objects, render_table, standing, terminal
+from fairway.cli.commands import Command
+from fairway.cli.completion import complete_queues
+from fairway.cli.session import Failure, current, say
+from fairway.client.wire import Object
+
+EXAMPLES = """
+    fairway queue               all queues as a tree
+    fairway queue research      one, with those below it and who waits there
+    fairway queue -o wide       with processors and memory too
+    fairway queue -o json       for programs
+"""
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@click.argument("name", default="", metavar="[QUEUE]", shell_complete=complete_queues)
+@options.output()
+@click.option("--no-headers", is_flag=True, help="Leave out the headings.")
+def queue(*, name: str, output: str, no_headers: bool) -> int:
+    """Show queues: what each owns, uses, borrows and lends, and who is next.
+
+    SHARE is the weighted share of what may be borrowed; the smaller goes first. NEXT is the
+    first that waits in that very queue.
+    """
+    queues = standing.read(current())
+    if name:
+        queues = standing.below(queues, name)
+    if output == "name":
+        terminal.write([f"queue.fairway.dev/{one['queue']}" for one in queues])
+        return 0
+    if output not in {"table", "wide"}:
+        if output.startswith("jsonpath="):
+            raise Failure("`fairway queue` prints a table, json, yaml or names")
+        is_yaml = output == "yaml"
+        whole: Object = {"queues": queues}
+        click.echo(render_objects.render("yaml" if is_yaml else "json", [whole], is_single=True))
+        return 0
+    if not queues:
+        say("No queues found")
+        return 0
+    grid = standing.grid(queues, is_wide=output == "wide")
+    render_table.show(grid, with_headings=not no_headers)
+    if name:
+        _show_line(queues[0])
+    return 0
+
+
+def _show_line(one: Object) -> None:
+    """Who waits in the queue itself, in order."""
+    heads = one.get("heads") or ()
+    if heads:
+        terminal.write(["", f"Next in {one['queue']}:"])
+        terminal.write([f"  {at}. {key}" for at, key in enumerate(heads, start=1)])

@@ -1,0 +1,121 @@
+"""`fairway why`: why one workload waits, when it is expected to start, and what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+from rich.text import Text
+
+from fairway.api.errors import NotFound
+from fairway.cli import options, render_objects, terminal, workloads
+from fairway.cli.commands import Command
+from fairway.cli.completion import complete_workloads
+from fairway.cli.moments import clock, margin
+from fairway.cli.session import Session, current
+from fairway.client.asynchronous import WORKLOADS
+from fairway.client.wire import Object
+
+EXAMPLES = """
+    fairway why train                    in plain English
+    fairway why job/train                by the native object that it stands for
+    fairway explain workload/train       the same
+    fairway why train -o json            for programs
+"""
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@click.argument("word", metavar="WORKLOAD", shell_complete=complete_workloads)
+@options.output()
+def why(*, word: str, output: str) -> int:
+    """Say why a workload waits, when it is expected to start, and what would let it start now."""
+    return show(current(), word, output)
+
+
+def show(session: Session, word: str, output: str = "table") -> int:
+    workload = workloads.find(session, word)
+    name, namespace = workloads.name_of(workload), workload["metadata"]["namespace"]
+    if workloads.is_over(workload) or workloads.phase_of(workload) in {"Stopping", "Held"}:
+        terminal.write([_sentence(workload, workloads.line(workload))])
+        return 0
+    try:
+        found = session.client.ask(WORKLOADS, name, "explain", namespace=namespace)
+    except NotFound:
+        # It came to its end, or began, just now.
+        terminal.write([_sentence(workload, workloads.line(workloads.find(session, word)))])
+        return 0
+    if output not in {"table", "wide"}:
+        click.echo(render_objects.render(output, [found], is_single=True))
+        return 0
+    terminal.write(list(lines(workload, found)))
+    return 0
+
+
+def lines(workload: Object, found: Object) -> Iterator[Text | str]:
+    """An explanation for people."""
+    if found.get("state") == "Runs":
+        yield _sentence(workload, workloads.line(workload, with_time=True))
+        return
+    if found.get("state") in {"Starts", "Impossible"}:
+        yield _sentence(workload, str(found.get("message") or ""))
+        return
+    queue = found.get("queue")
+    yield _sentence(workload, f"waits in queue {queue}" if queue else "waits")
+    yield ""
+    yield from _facts(found)
+    yield from _tried(found)
+    if remedies := found.get("remedies"):
+        yield ""
+        yield Text("What would help:", style="bold")
+        yield from (f"  - it {one['message']}" for one in remedies)
+
+
+def _facts(found: Object) -> Iterator[Text]:
+    needs, nearest = found.get("needs"), found.get("nearest")
+    if needs:
+        yield _pair("Needs", f"{needs['amount']} × {needs['of']}")
+    if nearest:
+        short = "not together" if nearest["short"] == "0" else f"{nearest['short']} short"
+        yield _pair("Nearest", f"{nearest['cluster']}, {nearest['free']} free ({short})")
+    if quota := found.get("quota"):
+        yield _pair("Quota", str(quota["message"]))
+    if position := found.get("position"):
+        yield _pair("Position", f"{position} of {found.get('waiting', position)}")
+    expected = found.get("expected") or {}
+    if (start := expected.get("start")) is not None:
+        yield _pair("Expected", _expected(expected, float(start), float(found["now"])))
+
+
+def _expected(expected: Object, start: float, now: float) -> str:
+    latest = expected.get("latest")
+    if latest is None:
+        when = f"{clock(start, now)} or later"
+    else:
+        earliest = float(expected.get("earliest") or start)
+        when = clock(start, now) + margin(max(float(latest) - start, start - earliest))
+    because = expected.get("because")
+    return f"{when}, when {because} ends" if because else when
+
+
+def _tried(found: Object) -> Iterator[Text | str]:
+    """Each reason once, under the rung of the ladder that it was met on."""
+    by_rung: dict[str, dict[str, None]] = {}
+    for one in found.get("reasons") or ():
+        by_rung.setdefault(str(one.get("rung") or ""), {})[str(one["message"])] = None
+    if not by_rung:
+        return
+    yield ""
+    yield Text("What was tried:", style="bold")
+    for rung, messages in by_rung.items():
+        if rung:
+            yield Text(f"  {rung}", style="cyan")
+        indent = "    " if rung else "  "
+        yield from (f"{indent}- {message}" for message in messages)
+
+
+def _sentence(workload: Object, said: str) -> Text:
+    return Text.assemble((workloads.name_of(workload), "bold"), f" {said}.")
+
+
+def _pair(key: str, value: str) -> Text:
+    return Text.assemble((f"  {key:<10}", "dim"), value)

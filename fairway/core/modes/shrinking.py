@@ -1,0 +1,98 @@
+"""Gangs that may shrink: the most pods that some cluster and the quota hold, at least the least.
+
+All pod sets shrink together, as in Kueue's partial admission: step i of D, the sum of all that may
+be given up, leaves count - floor((count - least) * i / D) of a set. First quota says which step is
+the least that it allows, then each cluster which it can hold. The place with the most pods is the
+best; of equal ones the flavor that comes first, then the cluster that ranks first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from fairway.core.desk import Desk
+from fairway.core.fitting import fit
+from fairway.core.model import Form, Workload
+from fairway.core.modes.multiples import full_usage
+from fairway.core.refusals import quota_reason
+from fairway.core.turns.flavors import Assignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shrunk:
+    """A gang with fewer pods, and its place."""
+
+    cluster: str
+    form: Form
+    option: Assignment
+    packed: fit.Packed | None
+
+
+def most_of(desk: Desk, workload: Workload, form: Form) -> Shrunk | None:
+    """The place where the most pods of a gang can be; none where not even the least can."""
+    best: Shrunk | None = None
+    for option in desk.assignments(workload, form):
+        first = _least_given_up(desk, workload, form, option)
+        if first is not None:
+            for found in _places(desk, workload, shrunk(form, first), option):
+                if best is None or _pods(found) > _pods(best):
+                    best = found
+    return best
+
+
+def _pods(found: Shrunk) -> int:
+    return sum(one.count for one in found.form.pod_sets)
+
+
+def _spare(form: Form) -> int:
+    return sum(one.count - one.least for one in form.pod_sets)
+
+
+def shrunk(form: Form, step: int) -> Form:
+    """The form at one step from all its pods to the least it may have."""
+    total = max(1, _spare(form))
+    return replace(
+        form,
+        pod_sets=tuple(
+            replace(one, count=one.count - (one.count - one.least) * step // total)
+            for one in form.pod_sets
+        ),
+    )
+
+
+def _least_given_up(desk: Desk, workload: Workload, form: Form, option: Assignment) -> int | None:
+    """The first step that quota allows; none: not even the last."""
+
+    def allows(step: int) -> bool:
+        usage = full_usage(shrunk(form, step), option)
+        return quota_reason(desk, workload, usage, option) is None
+
+    low, high = 0, _spare(form)
+    if not allows(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if allows(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
+def _places(desk: Desk, workload: Workload, form: Form, option: Assignment) -> Iterator[Shrunk]:
+    """What each cluster holds at most, from the best on."""
+    if not desk.has_clusters:
+        yield Shrunk(cluster="", form=form, option=option, packed=None)
+        return
+    candidates, policy = desk.candidates(workload), desk.snapshot.policy(workload)
+    for one in desk.ranked(candidates.allowed, workload, policy):
+        wants = desk.wants(one.cluster, option, form)
+        found = fit.pack_most(desk.ledger.rooms[one.cluster], wants, workload.domain)
+        if isinstance(found, fit.Packed):
+            counts = {name: sum(some.values()) for name, some in found.packing.items()}
+            held = replace(
+                form,
+                pod_sets=tuple(replace(each, count=counts[each.name]) for each in form.pod_sets),
+            )
+            yield Shrunk(cluster=one.cluster, form=held, option=option, packed=found)
