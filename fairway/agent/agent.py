@@ -37,8 +37,8 @@ _log = logging.getLogger(__name__)
 
 _BACK_OFF_SECONDS = 0.1
 _BACK_OFF_SECONDS_MAX = 10.0
-_REPORT_REST = 8  # how much longer than a report takes to write is waited until the next
-_REPORT_SECONDS_MOST = 0.1
+_REPORT_REST = 4  # how much longer than a report takes to write is waited until the next
+_REPORT_SECONDS_MOST = 0.05
 
 
 class Agent:
@@ -96,7 +96,13 @@ class Agent:
             await self._memory.close()
 
     def _assemble(self) -> _Parts:
-        hub = Hub(self._store, self.cluster, clock=self._clock, epoch=self._memory.epoch)
+        hub = Hub(
+            self._store,
+            self.cluster,
+            clock=self._clock,
+            epoch=self._memory.epoch,
+            heard_at=self._memory.heard_at,
+        )
         teller = Teller(
             self._memory,
             self._sight,
@@ -278,6 +284,7 @@ class Agent:
             period = self._settings.heartbeat_seconds
             try:
                 await parts.hub.beat(period)
+                await self._memory.hear(parts.hub.heard_at)
                 back_off = _BACK_OFF_SECONDS
                 await self._clock.sleep(period)
             except (ApiError, OSError) as fault:

@@ -42,11 +42,21 @@ _LEASE_PERIODS = 4  # heartbeats for which a lease lasts
 class Hub:
     """The hub, as one cluster's agent writes to it."""
 
-    def __init__(self, store: Store, cluster: str, *, clock: Clock, epoch: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        cluster: str,
+        *,
+        clock: Clock,
+        epoch: int,
+        heard_at: float | None = None,
+    ) -> None:
+        """`heard_at` is when the hub answered an earlier run of the agent, where that is known."""
         self.store = store
         self.cluster = cluster
         self.namespace = work_namespace(cluster)
-        self.heard_at = clock.now()  # an agent that starts gives its hub the whole time
+        self.heard_at = clock.now() if heard_at is None else heard_at
+        self._has_called = False
         self._clock = clock
         self._epoch = epoch
         self._write = Write(user=f"system:fairway:agent:{cluster}", manager="fairway-agent")
@@ -54,7 +64,8 @@ class Hub:
         self._has_versions = False
 
     def silent_seconds(self) -> float:
-        return self._clock.now() - self.heard_at
+        """How long the hub has not answered; an agent that starts asks before it counts."""
+        return self._clock.now() - self.heard_at if self._has_called else 0.0
 
     async def _heard(self, call: Awaitable[T]) -> T:
         answer = await call
@@ -77,6 +88,8 @@ class Hub:
         except NotFound:
             body = {"metadata": {"name": LEASE, "namespace": self.namespace}, "spec": spec}
             await self._create(LEASES, body)
+        finally:
+            self._has_called = True
 
     async def _create(self, kind: ResourceKey, body: JsonObject) -> Stored:
         """Makes an object in the cluster's namespace, and that if need be."""

@@ -45,6 +45,7 @@ class _Line(Part, frozen=True, kw_only=True):
     epoch: int | None = None
     term: int | None = None
     mode: str | None = None
+    heard: float | None = None
     work: Any = None  # JSON text when it is written, plain values when it is read
     ended: WorkState | None = None
     resumed: str | None = None  # a work that had ended and goes on
@@ -60,6 +61,7 @@ class Memory:
         self.epoch = 0
         self.term = 0
         self.mode = ""  # of the cluster, as the hub last said it
+        self.heard_at: float | None = None  # when the hub last answered, where that matters
         self.works: dict[str, Kept] = {}
         self._path = folder / _FILE
         self._is_inline = is_inline
@@ -86,6 +88,13 @@ class Memory:
         if mode != self.mode:
             self.mode = mode
             await self._remember(_Line(mode=mode))
+
+    async def hear(self, moment: float) -> None:
+        """The hub has answered. That is remembered while some work is to end in its silence, so
+        that a restart does not begin to count anew."""
+        if any(one.work.spec.stop_when_silent_seconds is not None for one in self.works.values()):
+            self.heard_at = moment
+            await self._remember(_Line(heard=moment))
 
     async def keep(self, work: Work, *, goes_on: bool = False) -> None:
         """Accepts a work; one that has ended stays so, unless it goes on or has a new attempt."""
@@ -166,7 +175,7 @@ class Memory:
         self._size = len(data)
 
     def _everything(self) -> Iterable[_Line]:
-        yield _Line(epoch=self.epoch, term=self.term, mode=self.mode)
+        yield _Line(epoch=self.epoch, term=self.term, mode=self.mode, heard=self.heard_at)
         for kept in list(self.works.values()):
             yield _Line(work=msgspec.Raw(encode(kept.work)), ended=kept.ended)
 
@@ -184,6 +193,7 @@ class Memory:
         self.epoch = max(self.epoch, line.epoch or 0)
         self.term = max(self.term, line.term or 0)
         self.mode = line.mode if line.mode is not None else self.mode
+        self.heard_at = line.heard if line.heard is not None else self.heard_at
         if work is not None:
             name, before = work.metadata.name, self.works.get(work.metadata.name)
             is_same = before is not None and before.work.spec.attempt == work.spec.attempt

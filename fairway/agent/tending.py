@@ -93,7 +93,8 @@ class Tender:
         again_at: float | None = None
         if self._sight.observation is not None:
             again_at = await self._do(self._duty(name, kept), name, kept)
-        self._teller.look([name])
+        if self._sight.is_fresh(name):
+            self._teller.look([name])  # else the next look tells what came of it, at once
         return again_at
 
     async def _accept(self, name: str) -> None:

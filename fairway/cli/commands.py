@@ -18,11 +18,40 @@ from fairway.cli.session import Session
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Start here": {
         "up": ("up:up", "Start a hub on this machine"),
-        "apply": ("apply:apply", "Create or change objects from files"),
+        "submit": ("submit:submit", "Submit workloads: native objects of any kind, or Workloads"),
+        "run": ("run:run", "Run a command on the fleet, and show its output"),
         "get": ("get:get", "Show objects as a table, YAML or JSON"),
         "describe": ("describe:describe", "Show one object in full, with its events"),
     },
+    "See what happens": {
+        "logs": ("logs:logs", "Print the output of a workload's pods"),
+        "queue": ("queue:queue", "Show queues: what they use, borrow and lend, and who is next"),
+        "top": ("top:top", "Show clusters, queues and workloads as they are now"),
+        "why": ("why:why", "Say why a workload waits, and what would let it start"),
+        "history": ("history:history", "Show what was decided, and at whose expense"),
+        "events": ("events:events", "List events, newest last"),
+        "wait": ("wait:wait", "Wait for a condition of an object"),
+        "plan": ("plan:plan", "Say what would be done with the workloads in some files, and why"),
+    },
+    "Workloads": {
+        "suspend": ("operate:suspend", "Stop workloads for a while"),
+        "resume": ("operate:resume", "Let suspended workloads go on"),
+        "cancel": ("operate:cancel", "Stop workloads for good"),
+        "priority": ("operate:priority", "Give a workload another priority"),
+        "move": ("operate:move", "Let a workload wait in another queue"),
+    },
+    "Operate the fleet": {
+        "cordon": ("operate:cordon", "Send nothing new to clusters"),
+        "drain": ("operate:drain", "Move away what runs in clusters"),
+        "uncordon": ("operate:uncordon", "Use clusters again"),
+        "hold": ("operate:hold", "Keep queues or workloads from starting anything"),
+        "release": ("operate:release", "Let queues or workloads that are held go on"),
+        "pause": ("operate:pause", "Stop all decisions and actions of the hub"),
+        "unpause": ("operate:unpause", "Let the hub decide and act again"),
+        "snapshot": ("snapshot:snapshot", "Keep what decisions look at, and replay decisions"),
+    },
     "Change objects": {
+        "apply": ("apply:apply", "Create or change objects from files"),
         "edit": ("edit:edit", "Change an object in your editor"),
         "patch": ("modify:patch", "Change some fields of an object"),
         "label": ("modify:label", "Add, change or remove labels"),
@@ -30,13 +59,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "scale": ("modify:scale", "Set the number of replicas"),
         "delete": ("delete:delete", "Delete objects"),
     },
-    "See what happens": {
-        "plan": ("plan:plan", "Say what would be done with the workloads in some files, and why"),
-        "events": ("events:events", "List events, newest last"),
-        "wait": ("wait:wait", "Wait for a condition of an object"),
-    },
     "Learn and move": {
-        "explain": ("explain:explain", "Describe the fields of a kind"),
+        "explain": ("explain:explain", "Describe the fields of a kind, or why a workload waits"),
         "api-resources": ("resources:api_resources", "List the kinds the server knows"),
         "crds": ("resources:crds", "Print Fairway's kinds as definitions for Kubernetes"),
         "export": ("export:export", "Print objects as YAML that can be applied again"),
@@ -168,11 +192,11 @@ class Root(click.Group):
     """The `fairway` command: finds the others by the table, and shows them in sections."""
 
     examples = """
-        fairway up --demo                    a hub with a small fleet to look at
-        fairway apply -f workload.yaml       submit a workload
-        fairway get workloads -w             watch it wait, start and finish
-        fairway describe workload train      see why it waits
-        fairway explain workload.spec        learn what can be written there
+        fairway up --demo                                     a hub with a small fleet to look at
+        fairway submit job.yaml --queue research --wait       run a Job, and see what becomes of it
+        fairway run --queue research --gpus 2 -- python train.py
+        fairway why train                                     see why it waits
+        fairway explain workload.spec                         learn what can be written there
     """
 
     def list_commands(self, context: click.Context) -> list[str]:

@@ -21,7 +21,7 @@ def gpus_of(workload: Object) -> float:
     return total / _NANOS
 
 
-def _accelerators(requests: dict[str, object]) -> int:
+def _accelerators(requests: dict[str, str]) -> int:
     found = 0
     for resource, amount in requests.items():
         if "/" in resource:

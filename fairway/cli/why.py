@@ -23,6 +23,8 @@ EXAMPLES = """
     fairway why train -o json            for programs
 """
 
+_TIMES = "\N{MULTIPLICATION SIGN}"
+
 
 @click.command(cls=Command, examples=EXAMPLES)
 @click.argument("word", metavar="WORKLOAD", shell_complete=complete_workloads)
@@ -73,7 +75,8 @@ def lines(workload: Object, found: Object) -> Iterator[Text | str]:
 def _facts(found: Object) -> Iterator[Text]:
     needs, nearest = found.get("needs"), found.get("nearest")
     if needs:
-        yield _pair("Needs", f"{needs['amount']} × {needs['of']}")
+        between = " " if needs["of"] in ("pod", "pods") else f" {_TIMES} "
+        yield _pair("Needs", f"{needs['amount']}{between}{needs['of']}")
     if nearest:
         short = "not together" if nearest["short"] == "0" else f"{nearest['short']} short"
         yield _pair("Nearest", f"{nearest['cluster']}, {nearest['free']} free ({short})")

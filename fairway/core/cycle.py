@@ -246,6 +246,9 @@ def _standing(desk: Desk, workload: Workload) -> Reason | None:
         return Reason(code=Code.QUEUE_BROKEN, queue=workload.queue, other="it is in a cycle")
     if workload.is_held:
         return Reason(code=Code.HELD)
+    if workload.held is None and workload.releasing:
+        # Two attempts at one time would be two copies of it.
+        return Reason(code=Code.STILL_ENDING, cluster=workload.releasing[0].cluster)
     if workload.not_before > desk.now:
         return Reason(code=Code.BACK_OFF, until=workload.not_before)
     if queue.is_held:

@@ -35,7 +35,13 @@ def key_of(workload: Workload) -> str:
 
 def is_over(workload: Workload) -> bool:
     """Whether nothing is to be decided on it any more."""
-    return workload.status.phase in _OVER or workload.spec.cancelled
+    ends = is_unwanted(workload) and workload.status.claim is None
+    return workload.status.phase in _OVER or ends
+
+
+def is_unwanted(workload: Workload) -> bool:
+    """Whether it is to end: it keeps what it holds until that is confirmed gone, and no more."""
+    return workload.spec.cancelled or workload.metadata.deletion_timestamp is not None
 
 
 def is_past(workload: Workload) -> bool:
@@ -70,7 +76,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         kinds=_kinds(workload),
         user=workload.metadata.annotations.get(CREATED_BY, ""),
         preemptible=spec.preemptible,
-        is_held=spec.hold != "None",
+        is_held=spec.hold != "None" or is_unwanted(workload),
         not_before=_seconds(status.requeue.not_before) if status.requeue else 0.0,
         avoids=_avoided(workload),
         run_seconds=run.estimate,

@@ -112,6 +112,33 @@ async def test_a_work_that_is_to_stop_in_silence_stops_by_itself(stage: Stage) -
     assert (await stage.until("Running", one)).attempt == 2
 
 
+async def test_silence_is_counted_through_a_restart(stage: Stage) -> None:
+    one = work("one", stop_when_silent_seconds=300)
+    await stage.put(one)
+    await stage.until("Running", one)
+    await stage.passes(30)
+    await stage.reached.go_away()
+    await stage.passes(200)
+    await stage.crash()
+    await stage.start()
+    await stage.passes(60)
+    assert await stage.pods(one) == 1
+    await stage.passes(60)
+    assert await stage.pods(one) == 0
+
+
+async def test_a_long_absence_of_the_agent_is_no_silence_of_the_hub(stage: Stage) -> None:
+    one = work("one", stop_when_silent_seconds=300)
+    await stage.put(one)
+    await stage.until("Running", one)
+    await stage.passes(30)
+    await stage.crash()
+    await stage.passes(1000)
+    await stage.start()
+    await stage.passes(30)
+    assert await stage.pods(one) == 1
+
+
 async def test_silence_ends_a_work_for_good_through_a_restart(stage: Stage) -> None:
     one = work("one", stop_when_silent_seconds=60)
     await stage.put(one)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from fairway.agent.drivers.interface import DriverFault, LogQuery
+from fairway.agent.drivers.interface import DriverFault, LogQuery, Observation
 from fairway.api.work import Manifest, Stop
 from tests.contracts.drivers import (
     Rig,
@@ -105,8 +105,8 @@ async def test_a_next_attempt_begins_only_once_the_earlier_one_has_ended(rig: Ri
     await rig.driver.apply(second)
     overlaps: list[object] = []
 
-    def is_next(observation: object) -> bool:
-        pods = pods_of(observation, second)  # type: ignore[arg-type]
+    def is_next(observation: Observation) -> bool:
+        pods = pods_of(observation, second)
         if len({one.attempt for one in pods}) > 1 and any(
             one.attempt == 2 and one.started_at for one in pods
         ):
@@ -166,13 +166,10 @@ async def test_a_manifest_that_cannot_be_made_is_told_and_the_others_are_made(ri
 
 
 async def test_more_and_fewer_replicas_add_and_end_pods(rig: Rig) -> None:
-    def of(count: int) -> tuple[object, ...]:
-        return (work("web", service("web", replicas=count), pods=count),)
-
     for count in (1, 3, 1):
-        (wanted,) = of(count)
-        await rig.driver.apply(wanted)  # type: ignore[arg-type]
-        await rig.until(in_phase(wanted, "Ready", count), f"{count} ready")  # type: ignore[arg-type]
+        wanted = work("web", service("web", replicas=count), pods=count)
+        await rig.driver.apply(wanted)
+        await rig.until(in_phase(wanted, "Ready", count), f"{count} ready pods")
 
 
 async def test_what_is_only_looked_at_is_neither_made_nor_removed(rig: Rig) -> None:

@@ -160,6 +160,8 @@ class _Walk:
             found.append("is started though it is held")
         if workload.not_before > self.facts.now:
             found.append("is started before its back-off ends")
+        if workload.held is None and workload.releasing:
+            found.append("is started while its last attempt still ends")
         if workload.held is None:
             full = self.claims.full_queue(workload)
             if full is not None:

@@ -1,0 +1,36 @@
+"""Waiting until clusters hold nothing any more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from fairway.cli import workloads
+from fairway.cli.session import Session, say
+from fairway.client.asynchronous import WORKLOADS, AsyncClient
+
+
+def await_empty(session: Session, clusters: Sequence[str], seconds: float | None) -> None:
+    """Returns once no workload is in the clusters; says how many are left as they go."""
+    session.client.loop.run(_await(session.client.asynchronous, set(clusters), seconds))
+
+
+async def _await(client: AsyncClient, clusters: set[str], seconds: float | None) -> None:
+    left: set[str] = set()
+    is_listed, told = False, -1
+    async with asyncio.timeout(seconds):
+        async for event in client.watch(WORKLOADS):
+            if event.type == "BOOKMARK":
+                is_listed = True
+            else:
+                key = workloads.key_of(event.object)
+                here = clusters & set(workloads.clusters_of(event.object))
+                if here and event.type != "DELETED":
+                    left.add(key)
+                else:
+                    left.discard(key)
+            if is_listed and not left:
+                return
+            if is_listed and len(left) != told:
+                told = len(left)
+                say(f"{told} workload{'s' if told != 1 else ''} left")

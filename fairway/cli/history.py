@@ -1,0 +1,161 @@
+"""`fairway history`: what was decided, when, and at whose expense."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from fairway.cli import options, render_objects, render_table, terminal, workloads
+from fairway.cli.ages import span
+from fairway.cli.commands import Command
+from fairway.cli.completion import complete_workloads
+from fairway.cli.moments import between, stamp
+from fairway.cli.render_table import Grid
+from fairway.cli.session import Session, current, say
+from fairway.client.wire import Object
+
+EXAMPLES = """
+    fairway history               what was decided lately, the latest last
+    fairway history --limit 20    the last twenty
+    fairway history train         one workload: its attempts, and what was decided on it
+    fairway history -o json       for programs
+"""
+DECISIONS = ["TIME", "ACTION", "WORKLOAD", "WHERE", "MESSAGE"]
+ATTEMPTS = ["ATTEMPT", "CLUSTERS", "STARTED", "RAN", "ENDED", "REASON", "MESSAGE"]
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@click.argument("word", default="", metavar="[WORKLOAD]", shell_complete=complete_workloads)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 5000),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="The last so many rounds of decisions.",
+)
+@options.output()
+@click.option("--no-headers", is_flag=True, help="Leave out the headings.")
+def history(*, word: str, limit: int, output: str, no_headers: bool) -> int:
+    """Show what was decided: admitted, preempted for whom, moved, provisioned.
+
+    Of one workload also its attempts: where each ran, why it ended, for whom it was preempted,
+    what work was lost, and when it went on. A hub remembers its last 5,000 rounds since it
+    started; a workload its last ten attempts.
+    """
+    session = current()
+    workload = workloads.find(session, word) if word else None
+    decisions = _decisions(session, limit, workload)
+    if output not in {"table", "wide"}:
+        whole: Object = {"decisions": decisions}
+        if workload is not None:
+            whole = {"attempts": workloads.status_of(workload).get("history") or [], **whole}
+        click.echo(render_objects.render(output, [whole], is_single=True))
+        return 0
+    if workload is not None:
+        _show_attempts(workload, with_headings=not no_headers)
+    rows = [_row(one["now"], step) for one in decisions for step in one["steps"]]
+    if rows:
+        render_table.show(Grid(DECISIONS, rows), with_headings=not no_headers)
+    elif workload is None:
+        say("Nothing was decided yet")
+    else:
+        say("Nothing was decided on it since the hub started")
+    return 0
+
+
+def _decisions(session: Session, limit: int, workload: Object | None) -> list[Object]:
+    query = {"limit": str(limit)}
+    if workload is not None:
+        query["workload"] = workloads.key_of(workload)
+    found = session.client.ask("fleets.fairway.dev", "fleet", "decisions", query=query)
+    return list(found.get("decisions") or ())
+
+
+def _row(now: float, step: Object) -> list[str]:
+    where, said = _told(step)
+    return [stamp(now), str(step["action"]), str(step["workload"]), where, said]
+
+
+def _told(step: Object) -> tuple[str, str]:
+    """Where a step takes place, and what there is to say of it."""
+    reasons = "; ".join(str(one["message"]) for one in step.get("reasons") or ())
+    placements = step.get("placements") or ()
+    clusters = ", ".join(one["cluster"] or "-" for one in placements)
+    match step["action"]:
+        case "Admit":
+            victims = step.get("waitsFor") or ()
+            later = f", when {', '.join(victims)} left" if victims else ""
+            return clusters, f"{_pods(placements)} ({step.get('rung', '')}){later}"
+        case "Preempt":
+            lost = step.get("lostSeconds")
+            loss = f", {span(lost)} of work lost" if lost else ""
+            return str(step.get("cluster") or ""), (reasons or f"for {step['for']}") + loss
+        case "Provision":
+            count = int(step["count"])
+            nodes = f"{count} node{'s' if count != 1 else ''} of {step['pool']}"
+            return str(step["cluster"]), nodes
+        case _:
+            moved = f"{step.get('count', 0)} pods from {step.get('from', '')}"
+            return clusters, moved + (f": {reasons}" if reasons else "")
+
+
+def _pods(placements: Sequence[Object]) -> str:
+    """`8 worker on h100`."""
+    parts = []
+    for placement in placements:
+        for pods in placement.get("podSets") or ():
+            flavors = sorted(set((pods.get("flavors") or {}).values()))
+            parts.append(
+                f"{pods['count']} {pods['name']}" + (f" on {'+'.join(flavors)}" * bool(flavors))
+            )
+    return " + ".join(dict.fromkeys(parts))
+
+
+def _show_attempts(workload: Object, *, with_headings: bool) -> None:
+    status = workloads.status_of(workload)
+    past: list[Object] = list(status.get("history") or ())
+    rows = [_attempt(one, _resumed(past, at, status)) for at, one in enumerate(past)]
+    if claim := status.get("claim"):
+        clusters = ",".join(workloads.clusters_of(workload))
+        started = claim.get("readyAt")
+        state = workloads.line(workload, with_time=True)
+        rows.append([str(claim["attempt"]), clusters, stamp(started), "", "", "", state])
+    if rows:
+        render_table.show(Grid(ATTEMPTS, rows), with_headings=with_headings)
+        terminal.write([""])
+    else:
+        terminal.write([f"{workloads.name_of(workload)} {workloads.line(workload)}.", ""])
+
+
+def _resumed(past: Sequence[Object], at: int, status: Object) -> str:
+    """When the attempt after one began."""
+    if at + 1 < len(past):
+        return str(past[at + 1].get("startedAt") or "")
+    claim = status.get("claim") or {}
+    return str(claim.get("readyAt") or claim.get("decidedAt") or "")
+
+
+def _attempt(one: Object, resumed: str) -> list[str]:
+    """One attempt, with the receipt of one that was preempted."""
+    said = []
+    if by := one.get("preemptedBy"):
+        said.append(f"for {by.get('namespace', '')}/{by.get('name', '')}")
+    if one.get("lostSeconds"):
+        said.append(f"{span(one['lostSeconds'])} of work lost")
+    if one.get("exitCode"):
+        said.append(f"exit code {one['exitCode']}")
+    if one.get("message"):
+        said.append(str(one["message"]))
+    if resumed:
+        said.append(f"went on {stamp(resumed)}")
+    return [
+        str(one.get("attempt", "")),
+        ",".join(one.get("clusters") or ()),
+        stamp(one.get("startedAt")),
+        between(one.get("startedAt"), one.get("endedAt")),
+        stamp(one.get("endedAt")),
+        str(one.get("reason") or ""),
+        "; ".join(said),
+    ]

@@ -1,0 +1,327 @@
+"""Small interventions: holding, draining, suspending, cancelling, and another place in the line.
+
+Each changes one field of one object, as anybody could with `fairway patch`; here they have the
+names that people look for. A workload that stands for a native object gets its queue and its
+priority from that object, so they are changed there, where they last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from fairway.api.errors import NotFound
+from fairway.api.meta import API_VERSION
+from fairway.cli import options, terminal, workloads
+from fairway.cli.commands import Command
+from fairway.cli.completion import (
+    complete_clusters,
+    complete_queues,
+    complete_targets,
+    complete_workloads,
+)
+from fairway.cli.draining import await_empty
+from fairway.cli.options import Duration
+from fairway.cli.session import Failure, Session, current, say
+from fairway.cli.targets import Target, parse
+from fairway.client.asynchronous import WORKLOADS
+from fairway.client.errors import UnknownKind
+from fairway.client.wire import Object
+from fairway.kinds.native import PRIORITY, QUEUE
+
+FLEETS = "fleets.fairway.dev"
+CLUSTERS = "clusters.fairway.dev"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change of one object, and the word for it."""
+
+    target: Target
+    spec: dict[str, Any]
+    past: str
+    is_dry: bool = False
+
+
+def _make(session: Session, change: Change) -> None:
+    """Makes a change, and says whether there was anything to change."""
+    target, client = change.target, session.client
+    before = client.get(target.served, target.name, namespace=target.namespace)
+    spec = before.get("spec") or {}
+    needed = {key: value for key, value in change.spec.items() if spec.get(key) != value}
+    if needed:
+        client.patch(
+            target.served,
+            target.name,
+            {"spec": needed},
+            namespace=target.namespace,
+            dry_run=change.is_dry,
+        )
+    verdict = change.past if needed else f"already {change.past}"
+    terminal.write([f"{target.label} {verdict}{' (server dry run)' if change.is_dry else ''}"])
+
+
+def _change_all(session: Session, targets: list[Target], spec: Object, past: str, dry: str) -> int:
+    for target in targets:
+        _make(session, Change(target=target, spec=spec, past=past, is_dry=dry == "server"))
+    return 0
+
+
+# Clusters.
+
+_cluster_names = click.argument(
+    "names", nargs=-1, required=True, metavar="CLUSTER...", shell_complete=complete_clusters
+)
+
+
+def _clusters(session: Session, names: tuple[str, ...]) -> list[Target]:
+    served = session.client.resolve(CLUSTERS)
+    return [Target(served=served, name=name.removeprefix("cluster/")) for name in names]
+
+
+@click.command(cls=Command, examples="fairway cordon east     what runs there goes on")
+@_cluster_names
+@options.dry_run
+def cordon(*, names: tuple[str, ...], dry_run: str) -> int:
+    """Send nothing new to clusters; what runs there goes on."""
+    session = current()
+    return _change_all(session, _clusters(session, names), {"hold": "Hold"}, "cordoned", dry_run)
+
+
+@click.command(cls=Command, examples="fairway uncordon east     after cordon or drain")
+@_cluster_names
+@options.dry_run
+def uncordon(*, names: tuple[str, ...], dry_run: str) -> int:
+    """Use clusters again."""
+    session = current()
+    return _change_all(session, _clusters(session, names), {"hold": "None"}, "uncordoned", dry_run)
+
+
+DRAIN_EXAMPLES = """
+    fairway drain east                   move all away, and wait until nothing is left
+    fairway drain east --timeout 10m     for ten minutes at most
+    fairway drain east --no-wait         return at once
+"""
+
+
+@click.command(cls=Command, examples=DRAIN_EXAMPLES)
+@_cluster_names
+@click.option("--wait/--no-wait", "waits", default=True, help="Until nothing is left (default).")
+@click.option("--timeout", type=Duration(), metavar="TIME", help="Wait no longer than this.")
+@options.dry_run
+def drain(*, names: tuple[str, ...], waits: bool, timeout: float | None, dry_run: str) -> int:
+    """Send nothing new to clusters, and move away what runs there.
+
+    What is moved gets its checkpoint's signal and grace, and goes back to its queue.
+    """
+    session = current()
+    targets = _clusters(session, names)
+    _change_all(session, targets, {"hold": "HoldAndDrain"}, "drained", dry_run)
+    if not waits or dry_run == "server":
+        return 0
+    try:
+        await_empty(session, [one.name for one in targets], timeout)
+    except TimeoutError:
+        say("error: timed out; the rest goes by itself")
+        return workloads.TIMED_OUT
+    return 0
+
+
+# Queues and workloads.
+
+HOLD_EXAMPLES = """
+    fairway hold queue/research           nothing new of it starts
+    fairway hold queue/research --drain   what runs goes back to the queue as well
+    fairway hold workload/train           keep it from starting
+"""
+
+
+@click.command(cls=Command, examples=HOLD_EXAMPLES)
+@click.argument(
+    "words", nargs=-1, required=True, metavar="KIND/NAME...", shell_complete=complete_targets
+)
+@click.option("--drain", is_flag=True, help="Stop what runs, too; it goes back to its queue.")
+@options.dry_run
+def hold(*, words: tuple[str, ...], drain: bool, dry_run: str) -> int:
+    """Keep queues, workloads or clusters from starting anything."""
+    session = current()
+    spec = {"hold": "HoldAndDrain" if drain else "Hold"}
+    return _change_all(session, _holdable(session, words), spec, "held", dry_run)
+
+
+@click.command(cls=Command, examples="fairway release queue/research     after hold")
+@click.argument(
+    "words", nargs=-1, required=True, metavar="KIND/NAME...", shell_complete=complete_targets
+)
+@options.dry_run
+def release(*, words: tuple[str, ...], dry_run: str) -> int:
+    """Let queues, workloads or clusters that are held go on."""
+    session = current()
+    return _change_all(session, _holdable(session, words), {"hold": "None"}, "released", dry_run)
+
+
+def _holdable(session: Session, words: tuple[str, ...]) -> list[Target]:
+    """What has a hold: our own objects, or the workload of a native one."""
+    found = []
+    for target in parse(session, words):
+        if not target.name:
+            raise Failure("say which ones: as KIND/NAME, such as queue/research")
+        if target.served.kind in ("Queue", "Cluster", "Workload"):
+            found.append(target)
+        else:
+            found.append(_workload(session, f"{target.served.kind}/{target.name}"))
+    return found
+
+
+_workload_words = click.argument(
+    "words", nargs=-1, required=True, metavar="WORKLOAD...", shell_complete=complete_workloads
+)
+
+
+def _workload(session: Session, word: str) -> Target:
+    found = workloads.find(session, word)
+    return Target(
+        served=session.client.resolve(WORKLOADS),
+        name=workloads.name_of(found),
+        namespace=found["metadata"]["namespace"],
+    )
+
+
+@click.command(cls=Command, examples="fairway suspend train     until `fairway resume train`")
+@_workload_words
+@options.dry_run
+def suspend(*, words: tuple[str, ...], dry_run: str) -> int:
+    """Stop workloads for a while; they keep their place by age, and give back what they hold."""
+    session = current()
+    targets = [_workload(session, word) for word in words]
+    return _change_all(session, targets, {"hold": "HoldAndDrain"}, "suspended", dry_run)
+
+
+@click.command(cls=Command, examples="fairway resume train     after suspend or hold")
+@_workload_words
+@options.dry_run
+def resume(*, words: tuple[str, ...], dry_run: str) -> int:
+    """Let suspended workloads go on."""
+    session = current()
+    targets = [_workload(session, word) for word in words]
+    return _change_all(session, targets, {"hold": "None"}, "resumed", dry_run)
+
+
+@click.command(cls=Command, examples="fairway cancel train eval     they stay, to be looked at")
+@_workload_words
+@options.dry_run
+def cancel(*, words: tuple[str, ...], dry_run: str) -> int:
+    """Stop workloads for good; `fairway delete` also removes them."""
+    session = current()
+    targets = []
+    for word in words:
+        found = workloads.find(session, word)
+        if workloads.is_over(found):
+            phase = workloads.phase_of(found).lower()
+            raise Failure(f"{workloads.name_of(found)} is over already: it has {phase}")
+        targets.append(_workload(session, word))
+    return _change_all(session, targets, {"cancelled": True}, "cancelled", dry_run)
+
+
+PRIORITY_EXAMPLES = """
+    fairway priority train 100     higher goes first
+    fairway priority train -- -5   below zero
+"""
+
+
+@click.command(cls=Command, examples=PRIORITY_EXAMPLES)
+@click.argument("word", metavar="WORKLOAD", shell_complete=complete_workloads)
+@click.argument("number", type=click.IntRange(-(2**31), 2**31 - 1), metavar="N")
+@options.dry_run
+def priority(*, word: str, number: int, dry_run: str) -> int:
+    """Give a workload another priority."""
+    session, is_dry = current(), dry_run == "server"
+    found = workloads.find(session, word)
+    past = f"has priority {number}"
+    if not _mark_source(session, found, {PRIORITY[0]: str(number)}, past, is_dry):
+        target = _workload(session, f"workload/{workloads.name_of(found)}")
+        change = Change(target=target, spec={"priority": number}, past=past, is_dry=is_dry)
+        _make(session, change)
+    return 0
+
+
+@click.command(cls=Command, examples="fairway move train --queue production     while it waits")
+@click.argument("word", metavar="WORKLOAD", shell_complete=complete_workloads)
+@click.option(
+    "-q",
+    "--queue",
+    required=True,
+    metavar="QUEUE",
+    shell_complete=complete_queues,
+    help="Where to wait instead.",
+)
+@options.dry_run
+def move(*, word: str, queue: str, dry_run: str) -> int:
+    """Let a workload that waits wait in another queue."""
+    session, is_dry = current(), dry_run == "server"
+    found = workloads.find(session, word)
+    name = workloads.name_of(found)
+    if workloads.is_over(found):
+        raise Failure(f"{name} is over already")
+    if workloads.clusters_of(found):
+        raise Failure(f"{name} {workloads.line(found)}; suspend it first, then move and resume it")
+    try:
+        session.client.get("queues.fairway.dev", queue)
+    except NotFound as error:
+        raise Failure(f"there is no queue {queue}") from error
+    past = f"moved to queue {queue}"
+    if not _mark_source(session, found, {QUEUE[0]: queue}, past, is_dry):
+        target = _workload(session, f"workload/{name}")
+        _make(session, Change(target=target, spec={"queue": queue}, past=past, is_dry=is_dry))
+    return 0
+
+
+def _mark_source(
+    session: Session, workload: Object, labels: dict[str, str], past: str, is_dry: bool
+) -> bool:
+    """Says it on the native object, if the workload stands for one that is there."""
+    source = workload["spec"].get("source")
+    if not source:
+        return False
+    namespace = workload["metadata"]["namespace"]
+    try:
+        served = session.client.kind_of(source)
+        body = {"metadata": {"labels": labels}}
+        session.client.patch(served, source["name"], body, namespace=namespace, dry_run=is_dry)
+    except (UnknownKind, NotFound):
+        return False
+    label = f"{served.qualified_singular}/{source['name']}"
+    terminal.write([f"{label} {past}{' (server dry run)' if is_dry else ''}"])
+    return True
+
+
+# The fleet.
+
+
+@click.command(cls=Command, examples='fairway pause --reason "network maintenance until noon"')
+@click.option("--reason", default="", metavar="TEXT", help="Why, for everybody to see.")
+def pause(*, reason: str) -> int:
+    """Stop all decisions and actions of the hub; what runs goes on."""
+    _set_fleet({"paused": True, "pauseReason": reason})
+    terminal.write(["fleet.fairway.dev/fleet paused"])
+    return 0
+
+
+@click.command(cls=Command, examples="fairway unpause")
+def unpause() -> int:
+    """Let the hub decide and act again."""
+    _set_fleet({"paused": False, "pauseReason": ""})
+    terminal.write(["fleet.fairway.dev/fleet unpaused"])
+    return 0
+
+
+def _set_fleet(spec: Object) -> None:
+    """Changes the fleet; a hub whose settings were never written gets them."""
+    client = current().client
+    try:
+        client.patch(FLEETS, "fleet", {"spec": spec})
+    except NotFound:
+        identity = {"apiVersion": API_VERSION, "kind": "Fleet", "metadata": {"name": "fleet"}}
+        client.create({**identity, "spec": spec})

@@ -1,0 +1,133 @@
+"""`fairway snapshot`: everything that a decision looks at, to keep; and decisions made again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import yaml
+
+from fairway.cli import terminal
+from fairway.cli.commands import Command, global_options
+from fairway.cli.session import Failure, current, say
+
+if TYPE_CHECKING:
+    from fairway.controllers.scheduling.recording import Replay
+
+DUMP_EXAMPLES = """
+    fairway snapshot dump -o fleet.json     to a file
+    fairway plan -f fleet.json              what would be decided on it, and why
+"""
+REPLAY_EXAMPLES = """
+    fairway snapshot replay ~/.local/share/fairway/decisions      all that a hub recorded
+    fairway snapshot replay decisions/00000003.decisions          one segment
+"""
+_SHOWN = 5
+
+
+@click.group()
+def snapshot() -> None:
+    """Keep what decisions look at, and make recorded decisions again."""
+
+
+snapshot.params += global_options()
+
+
+@snapshot.command("dump", cls=Command, examples=DUMP_EXAMPLES)
+@click.option("-o", "--output", default="-", metavar="FILE", help="Write here; - is the output.")
+@click.option(
+    "--format", "form", type=click.Choice(["json", "yaml"]), default=None, help="json by default."
+)
+def dump(*, output: str, form: str | None) -> int:
+    """Print everything that a decision looks at, as a list of objects.
+
+    `fairway plan -f FILE` reads it, and plans for the moment at which it was taken.
+    """
+    found = current().client.ask("fleets.fairway.dev", "fleet", "snapshot")
+    is_yaml = form == "yaml" or (form is None and output.endswith((".yaml", ".yml")))
+    text = yaml.safe_dump(found, sort_keys=False) if is_yaml else json.dumps(found, indent=1) + "\n"
+    if output == "-":
+        click.echo(text, nl=False)
+        return 0
+    try:
+        Path(output).write_text(text)
+    except OSError as error:
+        raise Failure(f"cannot write {output}: {error.strerror}") from error
+    say(f"{len(found.get('items') or ())} objects written to {output}")
+    return 0
+
+
+@snapshot.command("replay", cls=Command, examples=REPLAY_EXAMPLES)
+@click.argument("place", metavar="FILE|FOLDER", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    help="Say it in words, or all of it as JSON.",
+)
+def replay(*, place: Path, output: str) -> int:
+    """Make recorded decisions again, and say where they differ.
+
+    A hub records in the folder `decisions` of its data what its planner was told and what it
+    answered. The exit code is 1 if a decision comes out differently now.
+    """
+    # The core is much larger than the client; only this command pays for it.
+    from fairway.app.records import read_segment, segments  # noqa: PLC0415 - as above
+    from fairway.controllers.scheduling.recording import replay as again  # noqa: PLC0415 - as above
+
+    if not place.exists():
+        raise Failure(f'the path "{place}" does not exist')
+    files = segments(place) if place.is_dir() else [place]
+    if not files and place.is_dir() and (place / "decisions").is_dir():
+        files = segments(place / "decisions")
+    if not files:
+        raise Failure(f"there is no record of decisions in {place}")
+    found: list[tuple[Path, Replay]] = []
+    for file in files:
+        try:
+            found.append((file, again(read_segment(file))))
+        except (OSError, ValueError, KeyError) as error:
+            raise Failure(f"{file} is not a record of decisions: {error}") from error
+        except Exception as error:
+            if type(error).__module__ == "zlib":
+                raise Failure(f"{file} is not a record of decisions") from error
+            raise
+    _show(found, output)
+    return 1 if any(one.differences for _, one in found) else 0
+
+
+def _show(found: list[tuple[Path, Replay]], output: str) -> None:
+    if output == "json":
+        segments = [
+            {
+                "file": str(file),
+                "plans": one.plans,
+                "decisions": one.decisions,
+                "differences": one.differences,
+            }
+            for file, one in found
+        ]
+        click.echo(json.dumps({"segments": segments}, indent=2))
+        return
+    for file, one in found:
+        different = len(one.differences)
+        verdict = f"{different} differ" if different else "all the same"
+        counts = f"{one.plans} plans with {one.decisions} decisions made again"
+        terminal.write([f"{file.name}: {counts}, {verdict}"])
+        for difference in one.differences[:_SHOWN]:
+            terminal.write([f"  at {difference['now']}:"])
+            terminal.write([f"    recorded: {_steps(difference['recorded'])}"])
+            terminal.write([f"    now:      {_steps(difference['replayed'])}"])
+        if different > _SHOWN:
+            terminal.write([f"  and {different - _SHOWN} more (-o json)"])
+
+
+def _steps(answer: dict[str, object]) -> str:
+    steps = answer.get("steps")
+    if not isinstance(steps, list) or not steps:
+        return "nothing"
+    named = [f"{one.get('action')} {one.get('workload')}" for one in steps[:4]]
+    return ", ".join(named) + (f" and {len(steps) - 4} more" if len(steps) > 4 else "")
