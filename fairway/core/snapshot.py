@@ -160,6 +160,7 @@ class Snapshot:
             touched.setdefault(name, set())
         self._change_clusters(change.clusters, touched)
         for name, keys in touched.items():
+            self.futures.pop(name, None)
             if name in self._occupancies:
                 placed = self._placed.get(name, {})
                 come = {key: placed[key] for key in sorted(keys) if key in placed}
