@@ -6,7 +6,8 @@ simulation and tests.
 
 What it sees and says
     model, nodes            plain frozen values; the nodes of a cluster in columns
-    snapshot                the fleet frozen at `now`, everything charged and indexed
+    snapshot                the fleet frozen at `now`, charged and indexed; takes in changes
+    occupancy               whose pods are on the nodes of a cluster, seen or assumed
     steps, outcome          the plan; what the fleet would be once it is carried out
     explain                 why one workload waits, and what would let it start
     refusals, shortfalls    why not, in the closed set of reasons; how much is missing exactly
