@@ -219,7 +219,7 @@ def events(report: Report, objects: Objects, view: View, count: int) -> None:
     tell("the claim is told by the store", count, lambda at: view.put(claimed[at]))
     tell("a claim ends, not seen on a node", count, lambda at: view.remove(claimed[at]))
     held = [
-        objects.workload(f"held-{at * 7 % size.clusters}-{at % size.held}", 0)
+        objects.workload(f"held-{at % size.clusters}-{at // size.clusters}", 0)
         for at in range(count)
     ]
     tell("a claim ends, seen on a node", count, lambda at: view.remove(held[at]))
