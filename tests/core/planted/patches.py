@@ -132,7 +132,8 @@ PATCHES = (
     Patch(
         "pods that no report has seen take no room",
         "occupancy.py",
-        "        self._ledger.take(self._name, packing, requests_of(seat.placed))\n        seat.assumed = packing\n",
+        "        self._ledger.take(self._name, packing, requests_of(seat.placed))\n"
+        "        seat.assumed = packing\n",
         "        seat.assumed = {}\n",
         "../properties",
     ),
