@@ -7,7 +7,7 @@ import importlib
 
 from bench.figures import Report, machine
 
-SUITES = ("store", "http", "core", "view", "kueue")
+SUITES = ("store", "http", "core", "view", "kueue", "running")
 
 
 def main() -> None:

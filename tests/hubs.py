@@ -9,13 +9,17 @@ from fairway.app import Hub, HubOptions, open_hub
 from fairway.client.synchronous import LoopThread
 
 
-def running_hub(data: Path) -> Iterator[Hub]:
-    """A hub on a loop of its own, until the fixture that yields from this ends."""
+def running_hub(data: Path, *, has_controllers: bool = False) -> Iterator[Hub]:
+    """A hub on a loop of its own, until the fixture that yields from this ends.
+
+    It keeps objects and decides nothing, unless it is told to.
+    """
     loop = LoopThread()
-    yield from loop.iterate(_running(data))
+    yield from loop.iterate(_running(data, has_controllers))
     loop.stop()
 
 
-async def _running(data: Path) -> AsyncGenerator[Hub, None]:
-    async with open_hub(HubOptions(data=data, port=0)) as hub:
+async def _running(data: Path, has_controllers: bool) -> AsyncGenerator[Hub, None]:
+    options = HubOptions(data=data, port=0, has_controllers=has_controllers)
+    async with open_hub(options) as hub:
         yield hub

@@ -24,7 +24,8 @@ TARGET = Path(__file__).parent.parent / "docs" / "reference" / "api.md"
 _INTRODUCTION = f"""# API reference
 
 Group and version `{API_VERSION}` where no other is named; all kinds are in the category
-`{CATEGORY}` (`kubectl get {CATEGORY}`). This page is made from the types by `tools/api_reference.py`.
+`{CATEGORY}` (`kubectl get {CATEGORY}`). This page is made from the types by
+`tools/api_reference.py`.
 
 A quantity is a number or a text such as `500m`, `80Gi`, `1e3` or `1.5`, kept exactly. A field that
 is not required may be left out; where no default is given, its description says what that means.

@@ -23,9 +23,14 @@ from fairway.server.questions import LogRequest
 from fairway.store.interface import Store
 
 
-def make_agents(store: Store, folder: Path, *, kinds: Kinds, clock: Clock) -> Agents:
-    """Agents for every cluster that needs nothing but this process."""
-    worlds = Worlds(kinds.of, clock)
+def make_agents(
+    store: Store, folder: Path, *, kinds: Kinds, clock: Clock, worlds: Worlds | None = None
+) -> Agents:
+    """Agents for every cluster that needs nothing but this process.
+
+    `worlds` are simulated clusters that outlive the hub; without them each hub has its own.
+    """
+    worlds = worlds or Worlds(kinds.of, clock)
 
     def make(cluster: Cluster, settings: AgentSettings) -> Agent | None:
         own = folder / cluster.metadata.name

@@ -158,9 +158,9 @@ class Command(click.Command):
         self.params += global_options()
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        end = args.index("--") if "--" in args else len(args)  # what stands behind it is not ours
-        own = [one for word in args[:end] for one in self._plain(word)]
-        return super().parse_args(context, [*own, *args[end:]])
+        if not context.allow_interspersed_args:  # some of the words are another program's
+            return super().parse_args(context, args)
+        return super().parse_args(context, [one for word in args for one in self._plain(word)])
 
     def _plain(self, word: str) -> list[str]:
         """Flags given with a value, as kubectl takes them, without: --wait=false is --no-wait."""

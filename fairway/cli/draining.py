@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import aclosing
 
 from fairway.cli import workloads
 from fairway.cli.session import Session, say
@@ -18,8 +19,8 @@ def await_empty(session: Session, clusters: Sequence[str], seconds: float | None
 async def _await(client: AsyncClient, clusters: set[str], seconds: float | None) -> None:
     left: set[str] = set()
     is_listed, told = False, -1
-    async with asyncio.timeout(seconds):
-        async for event in client.watch(WORKLOADS):
+    async with asyncio.timeout(seconds), aclosing(client.watch(WORKLOADS)) as events:
+        async for event in events:
             if event.type == "BOOKMARK":
                 is_listed = True
             else:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -101,33 +101,41 @@ class Followed:
         """The workload once it is over, and its output copied."""
         asking = asyncio.ensure_future(self._keep_telling())
         try:
-            async for one in self._changes():
-                self._last = one
-                if self._wish.with_logs and workloads.phase_of(one) in workloads.STARTED:
-                    self._copy(one)
-                if workloads.phase_of(one) != "Waiting":
-                    self._board.tell(one)
-                if workloads.is_settled(one):
-                    await self._drain()
-                    return one
+            async with aclosing(self._changes()) as changes:
+                async for one in changes:
+                    self._take(one)
+                    if workloads.is_settled(one):
+                        await self._drain()
+                        return one
         finally:
             for task in (asking, *self._copying.values()):
                 task.cancel()
             await asyncio.gather(asking, *self._copying.values(), return_exceptions=True)
         raise Failure(f"{self._name} was deleted")
 
-    async def _changes(self) -> AsyncIterator[Object]:
+    def _take(self, workload: Object) -> None:
+        """Takes note of a change: says it, and begins to copy output once there may be some."""
+        self._last = workload
+        phase = workloads.phase_of(workload)
+        if self._wish.with_logs and phase in workloads.STARTED:
+            self._copy(workload)
+        if phase != "Waiting":
+            self._board.tell(workload)
+
+    async def _changes(self) -> AsyncGenerator[Object, None]:
+        """The workload now and whenever it changes; ends when it is gone."""
         scope = Scope(namespace=self._namespace, fields=f"metadata.name={self._name}")
         is_seen = False
-        async for event in self._client.watch(WORKLOADS, scope=scope):
-            if event.type == "BOOKMARK":
-                if not is_seen:
+        async with aclosing(self._client.watch(WORKLOADS, scope=scope)) as events:
+            async for event in events:
+                if event.type == "BOOKMARK":
+                    if not is_seen:
+                        return
+                elif event.type == "DELETED" or event.object["metadata"].get("uid") != self._uid:
                     return
-            elif event.type == "DELETED" or event.object["metadata"].get("uid") != self._uid:
-                return
-            else:
-                is_seen = True
-                yield event.object
+                else:
+                    is_seen = True
+                    yield event.object
 
     async def _keep_telling(self) -> None:
         """Says why it waits, for as long as it does, and how long it has run."""

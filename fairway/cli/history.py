@@ -107,9 +107,9 @@ def _pods(placements: Sequence[Object]) -> str:
     for placement in placements:
         for pods in placement.get("podSets") or ():
             flavors = sorted(set((pods.get("flavors") or {}).values()))
-            parts.append(
-                f"{pods['count']} {pods['name']}" + (f" on {'+'.join(flavors)}" * bool(flavors))
-            )
+            on = f" on {'+'.join(flavors)}" if flavors else ""
+            is_plural = pods["name"] == "pod" and pods["count"] != 1
+            parts.append(f"{pods['count']} {pods['name']}{'s' if is_plural else ''}{on}")
     return " + ".join(dict.fromkeys(parts))
 
 

@@ -5,8 +5,9 @@ The text is read by `fairway.api.documents`; here are only the places it comes f
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fairway.api.documents import ManifestError, read_documents
@@ -14,14 +15,35 @@ from fairway.cli.session import Failure
 from fairway.client.wire import Object
 
 SUFFIXES = {".yaml", ".yml", ".json"}
+# The annotation of a list by which a snapshot says when it was taken, in JSON and in YAML.
+_NOW = re.compile(rb"""fairway\.dev/now["']?:\s*["']?(\d+(?:\.\d+)?)\b""")
 
 
 def read_files(names: Sequence[str], *, recursive: bool = False) -> list[Object]:
     """All objects of files and folders, in order."""
+    return read_snapshot(names, recursive=recursive)[0]
+
+
+def read_snapshot(
+    names: Sequence[str], *, recursive: bool = False
+) -> tuple[list[Object], float | None]:
+    """All objects of files and folders, and the moment at which they were so, if one says it."""
     objects: list[Object] = []
+    moment: float | None = None
+    for content, source in _contents(names, recursive):
+        objects += parse(content, source)
+        said = _NOW.search(content)
+        moment = float(said[1]) if said else moment
+    if not objects:
+        raise Failure("no objects in the files given")
+    return objects, moment
+
+
+def _contents(names: Sequence[str], recursive: bool) -> Iterator[tuple[bytes, str]]:
+    """What the files hold, and what they are called."""
     for name in names:
         if name == "-":
-            objects += parse(sys.stdin.buffer.read(), "standard input")
+            yield sys.stdin.buffer.read(), "standard input"
             continue
         if "://" in name:
             raise Failure(f"{name} is not a file: fetch it first, and look at what it says")
@@ -30,10 +52,7 @@ def read_files(names: Sequence[str], *, recursive: bool = False) -> list[Object]
                 content = file.read_bytes()
             except OSError as error:
                 raise Failure(f"cannot read {file}: {error.strerror}") from error
-            objects += parse(content, str(file))
-    if not objects:
-        raise Failure("no objects in the files given")
-    return objects
+            yield content, str(file)
 
 
 def parse(text: str | bytes, source: str) -> list[Object]:

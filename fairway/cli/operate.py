@@ -215,14 +215,16 @@ def resume(*, words: tuple[str, ...], dry_run: str) -> int:
 def cancel(*, words: tuple[str, ...], dry_run: str) -> int:
     """Stop workloads for good; `fairway delete` also removes them."""
     session = current()
-    targets = []
+    targets, is_refused = list[Target](), False
     for word in words:
         found = workloads.find(session, word)
         if workloads.is_over(found):
-            phase = workloads.phase_of(found).lower()
-            raise Failure(f"{workloads.name_of(found)} is over already: it has {phase}")
-        targets.append(_workload(session, word))
-    return _change_all(session, targets, {"cancelled": True}, "cancelled", dry_run)
+            say(f"error: {workloads.name_of(found)} is over already: {workloads.line(found)}")
+            is_refused = True
+        else:
+            targets.append(_workload(session, word))
+    _change_all(session, targets, {"cancelled": True}, "cancelled", dry_run)
+    return 1 if is_refused else 0
 
 
 PRIORITY_EXAMPLES = """

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from fairway.api.errors import Forbidden, NotFound
@@ -121,8 +122,10 @@ async def _copy_pod(source: Source, where: PodAt, *, has_prefix: bool, follow: b
     name = workloads.name_of(source.workload)
     while True:
         try:
-            async for chunk in source.client.log(name, namespace=source.namespace, query=query):
-                write(chunk)
+            chunks = source.client.log(name, namespace=source.namespace, query=query)
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    write(chunk)
         except NotFound:
             # It may have a place already, and not have begun there.
             if not follow or workloads.is_over(source.workload):

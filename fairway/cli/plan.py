@@ -14,7 +14,7 @@ import click
 from fairway.api.errors import ApiError
 from fairway.cli import explain_plan, options, terminal
 from fairway.cli.commands import Command
-from fairway.cli.manifests import read_files
+from fairway.cli.manifests import read_snapshot
 from fairway.cli.render_table import Grid, show
 from fairway.cli.session import Failure
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
     fairway plan -f examples/plans/overflow     a folder of manifests
     fairway plan -f fleet.yaml -f job.yaml -o json
-    fairway export | fairway plan -f -          what a running hub would do now
+    fairway snapshot dump | fairway plan -f -   what a running hub would do now
     fairway plan -f fleet.yaml --explain vision/train
 """
 _REASONS_SHOWN = 4
@@ -38,7 +38,7 @@ _REASONS_SHOWN = 4
     "--now",
     type=float,
     metavar="SECONDS",
-    help="The moment of the plan, in seconds since 1970; by default, now.",
+    help="The moment of the plan, in seconds since 1970; else that of a snapshot, else now.",
 )
 @click.option(
     "--explain",
@@ -76,12 +76,14 @@ def plan(
     if not filenames:
         raise click.UsageError("Say which files, with -f FILE.")
     try:
-        objects = Objects.of(read_files(filenames, recursive=recursive))
+        found, taken_at = read_snapshot(filenames, recursive=recursive)
+        objects = Objects.of(found)
     except ApiError as error:
         raise Failure(error.message) from error
     if not objects.workloads:
         raise Failure("no Workload in the files given, so there is nothing to plan")
-    facts = objects.facts(time.time() if now is None else now)
+    moments = (now, taken_at, time.time())
+    facts = objects.facts(next(one for one in moments if one is not None))
     if explained is not None:
         return explain_plan.show(facts, explained, output)
     made, _ = make_plan(Snapshot(facts))

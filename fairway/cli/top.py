@@ -106,11 +106,14 @@ def _fleet(session: Session) -> Lines:
     running = sum(int(one["running"]) for one in roots)
     starting = sum(int(one["claimed"]) for one in roots) - running
     status, spec = _fleet_object(session)
-    phase = str(status.get("phase") or "Running")
+    # The status follows a moment later.
+    phase = "Paused" if spec.get("paused") else str(status.get("phase") or "Running")
+    phase = "Running" if phase == "Paused" and not spec.get("paused") else phase
     why = f" ({spec['pauseReason']})" if spec.get("paused") and spec.get("pauseReason") else ""
     counts = f"{running} running, {starting} starting, {waiting} waiting"
     clock = time.strftime("%H:%M:%S")
-    return [Text.assemble(("Fleet ", "bold"), terminal.state(phase), f"{why}   {counts}   {clock}")]
+    shown = terminal.state(phase) if terminal.is_rich() else phase
+    return [Text.assemble(("Fleet ", "bold"), shown, f"{why}   {counts}   {clock}")]
 
 
 def _fleet_object(session: Session) -> tuple[Mapping[str, object], Mapping[str, object]]:

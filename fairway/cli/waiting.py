@@ -7,6 +7,7 @@ the present state, so nothing that already holds or happens in between is missed
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -108,11 +109,12 @@ async def _watch(client: AsyncClient, target: Target, goal: Goal) -> None:
     scope = Scope(namespace=target.namespace, fields=f"metadata.name={target.name}")
     present: Object | None = None
     is_listed = False
-    async for event in client.watch(target.served, scope=scope):
-        if event.type == "BOOKMARK":
-            is_listed = True
-        else:
-            present = None if event.type == "DELETED" else event.object
-        # Until the list is complete, absence means nothing yet.
-        if (is_listed or present is not None) and goal.reached(present):
-            return
+    async with aclosing(client.watch(target.served, scope=scope)) as events:
+        async for event in events:
+            if event.type == "BOOKMARK":
+                is_listed = True
+            else:
+                present = None if event.type == "DELETED" else event.object
+            # Until the list is complete, absence means nothing yet.
+            if (is_listed or present is not None) and goal.reached(present):
+                return

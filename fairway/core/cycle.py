@@ -22,7 +22,7 @@ from fairway.core.modes.gangs import Verdict
 from fairway.core.modes.multiples import full_usage
 from fairway.core.modes.returning import returns
 from fairway.core.refusals import warnings, warnings_for
-from fairway.core.snapshot import Snapshot, precedence
+from fairway.core.snapshot import Snapshot, precedence, wants_more
 from fairway.core.steps import Plan, Preempt, Step, Waits
 from fairway.core.turns.fairness import Candidate, Rules, Tournament
 
@@ -210,7 +210,8 @@ def _lines(snapshot: Snapshot, only: frozenset[str] | None) -> Mapping[str, Sequ
         return snapshot.lines
     lines: dict[str, list[Workload]] = {}
     for workload in sorted((snapshot.facts.workloads[key] for key in only), key=precedence):
-        lines.setdefault(workload.queue, []).append(workload)
+        if workload.is_waiting or wants_more(workload, snapshot.policy(workload)):
+            lines.setdefault(workload.queue, []).append(workload)
     return lines
 
 
@@ -233,6 +234,9 @@ def likeness_of(workload: Workload) -> Hashable:
         workload.clusters_max,
         workload.replicas,
         workload.tasks,
+        workload.first_task,
+        workload.tasks_over,
+        workload.concurrency,
         workload.data,
     )
 

@@ -113,7 +113,7 @@ class Placed:
     tasks: str = ""  # ranges of task numbers, of an Independent workload
     bound: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     # pod set -> {position of node: pods} as the cluster's report says; what is not bound is assumed
-    attempt: int = 0  # of what is leaving; what is held has that of the claim
+    attempt: int = 0  # to which its pods belong; 0: the claim's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,8 +155,9 @@ class Workload:
     clusters_max: int = 1  # a gang made of members may split over so many clusters
     domain: str = ""  # topology level of which one domain holds the whole workload
     replicas: int = 1  # Divided
-    tasks: int = 0  # Independent: how many are left to place
+    tasks: int = 0  # Independent: how many there are
     first_task: int = 0
+    tasks_over: str = ""  # Independent: those that are over, as ranges
     task_range: int = 1
     concurrency: int = 0  # Independent: most at a time; 0: no limit
     kinds: tuple[str, ...] = ()  # group/version/Kind that the cluster must serve

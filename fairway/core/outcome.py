@@ -53,7 +53,8 @@ def decided(workloads: Mapping[str, Workload], plan: Plan) -> dict[str, Workload
                 found[step.workload] = _claimed(before, step, plan.now)
             case Move() if before.held is not None:
                 source = _source(before.held, step)
-                left = replace(_part(source, step.count), bound={}, attempt=before.held.attempt)
+                attempt = source.attempt or before.held.attempt
+                left = replace(_part(source, step.count), bound={}, attempt=attempt)
                 moved = _moved(before, step, plan.now)
                 found[step.workload] = replace(moved, releasing=(*moved.releasing, left))
             case _:
@@ -63,7 +64,7 @@ def decided(workloads: Mapping[str, Workload], plan: Plan) -> dict[str, Workload
 
 def _leaving(workload: Workload, held: Held) -> Workload:
     """A victim waits again, and is charged for what it had until that is gone."""
-    left = (replace(one, attempt=held.attempt) for one in held.placed)
+    left = (replace(one, attempt=one.attempt or held.attempt) for one in held.placed)
     return replace(_requeued(workload), releasing=(*workload.releasing, *left))
 
 

@@ -25,6 +25,7 @@ from fairway.core.fitting.overlaps import Overlap, overlaps, rivals_of
 from fairway.core.ledger import Ledger, is_same_ground
 from fairway.core.model import EVERYWHERE, Flavor, Placed, Policy, Queue, Stray, Workload
 from fairway.core.nodes import Cluster, Packing
+from fairway.core.numbering import count_of
 from fairway.core.occupancy import Occupancy, Seat, seats_of
 from fairway.core.places.stock import Stock
 from fairway.core.turns.limits import Claims
@@ -383,7 +384,10 @@ def wants_more(workload: Workload, policy: Policy) -> bool:
             return True  # another cluster may have room for a copy by now
         return sum(one.replicas for one in workload.held.placed) != workload.replicas
     if workload.mode == "Independent":
-        return workload.tasks > 0
+        running = sum(count_of(one.tasks) for one in workload.held.placed)
+        if workload.concurrency and running >= workload.concurrency:
+            return False
+        return running + count_of(workload.tasks_over) < workload.tasks
     return False
 
 

@@ -79,6 +79,12 @@ def minus(ranges: Ranges, others: Ranges) -> Ranges:
     return tuple((first, last) for first, last in left if first <= last)
 
 
+def within(ranges: Ranges, bounds: tuple[int, int]) -> Ranges:
+    """The numbers of these from the first to the last of two bounds."""
+    cut = ((max(first, bounds[0]), min(last, bounds[1])) for first, last in ranges)
+    return tuple((first, last) for first, last in cut if first <= last)
+
+
 def overlap(ranges: Ranges, others: Ranges) -> bool:
     """Whether they have a number in common."""
     return minus(ranges, others) != ranges

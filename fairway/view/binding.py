@@ -57,7 +57,7 @@ def bind(
     """
     work = work_of(workload.key)
     held = workload.held
-    holds = [_Slot(one, held.attempt) for one in held.placed] if held else []
+    holds = [_Slot(one, one.attempt or held.attempt) for one in held.placed] if held else []
     leaves = [_Slot(one, one.attempt) for one in workload.releasing]
     strays: dict[str, tuple[Stray, ...]] = {}
     for cluster in sorted(clusters_of(workload)):

@@ -12,6 +12,7 @@ from fairway.api.podset import Alternative, PodSet
 from fairway.api.queue import Queue
 from fairway.api.workload import Workload
 from fairway.core import model
+from fairway.kinds import ranges
 from fairway.kinds.native import derived_pod_sets
 from fairway.view.queues import line_of, request_of
 
@@ -71,6 +72,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         replicas=1 if spec.replicas is None else spec.replicas,
         tasks=tasks.count if tasks else 0,
         first_task=tasks.first if tasks else 0,
+        tasks_over=_tasks_over(workload),
         task_range=tasks.range_size if tasks else 1,
         concurrency=(tasks.concurrency or 0) if tasks else 0,
         kinds=_kinds(workload),
@@ -143,6 +145,20 @@ def _kinds(workload: Workload) -> tuple[str, ...]:
             }
         )
     )
+
+
+def _tasks_over(workload: Workload) -> str:
+    """Tasks that succeeded or failed for good, as ranges; what is not one stands for none."""
+    status = workload.status
+    if workload.spec.tasks is None or not (status.succeeded_tasks or status.failed_tasks):
+        return ""
+    try:
+        told = [ranges.parse(one) for one in (status.succeeded_tasks, status.failed_tasks)]
+    except ValueError:
+        return ""
+    first = workload.spec.tasks.first
+    known = (first, first + workload.spec.tasks.count - 1)
+    return ranges.text(ranges.within(ranges.union(told), known))
 
 
 def _avoided(workload: Workload) -> tuple[str, ...]:
@@ -250,13 +266,19 @@ def _held(claim: Claim, workload: Workload) -> model.Held:
     return model.Held(
         attempt=claim.attempt,
         queue=claim.queue or workload.spec.queue,
-        placed=tuple(_placed(one, workload) for one in claim.placements),
+        placed=tuple(_held_part(one, claim, workload) for one in claim.placements),
         form=claim.alternative,
         rung=claim.rung,
         decided_at=claim.decided_at.timestamp(),
         started_at=_seconds(claim.ready_at or started) or None,
         waits_for_victims=victims,
     )
+
+
+def _held_part(placement: Placement, claim: Claim, workload: Workload) -> model.Placed:
+    """What stays where it is keeps its attempt, though the claim's has risen."""
+    own = placement.attempt if placement.attempt != claim.attempt else 0
+    return replace(_placed(placement, workload), attempt=own)
 
 
 def _placed(placement: Placement, workload: Workload) -> model.Placed:

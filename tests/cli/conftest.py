@@ -8,11 +8,13 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+import yaml
 from cli_outcome import Fairway, Outcome
+from manifests_for_tests import MACHINE
 
 from fairway.app import Hub
 from fairway.cli.main import run
-from fairway.client import Client
+from fairway.client import Client, Scope
 from tests.hubs import running_hub
 
 _numbers = itertools.count()
@@ -45,12 +47,52 @@ def fairway(
     capsys: pytest.CaptureFixture[str],
 ) -> Fairway:
     """Runs `fairway` in the test's own namespace."""
+    return _caller(hub, namespace, monkeypatch, capsys)
+
+
+@pytest.fixture(scope="session")
+def busy_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    """A hub that decides, with this machine as its only cluster."""
+    yield from running_hub(tmp_path_factory.mktemp("busy"), has_controllers=True)
+
+
+@pytest.fixture(scope="session")
+def busy_client(busy_hub: Hub) -> Iterator[Client]:
+    with Client.connect(str(busy_hub.kubeconfig)) as client:
+        for one in yaml.safe_load_all(MACHINE):
+            client.create(one)
+        yield client
+
+
+@pytest.fixture
+def busy(
+    busy_hub: Hub,
+    busy_client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Iterator[Fairway]:
+    """Runs `fairway` against the hub that decides, in a namespace of the test's own."""
+    name = f"busy-{next(_numbers)}"
+    busy_client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield _caller(busy_hub, name, monkeypatch, capsys)
+    # What a test leaves would take the room of the next.
+    for one in busy_client.list("workloads.fairway.dev", scope=Scope(namespace=name)).items:
+        patch = {"spec": {"cancelled": True}}
+        busy_client.patch("workloads.fairway.dev", one["metadata"]["name"], patch, namespace=name)
+
+
+def _caller(
+    hub: Hub,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Fairway:
     monkeypatch.setenv("KUBECONFIG", str(hub.kubeconfig))
 
     def call(*words: str, stdin: str = "", home: str | None = namespace) -> Outcome:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         capsys.readouterr()
-        code = run([*words, *(["-n", home] if home else [])])
+        code = run([*(["-n", home] if home else []), *words])
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
 

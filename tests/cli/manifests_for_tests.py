@@ -62,3 +62,60 @@ kind: ConfigMap
 metadata: {{name: {name}}}
 data: {{key: "{value}"}}
 """
+
+
+# This machine as a cluster with four slots for GPUs, and a queue that owns them.
+MACHINE = """
+apiVersion: fairway.dev/v1alpha1
+kind: Cluster
+metadata: {name: here}
+spec:
+  local: {capacity: {cpu: "8", memory: 8Gi, nvidia.com/gpu: 4}, stopSeconds: 1}
+---
+apiVersion: fairway.dev/v1alpha1
+kind: Flavor
+metadata: {name: any}
+spec: {}
+---
+apiVersion: fairway.dev/v1alpha1
+kind: Queue
+metadata: {name: research}
+spec:
+  resourceGroups:
+    - resources: [nvidia.com/gpu]
+      flavors: [{name: any, quotas: [{resource: nvidia.com/gpu, nominal: 4}]}]
+    - resources: [cpu]
+      flavors: [{name: any-processor, quotas: [{resource: cpu, nominal: 8}]}]
+---
+apiVersion: fairway.dev/v1alpha1
+kind: Flavor
+metadata: {name: any-processor}
+spec: {}
+---
+apiVersion: fairway.dev/v1alpha1
+kind: Queue
+metadata: {name: spare}
+spec: {}
+"""
+
+
+def job(name: str, script: str, *, pods: int = 1) -> str:
+    """A Job of a shell script, one GPU for each pod."""
+    return f"""
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: {name}}}
+spec:
+  completions: {pods}
+  parallelism: {pods}
+  completionMode: Indexed
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - name: main
+          image: busybox
+          command: [sh, -c, "{script}"]
+          resources: {{requests: {{cpu: 100m}}, limits: {{nvidia.com/gpu: 1}}}}
+"""

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from fairway.agent.drivers.simulated.driver import Worlds
 from fairway.agent.fleet import Agents
 from fairway.api import codec
 from fairway.api.workload import Workload
@@ -34,6 +35,7 @@ class Fleet:
     clock: VirtualClock
     plane: ControlPlane
     agents: Agents
+    worlds: Worlds
 
     async def apply(self, text: str) -> None:
         """Objects from YAML, as `fairway apply` would."""
@@ -99,20 +101,26 @@ def summary_of(workload: Workload) -> str:
 
 @asynccontextmanager
 async def running(
-    store: EmbeddedStore, clock: VirtualClock, folder: Path, **options: Any
+    store: EmbeddedStore,
+    clock: VirtualClock,
+    folder: Path,
+    *,
+    worlds: Worlds | None = None,
+    **options: Any,
 ) -> AsyncIterator[Fleet]:
-    """Runs a hub on a store for as long as the context lasts."""
+    """Runs a hub on a store for as long as the context lasts; `worlds` may outlive it."""
     kinds = built_in()
+    worlds = worlds or Worlds(kinds.of, clock)
     plane = ControlPlane(
         store=store,
         clock=clock,
         kinds=kinds,
         options=PlaneOptions(terms=Settings(identity="hub", takes_over_at_once=True), **options),
     )
-    agents = make_agents(store, folder, kinds=kinds, clock=clock)
+    agents = make_agents(store, folder, kinds=kinds, clock=clock, worlds=worlds)
     task = asyncio.ensure_future(run_all([plane.run(), agents.run()]))
     try:
-        yield Fleet(store=store, clock=clock, plane=plane, agents=agents)
+        yield Fleet(store=store, clock=clock, plane=plane, agents=agents, worlds=worlds)
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -9,7 +9,7 @@ where pods were bound that were already charged.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fairway.clock import parse_timestamp
@@ -24,7 +24,7 @@ class Notice:
     def __init__(self) -> None:
         self.is_freed = True  # the first plan is over everybody
         self.woken: set[str] = set()
-        self._held: dict[str, int] = {}  # workload -> placements that it is charged for
+        self._held: dict[str, int] = {}  # workload -> pods and places that it is charged for
         self._told: dict[tuple[str, str], Any] = {}  # what mattered of an object, last time
         self._timers: list[tuple[float, str]] = []
 
@@ -73,8 +73,8 @@ class Notice:
     def _workload(self, plain: Mapping[str, Any]) -> None:
         key = _key(plain)
         status = plain.get("status") or {}
-        claim = status.get("claim")
-        charged = len((claim or {}).get("placements", ())) + len(status.get("releasing", ()))
+        placements = (status.get("claim") or {}).get("placements", ())
+        charged = _charged(placements) + _charged(status.get("releasing", ()))
         if charged < self._held.get(key, 0):
             self.is_freed = True
         self._held[key] = charged
@@ -93,6 +93,11 @@ class Notice:
         if name not in self._told or self._told[name] != what:
             self._told[name] = what
             self.is_freed = True
+
+
+def _charged(placements: Sequence[Mapping[str, Any]]) -> int:
+    pods = sum(one.get("count", 0) for each in placements for one in each.get("podSets", ()))
+    return int(pods) + len(placements)
 
 
 def _key(plain: Mapping[str, Any]) -> str:

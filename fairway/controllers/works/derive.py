@@ -24,7 +24,7 @@ from fairway.api.work import PoolNodes, Stop, Work, WorkSpec
 from fairway.api.workload import Workload
 from fairway.controllers.lifecycle.case import Place, Seen, Settings, lost_action, silence_allowed
 from fairway.controllers.works import permitted
-from fairway.controllers.works.adoption import PLACEMENT, is_adopted, is_own, noted
+from fairway.controllers.works.adoption import ADOPTED, PLACEMENT, is_adopted, is_own, noted
 from fairway.controllers.works.manifests import Surroundings, manifests_of, work_pod_sets
 from fairway.controllers.works.victims import victims_left
 from fairway.kinds import ranges
@@ -33,6 +33,7 @@ from fairway.kinds.registry import Kinds, built_in
 AVOIDED_NODES = "fairway.dev/avoided-nodes"
 Desired = Literal["Run", "Reserve", "Hold"]
 _AVOIDED_MOST = 64
+_OWN_ANNOTATIONS = (PLACEMENT, AVOIDED_NODES)
 _OVER = ("Succeeded", "Failed", "Cancelled")
 
 
@@ -273,17 +274,25 @@ def _is_same(before: Work, after: Work) -> bool:
     """Whether a work says the same already; the term is that of whoever wrote it last."""
     return (
         replace(before.spec, term=0) == replace(after.spec, term=0)
-        and before.metadata.annotations == after.metadata.annotations
-        and before.metadata.labels == after.metadata.labels
+        and not is_adopted(before)
+        and all(_noted(before, key) == _noted(after, key) for key in _OWN_ANNOTATIONS)
     )
+
+
+def _noted(work: Work, key: str) -> str:
+    return work.metadata.annotations.get(key, "")
 
 
 def _kept(before: Work, after: Work) -> ObjectMeta:
-    return replace(
-        before.metadata,
-        labels=after.metadata.labels,
-        annotations=after.metadata.annotations,
-    )
+    """What others wrote there stays."""
+    others = {
+        key: value
+        for key, value in before.metadata.annotations.items()
+        if key not in _OWN_ANNOTATIONS
+    }
+    labels = {key: value for key, value in before.metadata.labels.items() if key != ADOPTED}
+    annotations = {**others, **after.metadata.annotations}
+    return replace(before.metadata, labels=labels, annotations=annotations)
 
 
 # What is not to run any more.

@@ -58,7 +58,8 @@ def manifests_of(
     own = around.cluster.spec.profile
     for one in others:
         made.append(Manifest(object=profile.applied(around.kinds.of(one), one, own)))
-    feedback = (_WELL_KNOWN, _STATUS) if workload.spec.source else (_WELL_KNOWN,)
+    # Values cost a write of the work's own status whenever they change.
+    feedback = (_WELL_KNOWN, _STATUS) if workload.spec.source else ()
     for one in _running(workload, placement, work, first, around):
         fitted = profile.applied(around.kinds.of(one), one, own)
         made.append(Manifest(object=fitted, feedback=feedback))

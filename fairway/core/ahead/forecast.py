@@ -23,7 +23,7 @@ from fairway.core.ahead.ends import EARLY, LATE, LIKELY, Reckoning, end_of
 from fairway.core.ahead.possible import empty_desk, impossible, never_starts
 from fairway.core.cycle import plan
 from fairway.core.model import Workload
-from fairway.core.modes.sweeps import numbers_of
+from fairway.core.numbering import numbers_of, ranges
 from fairway.core.outcome import after
 from fairway.core.snapshot import Facts, Snapshot, precedence
 from fairway.core.steps import Admit, Plan, Preempt
@@ -197,11 +197,11 @@ def _rest(workload: Workload) -> Workload | None:
     """What is left to run of one whose pods ended: the other tasks of a sweep."""
     if workload.mode != "Independent" or workload.held is None:
         return None
-    done = sum(1 for one in workload.held.placed for _ in numbers_of(one.tasks))
-    left = workload.tasks - done
-    if left <= 0 or done == 0:
+    ended = {number for one in workload.held.placed for number in numbers_of(one.tasks)}
+    over = ended | set(numbers_of(workload.tasks_over))
+    if not ended or len(over) >= workload.tasks:
         return None
-    return replace(workload, held=None, tasks=left, first_task=workload.first_task + done)
+    return replace(workload, held=None, tasks_over=ranges(sorted(over)))
 
 
 def _cause(step: Admit, gone: list[Workload]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairway.core.model import Form, Placed, Workload
-from fairway.core.modes.sweeps import numbers_of
+from fairway.core.numbering import numbers_of
 from fairway.core.steps import Admit
 
 
@@ -108,6 +108,9 @@ def _sweep(workload: Workload, step: Admit) -> list[str]:
     strange = [number for number in seen if number not in known and number not in before]
     if strange:
         found.append(f"runs tasks that it does not have: {strange}")
+    again = [number for number in numbers_of(workload.tasks_over) if number in seen]
+    if again:
+        found.append(f"runs tasks again that are over: {again}")
     if any(number not in seen for number in before):
         found.append("loses tasks that run")
     if workload.concurrency and len(seen) > max(workload.concurrency, len(before)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
@@ -20,6 +21,7 @@ from fairway.core.model import Form, Placed, Workload
 from fairway.core.modes.gangs import Attempt, Verdict, charge, evict, placed_of
 from fairway.core.modes.multiples import full_usage, times, together
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
+from fairway.core.numbering import numbers_of, ranges
 from fairway.core.places import where
 from fairway.core.refusals import kept_reason, quota_reason, refusal_reason, user_reason
 from fairway.core.steps import Admit, Provision
@@ -106,12 +108,7 @@ class _Sweep:
 def decide(desk: Desk, workload: Workload) -> Verdict:
     """Places as many tasks as fit; what they take stays charged in the ledger."""
     verdict = Verdict()
-    held = workload.held.placed if workload.held else ()
-    running = {number for one in held for number in numbers_of(one.tasks)}
-    wanted = range(workload.first_task, workload.first_task + workload.tasks)
-    left = [number for number in wanted if number not in running]
-    if workload.concurrency:
-        left = left[: max(0, workload.concurrency - len(running))]
+    left = _next_tasks(workload)
     if not left:
         return verdict
     sweep = _Sweep(desk, workload, workload.forms[0], left)
@@ -132,6 +129,18 @@ def decide(desk: Desk, workload: Workload) -> Verdict:
     else:
         verdict.reasons.clear()
     return verdict
+
+
+def _next_tasks(workload: Workload) -> list[int]:
+    """Numbers of the tasks that may be placed now: neither running nor over, and not too many."""
+    held = workload.held.placed if workload.held else ()
+    running = {number for one in held for number in numbers_of(one.tasks)}
+    passed = running | set(numbers_of(workload.tasks_over))
+    wanted = range(workload.first_task, workload.first_task + workload.tasks)
+    left = (number for number in wanted if number not in passed)
+    if not workload.concurrency:
+        return list(left)
+    return list(islice(left, max(0, workload.concurrency - len(running))))
 
 
 def _climb(sweep: _Sweep, verdict: Verdict) -> None:
@@ -277,22 +286,5 @@ def _joined(before: Placed, after: Placed) -> Placed:
         pods=tuple(together(earlier.get(pods.name), pods) for pods in after.pods),
         tasks=ranges(numbers),
         bound=before.bound,
+        attempt=before.attempt,
     )
-
-
-def ranges(numbers: Iterable[int]) -> str:
-    """Numbers as ranges: `0-41,43`."""
-    spans: list[list[int]] = []
-    for number in numbers:
-        if spans and spans[-1][1] == number - 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
-
-
-def numbers_of(text: str) -> Iterator[int]:
-    """The numbers that ranges stand for."""
-    for part in text.split(",") if text else ():
-        low, _, high = part.partition("-")
-        yield from range(int(low), int(high or low) + 1)

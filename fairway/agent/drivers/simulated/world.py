@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fairway.agent.drivers.interface import NodeSeen, Observation, WorkSeen
 from fairway.agent.drivers.simulated.lives import LivePod, Lives
 from fairway.agent.drivers.simulated.nodes import Node, Nodes, need_of
-from fairway.agent.drivers.simulated.objects import FindKind, Objects, Refused
+from fairway.agent.drivers.simulated.objects import FindKind, Objects, Refused, key_of
 from fairway.agent.drivers.simulated.pools import ElasticPools, standing_nodes
 from fairway.agent.drivers.simulated.timers import Timers
 from fairway.api.cluster import Cluster, SimulatedDriver
@@ -25,6 +25,7 @@ from fairway.kinds.running import due, observed
 
 _DAY = 86_400.0
 _NO_POSITION = -1
+_NOT_LISTED = -2  # of a pod whose object is not listed any more
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -179,6 +180,13 @@ class World:
         self._end_pods(made, 0, now)
         self._settle(now)
 
+    def fail_pod(self, pod: LivePod, now: float, *, reason: str = "Error", code: int = 1) -> None:
+        """The program of a pod ends with an exit code."""
+        self.advance(now)
+        message = f"the process ended with code {code}"
+        self._lives.fail(pod, now, reason=reason, message=message, code=code)
+        self._settle(now)
+
     def pods(self, work: str) -> list[LivePod] | None:
         """The pods of a work; None where it is not known."""
         made = self._works.get(work)
@@ -188,6 +196,7 @@ class World:
 
     def _carry_out(self, made: _Made, work: Work, now: float) -> None:
         """Makes what there is of a work match it; its attempt has not changed."""
+        self._follow_objects(made, work, now)
         made.work = work
         self._touch(made)
         for one in work.spec.provision:
@@ -206,6 +215,23 @@ class World:
                 self._lives.end(pod, seconds=self._lives.settings.stop_seconds, now=now)
         for position in made.objects:
             self._fill(made, position, now, places=places)
+
+    def _follow_objects(self, made: _Made, work: Work, now: float) -> None:
+        """Objects that stand elsewhere among the manifests now stay; those not listed go."""
+        before = {key_of(one.object): at for at, one in enumerate(made.work.spec.manifests)}
+        after = {key_of(one.object): at for at, one in enumerate(work.spec.manifests)}
+        if before == after:
+            return
+        moved = {at: after[key] for key, at in before.items() if key in after}
+        for position in [one for one in made.objects if one not in moved]:
+            self.objects.remove(made.work.spec.manifests[position], owner=work.metadata.name)
+        made.objects = {moved[at]: one for at, one in made.objects.items() if at in moved}
+        for pod in list(made.pods.values()):
+            if pod.position in moved:
+                pod.position = moved[pod.position]
+            elif pod.position != _NO_POSITION:
+                pod.position = _NOT_LISTED
+                self._lives.end(pod, seconds=self._lives.settings.stop_seconds, now=now)
 
     def _reserve(self, made: _Made, now: float) -> None:
         """Placeholders, one for each pod that would run at first."""

@@ -1,0 +1,213 @@
+"""Real processes under a real hub: a gang that meets, fails as one and is tried again; a hub that
+is killed at any moment; and proof from outside that nothing ran twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fairway.api.workload import Workload
+from tests.agent.local import stamps
+from tests.endtoend.hubs import PATIENCE_SECONDS, ROOT, hub_process, processes_of
+
+GAP_SECONDS_MAX = 10.0  # the machine that tests run on may be busy
+SEED = int(os.environ.get("SEED", "20"))
+
+# One that runs on any cluster as it is: it knows a host name and a port, and nothing of where it
+# is. It stamps from a thread of its own, so that a heartbeat does not wait for the other worker.
+PROGRAM = """
+import os, sys, threading, time
+sys.path.insert(0, os.environ["TESTS"])
+from tests.agent.local import stamps
+
+file, end = sys.argv[1:]
+task = "worker-" + os.environ["RANK"]
+run = f"{os.getpid()}@{stamps.now()}"
+stamps.stamp(file, task, run, "start")
+done = threading.Event()
+
+def beat():
+    while not done.wait(0.05):
+        stamps.stamp(file, task, run, "beat")
+
+beating = threading.Thread(target=beat, daemon=True)
+beating.start()
+
+import jax
+from jax.experimental import multihost_utils
+
+jax.distributed.initialize(
+    coordinator_address=os.environ["MASTER_ADDR"] + ":" + os.environ["MASTER_PORT"],
+    num_processes=int(os.environ["WORLD_SIZE"]),
+    process_id=int(os.environ["RANK"]),
+)
+rank = jax.process_index()
+total = multihost_utils.process_allgather(jax.numpy.array([rank + 1.0])).sum()
+print(f"worker {rank} of {jax.process_count()}: {total}", os.getpid(), flush=True)
+while not os.path.exists(end):
+    time.sleep(0.05)
+total = multihost_utils.process_allgather(jax.numpy.array([rank + 10.0])).sum()
+print(f"result {total}", flush=True)
+done.set()
+beating.join()
+stamps.stamp(file, task, run, "end")
+"""
+
+
+def job(name: str, command: list[str], *, pods: int = 1, **spec: Any) -> dict[str, Any]:
+    """A workload of one Job, as a user would write it."""
+    index = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+    environment = [
+        {"name": "MASTER_ADDR", "value": f"{name}-0.{name}"},
+        {"name": "MASTER_PORT", "value": "29500"},
+        {"name": "WORLD_SIZE", "value": str(pods)},
+        {"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": index}}},
+        {"name": "JAX_PLATFORMS", "value": "cpu"},
+        {"name": "TESTS", "value": str(ROOT)},
+    ]
+    container = {
+        "name": "main",
+        "image": "training",
+        "command": command,
+        "env": environment,
+        "resources": {"requests": {"cpu": "1"}},
+    }
+    manifest = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {
+            "parallelism": pods,
+            "completions": pods,
+            "completionMode": "Indexed",
+            "backoffLimit": 0,
+            "template": {
+                "spec": {
+                    "restartPolicy": "Never",
+                    "subdomain": name,
+                    "terminationGracePeriodSeconds": 1,
+                    "containers": [container],
+                }
+            },
+        },
+    }
+    return {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": "default", "finalizers": ["fairway.dev/works"]},
+        "spec": {"queue": "research", "template": {"manifests": [manifest]}, **spec},
+    }
+
+
+def lines(file: Path) -> int:
+    return len(file.read_bytes().splitlines()) if file.exists() else 0
+
+
+async def until(holds: Callable[[], bool], what: str) -> None:
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not holds():
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"waited in vain for {what}") from None
+
+
+def attempts(workload: Workload) -> list[tuple[int, str, int | None]]:
+    return [(one.attempt, one.reason, one.exit_code) for one in workload.status.history]
+
+
+async def test_a_gang_that_loses_a_worker_meets_anew_and_outlives_its_hub(tmp_path: Path) -> None:
+    file, end = tmp_path / "stamps", tmp_path / "end"
+    pair = job(
+        "pair",
+        [sys.executable, "-c", PROGRAM, str(file), str(end)],
+        pods=2,
+        retry={"limit": 2, "backoffSeconds": 0},
+    )
+    async with hub_process(tmp_path) as hub:
+        await hub.client.create(pair)
+        await hub.until("pair", "Running")
+        first = [await hub.line_of("pair", f"pair-{rank}", "worker") for rank in (0, 1)]
+        assert [line.rpartition(" ")[0] for line in first] == [
+            "worker 0 of 2: 3.0",
+            "worker 1 of 2: 3.0",
+        ]
+        os.kill(int(first[1].split()[-1]), signal.SIGKILL)
+
+        def is_second(one: Workload) -> bool:
+            claim = one.status.claim
+            return claim is not None and claim.attempt == 2 and one.status.phase == "Running"
+
+        await hub.until("pair", is_second, "the second attempt")
+        second = [await hub.line_of("pair", f"pair-{rank}", "worker") for rank in (0, 1)]
+        assert not {line.split()[-1] for line in first} & {line.split()[-1] for line in second}
+
+        await hub.kill()
+        before = lines(file)
+        await until(lambda: lines(file) > before + 4, "heartbeats without a hub")
+        await hub.start()
+        await hub.until("pair", is_second, "the second attempt, found again")
+        assert [await hub.line_of("pair", f"pair-{rank}", "worker") for rank in (0, 1)] == second
+        end.touch()
+        ended = await hub.until("pair", "Succeeded")
+        assert attempts(ended) == [(1, "Killed", 137), (2, "Succeeded", None)]
+        assert "result 21.0" in await hub.log("pair", "pair-1")
+        await until(lambda: len(processes_of(hub.data)) <= 2, "no process but the hub's own")
+    runs = stamps.read(file)
+    assert len(runs) == 4
+    tasks = ["worker-0", "worker-1"]
+    assert stamps.faults(runs, tasks=tasks, gap_seconds_max=GAP_SECONDS_MAX, cut_runs=2) == []
+
+
+async def test_a_hub_killed_at_random_points_runs_everything_once(tmp_path: Path) -> None:
+    """Set SEED for other points."""
+    chance = random.Random(SEED)
+    file, names = tmp_path / "stamps", [f"job-{number}" for number in range(20)]
+    script = str(Path(stamps.__file__))
+    async with hub_process(tmp_path, cpus=4) as hub:
+        for name in names:
+            command = [sys.executable, "-S", script, str(file), name, "0.4"]
+            await hub.client.create(job(name, command))
+        # Some 200 stamps in all; between two points the hub may well not have come up yet.
+        for point in sorted(chance.randrange(0, 180) for _ in range(5)):
+            await until(lambda at=point: lines(file) >= at, "stamps before the next kill")
+            await hub.kill()
+            await hub.launch()
+        await hub.kill()
+        await hub.start()
+        for name in names:
+            ended = await hub.until(name, "Succeeded")
+            assert attempts(ended) == [(1, "Succeeded", None)]
+    runs = stamps.read(file)
+    assert stamps.faults(runs, tasks=names, gap_seconds_max=GAP_SECONDS_MAX) == []
+
+
+async def test_what_a_program_said_and_how_it_ended_is_told_by_the_next_hub(tmp_path: Path) -> None:
+    end = tmp_path / "end"
+    text = (
+        "import os, sys, time\n"
+        "print('loading', flush=True)\n"
+        f"while not os.path.exists({str(end)!r}): time.sleep(0.01)\n"
+        "print('no such file', file=sys.stderr)\n"
+        "sys.exit(3)\n"
+    )
+    async with hub_process(tmp_path) as hub:
+        await hub.client.create(job("fails", [sys.executable, "-S", "-c", text]))
+        await hub.until("fails", "Running")
+        assert await hub.line_of("fails", "", "loading") == "loading"
+        await hub.kill()
+        end.touch()
+        await hub.start()
+        ended = await hub.until("fails", "Failed")
+        assert [one.exit_code for one in ended.status.history] == [3]
+        assert await hub.log("fails") == "loading\nno such file\n"
+        assert await hub.end() == 0
+        assert "Traceback" not in "".join(hub.said)
+    assert processes_of(hub.data) == []
