@@ -96,8 +96,17 @@ def feedback_of(work: Work, seen: WorkSeen | None, before: Feedback, *, now: flo
     """What is to be told of the objects of a work; conditions that hold on keep their time."""
     moment = datetime.fromtimestamp(now, UTC).replace(microsecond=0)
     known = {one.position: one for one in before.manifests}
+    objects = seen.objects_of(work.spec.manifests) if seen is not None else {}
+    faults = seen.faults if seen is not None else {}
     manifests = tuple(
-        _manifest(position, manifest, seen, known.get(position), moment, work.metadata.generation)
+        _manifest(
+            position,
+            manifest,
+            (objects.get(position), faults.get(position, "")),
+            known.get(position),
+            moment,
+            work.metadata.generation,
+        )
         for position, manifest in enumerate(work.spec.manifests)
     )
     conditions = _lasting(_joined(manifests, moment, work.metadata.generation), before.conditions)
@@ -107,13 +116,12 @@ def feedback_of(work: Work, seen: WorkSeen | None, before: Feedback, *, now: flo
 def _manifest(
     position: int,
     manifest: Manifest,
-    seen: WorkSeen | None,
+    found: tuple[JsonObject | None, str],
     before: ManifestStatus | None,
     moment: datetime,
     generation: int,
 ) -> ManifestStatus:
-    body = seen.objects.get(position) if seen is not None else None
-    fault = seen.faults.get(position, "") if seen is not None else ""
+    body, fault = found
     made = [
         _applied(body, fault, is_looked_at=manifest.update == "ReadOnly"),
         _available(body),

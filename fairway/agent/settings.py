@@ -14,7 +14,7 @@ class AgentSettings:
     heartbeat_seconds: float = 10.0
     deletions_per_second: float = 10.0
     report_seconds: float = 0.05  # at most one look and one report in that time
-    lasting_seconds: float = 5.0  # states that last so long are told in the work's own status
+    lasting_seconds: float = 30.0  # states that last so long are told in the work's own status
     cluster_seconds: float = 5.0  # at most one change of the cluster's status in that time
     drift_seconds: float = 240.0  # after which a work is applied again, whatever happened to it
     retry_seconds: float = 1.0  # after the driver failed; each next failure doubles it

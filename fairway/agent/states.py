@@ -118,8 +118,9 @@ _Part = tuple[Kind, JsonObject, Observed]
 
 def _parts(spec: WorkSpec, seen: WorkSeen, find_kind: FindKind) -> Iterator[_Part]:
     """The objects that run something, with what their status says."""
+    objects = seen.objects_of(spec.manifests)
     for position, manifest in enumerate(spec.manifests):
-        body = seen.objects.get(position)
+        body = objects.get(position)
         kind = find_kind(manifest.object)
         if body is not None and kind is not None and manifest.update != "ReadOnly":
             yield kind, body, kind.read(body)

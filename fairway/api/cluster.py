@@ -112,6 +112,10 @@ class SimulatedFaults(Part, frozen=True, kw_only=True):
     pod_failures_per_hour: Annotated[
         Quantity, doc("Expected failures of each pod in an hour of running.")
     ] = Quantity(0)
+    outage: Annotated[
+        bool,
+        doc("Whether the whole cluster is down: what ran there is gone, and its agent is silent."),
+    ] = False
 
 
 class SimulatedDriver(Part, frozen=True, kw_only=True):

@@ -36,6 +36,9 @@ def make_agents(
         own = folder / cluster.metadata.name
         driver: Driver
         if cluster.spec.simulated is not None:
+            if cluster.spec.simulated.faults.outage:
+                worlds.forget(cluster.metadata.name)
+                return None
             driver = worlds.driver(cluster)
         elif cluster.spec.local is not None:
             driver = LocalDriver(cluster, kinds.of, clock, folder=own / "pods")

@@ -71,8 +71,8 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
         api = make_api(store, options.data, audit_log, clock)
         audit_log.start()
         async with (
-            _controlled(store, api, options, clock) as (plane, agents),
             _served(store, api, options, clock) as (url, written),
+            _controlled(store, api, options, clock) as (plane, agents),
         ):
             yield Hub(
                 url=url,

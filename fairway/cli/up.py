@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import shutil
 import signal
 import sys
@@ -21,7 +22,7 @@ from fairway.cli.commands import Command
 from fairway.cli.session import Failure, say
 
 if TYPE_CHECKING:
-    from fairway.app import HubOptions
+    from fairway.app import Hub, HubOptions
 
 EXAMPLES = """
     fairway up                            a hub on this machine, port 7878
@@ -142,15 +143,36 @@ async def _serve(options: HubOptions) -> None:
         loop.add_signal_handler(signal_number, ended.set)
     async with app.open_hub(options) as hub:
         app.settle_memory()
-        terminal.write(welcome(hub.url, options.data, hub.kubeconfig))
+        terminal.write(welcome(hub.url, options.data, hub.kubeconfig, has_demo=options.has_demo))
+        demo = asyncio.ensure_future(_show_demo(hub)) if options.has_demo else None
         await ended.wait()
+        if demo is not None:
+            demo.cancel()
+            await asyncio.gather(demo, return_exceptions=True)
         say("Stopping; everything is kept.")
 
 
-def welcome(url: str, data: Path, kubeconfig: Path) -> list[Text | str]:
+async def _show_demo(hub: Hub) -> None:
+    """Plays the demo and tells what happens; a fault of it must not end the hub."""
+    from fairway.cli.demonstration import tell  # noqa: PLC0415 - see above
+    from fairway.clock import SystemClock  # noqa: PLC0415 - as above
+    from fairway.demo.telling import Telling  # noqa: PLC0415 - as above
+
+    assert hub.plane is not None, "a hub with a demo decides"
+    terminal.write(["", "What happens:", ""])
+    try:
+        await Telling(hub.store, SystemClock(), explain=hub.plane.explain, tell=tell).run()
+    except Exception:
+        logging.getLogger(__name__).exception("the demo failed; the hub goes on")
+
+
+def welcome(url: str, data: Path, kubeconfig: Path, *, has_demo: bool = False) -> list[Text | str]:
     """What a person needs to know of a hub that has just started."""
     is_found = kubeconfig == _default_kubeconfig()
     option = "" if is_found else f" --kubeconfig {_short(kubeconfig)}"
+    commands = (
+        ("get workloads -A -w", "queue", "top", "history") if has_demo else ("get fairway -A",)
+    )
     return [
         Text.assemble(("Fairway ", "bold"), (__version__, "bold"), (" is up.", "bold green")),
         "",
@@ -159,7 +181,7 @@ def welcome(url: str, data: Path, kubeconfig: Path) -> list[Text | str]:
         _pair("Kubeconfig", str(kubeconfig)),
         "",
         "In another terminal:",
-        Text(f"  {_own_name()} get fairway -A{option}", style="cyan"),
+        *(Text(f"  {_own_name()} {one}{option}", style="cyan") for one in commands),
         Text(f"  kubectl get workloads -A --kubeconfig {_short(kubeconfig)}", style="cyan"),
         "",
         "Stop with Ctrl-C.",

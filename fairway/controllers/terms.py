@@ -61,7 +61,7 @@ class Terms:
 
     async def campaign(self) -> None:
         """Returns once this replica leads."""
-        while not await self._try():
+        while not await self._tried():
             await self._clock.sleep(self._settings.duration_seconds / 5)
         _log.info("%s leads, term %d", self._settings.identity, self.term)
 
@@ -90,6 +90,13 @@ class Terms:
 
     def resign(self) -> None:
         self._led_until = 0.0
+
+    async def _tried(self) -> bool:
+        try:
+            return await self._try()
+        except (ApiError, OSError) as fault:
+            _log.warning("cannot find out who leads: %s", fault)
+            return False
 
     async def _try(self) -> bool:
         try:

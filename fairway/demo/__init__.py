@@ -1,7 +1,8 @@
-"""The demo fleet: what `fairway up --demo` puts into a new hub.
+"""The demo: a small fleet, and a day in its life told in two minutes, over and over.
 
-Plain manifests in this folder, as a user would write them: a site of our own and two cloud regions,
-three GPU models, three teams with queues, and workloads of theirs.
+The fleet is plain manifests in this folder. `story` says who submits what and when, `player` does
+it as a user would, and `narrator` says what became of it. It knows the API, a store and the time;
+nothing of the hub knows it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from importlib.resources import files
 from fairway.api.documents import Document, read_documents
 
 # In this order: what later files name, earlier ones hold.
-_FILES = ("fleet.yaml", "queues.yaml", "workloads.yaml")
+_FILES = ("fleet.yaml", "queues.yaml")
 
 
 def documents() -> list[Document]:
-    """Every object of the demo, in the order in which they can be created."""
+    """Every object that the demo begins with, in the order in which they can be created."""
     folder = files(__name__)
     return [
         document

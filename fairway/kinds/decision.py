@@ -16,10 +16,11 @@ from fairway.api.codec import to_plain
 from fairway.api.meta import JsonObject, NodeTerm, Toleration
 from fairway.kinds.interface import Kind
 from fairway.kinds.plain import child, listed
+from fairway.kinds.pods import POD_SET_LABEL
 
 WORK = "fairway.dev/work"
 ATTEMPT = "fairway.dev/attempt"
-POD_SET = "fairway.dev/pod-set"
+POD_SET = POD_SET_LABEL
 _LABEL_MOST = 63
 _DIGEST_LENGTH = 10
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

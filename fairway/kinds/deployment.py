@@ -34,17 +34,17 @@ class Deployment(Replicated):
         return pods.template_faults(child(manifest, "spec", "template"), "spec.template")
 
     def pod_sets(self, manifest: JsonObject) -> tuple[PodSet, ...]:
-        return (pods.pod_set(POD_SET, child(manifest, "spec", "template"), 1),)
+        return (pods.pod_set(_pod_set(manifest), child(manifest, "spec", "template"), 1),)
 
     def templates(self, manifest: JsonObject) -> Mapping[str, JsonObject]:
-        return {POD_SET: child(manifest, "spec", "template")}
+        return {_pod_set(manifest): child(manifest, "spec", "template")}
 
     def pods(self, manifest: JsonObject) -> Sequence[Pod]:
         template = child(manifest, "spec", "template")
         return [
             Pod(
                 name=f"{name_of(manifest)}-{index}",
-                pod_set=POD_SET,
+                pod_set=_pod_set(manifest),
                 index=index,
                 spec=child(template, "spec"),
                 labels=texts(template, "metadata", "labels"),
@@ -117,6 +117,10 @@ class Deployment(Replicated):
             statuses, _COUNTS, {"Available": False, "Progressing": False, "ReplicaFailure": True}
         )
         return _of_generation(whole, manifest) if len(statuses) > 1 else whole
+
+
+def _pod_set(manifest: JsonObject) -> str:
+    return pods.pod_set_name(child(manifest, "spec", "template"), POD_SET)
 
 
 def _of_generation(whole: JsonObject, manifest: JsonObject) -> JsonObject:

@@ -51,7 +51,7 @@ class Job:
         least = annotation(manifest, *LEAST_COUNT)
         return (
             pods.pod_set(
-                POD_SET,
+                pod_set_of(manifest),
                 child(manifest, "spec", "template"),
                 count,
                 least_count=min(int(least), count) if least.isdecimal() else None,
@@ -59,10 +59,11 @@ class Job:
         )
 
     def templates(self, manifest: JsonObject) -> Mapping[str, JsonObject]:
-        return {POD_SET: child(manifest, "spec", "template")}
+        return {pod_set_of(manifest): child(manifest, "spec", "template")}
 
     def with_counts(self, manifest: JsonObject, counts: Mapping[str, int]) -> JsonObject:
-        return with_parallelism(manifest, counts[POD_SET]) if POD_SET in counts else manifest
+        own = pod_set_of(manifest)
+        return with_parallelism(manifest, counts[own]) if own in counts else manifest
 
     def is_held(self, manifest: JsonObject) -> bool:
         return child(manifest, "spec").get("suspend") is True
@@ -74,7 +75,7 @@ class Job:
         return changed(manifest, ("spec", "suspend"), to=False)
 
     def pods(self, manifest: JsonObject) -> Sequence[Pod]:
-        return () if self.is_held(manifest) else pods_of(manifest, POD_SET)
+        return () if self.is_held(manifest) else pods_of(manifest, pod_set_of(manifest))
 
     def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
         return job_status.play(manifest, pods, now=now)
@@ -87,6 +88,10 @@ class Job:
 
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
         return dependencies.of_templates(self.templates(manifest).values())
+
+
+def pod_set_of(job: JsonObject) -> str:
+    return pods.pod_set_name(child(job, "spec", "template"), POD_SET)
 
 
 def managed_by_faults(manifest: JsonObject, own: str) -> list[str]:

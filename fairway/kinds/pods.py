@@ -22,6 +22,8 @@ PREFERRED_TOPOLOGY = ("fairway.dev/preferred-topology", "kueue.x-k8s.io/podset-p
 SLICE_TOPOLOGY = ("fairway.dev/slice-topology", "kueue.x-k8s.io/podset-slice-required-topology")
 SLICE_SIZE = ("fairway.dev/slice-size", "kueue.x-k8s.io/podset-slice-size")
 HOST_NAME_LABEL = "kubernetes.io/hostname"
+# Written on every template that is sent to a cluster; where it is there before, it gives the name.
+POD_SET_LABEL = "fairway.dev/pod-set"
 
 # Amounts by resource, in nano-units. Plain maps: this runs for every workload at a restart.
 Nanos = dict[str, int]
@@ -53,6 +55,11 @@ def pod_set(
         topology=topology(template),
         member_size=member_size,
     )
+
+
+def pod_set_name(template: JsonObject, default: str) -> str:
+    """The name of a template's pod set, where its kind leaves it open."""
+    return text(template, "metadata", "labels", POD_SET_LABEL) or default
 
 
 def pod_requests(spec: Mapping[str, Any]) -> dict[str, Quantity]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from fairway.api.meta import JsonObject
 from fairway.kinds import ranges
 from fairway.kinds.decision import Change, decorate
-from fairway.kinds.job import POD_SET, Job
+from fairway.kinds.job import Job, pod_set_of
 from fairway.kinds.plain import annotation, changed, child, name_of, text, without
 
 TASKS = "fairway.dev/tasks"
@@ -51,7 +51,7 @@ def _job(job: JsonObject, begin: int, end: int, retries: int | None) -> JsonObje
         environment={OFFSET_VARIABLE: str(begin), TASKS_VARIABLE: run},
         annotations={TASKS: run},
     )
-    made = decorate(Job(), job, {POD_SET: change})
+    made = decorate(Job(), job, {pod_set_of(job): change})
     made = changed(made, ("metadata", "name"), f"{name_of(job)}-{begin}")
     made = changed(made, ("metadata", "annotations", TASKS), run)
     spec = {

@@ -68,6 +68,11 @@ class Findings:
         return len(self.faults) >= FINDINGS_MAX or len(self.unknown) >= FINDINGS_MAX
 
 
+_NOTHING: JsonObject = {}
+_NONE_WALKED: frozenset[bytes] = frozenset()
+_encode = msgspec.json.Encoder().encode
+
+
 class Shape:
     """What the walk needs of a Node, derived once."""
 
@@ -109,12 +114,23 @@ def shape_of(node: Node) -> Shape:
     return shape
 
 
-def conform(value: JsonObject, node: Node, findings: Findings, *, path: str = "") -> None:
-    """Makes an object conform in place; faults and pruned fields go to `findings`."""
-    _walk_object(value, shape_of(node), path, findings, is_root=True)
+def conform(
+    value: JsonObject,
+    node: Node,
+    findings: Findings,
+    *,
+    path: str = "",
+    known: JsonObject | None = None,
+) -> None:
+    """Makes an object conform in place; faults and pruned fields go to `findings`.
+
+    What is equal in `known`, an object that conforms already, is taken from there instead of being
+    walked again, so that a small change of a large object costs little.
+    """
+    _walk_object(value, shape_of(node), path, findings, is_root=True, known=known)
 
 
-def _walk(value: Any, shape: Shape, path: str, findings: Findings) -> None:
+def _walk(value: Any, shape: Shape, path: str, findings: Findings, known: Any = None) -> None:
     node = shape.node
     if shape.types:
         kind = type(value)
@@ -122,20 +138,27 @@ def _walk(value: Any, shape: Shape, path: str, findings: Findings) -> None:
             findings.faults.append(wrong_type(path, value, _wanted(node)))
             return
     if isinstance(value, dict):
-        _walk_object(value, shape, path, findings, is_root=node.embedded_resource)
+        _walk_object(value, shape, path, findings, is_root=node.embedded_resource, known=known)
         return
     if isinstance(value, list):
-        _walk_list(value, shape, path, findings)
+        _walk_list(value, shape, path, findings, known)
     for check in shape.checks:
         check(value, path, findings.faults)
 
 
 def _walk_object(
-    value: JsonObject, shape: Shape, path: str, findings: Findings, *, is_root: bool
+    value: JsonObject,
+    shape: Shape,
+    path: str,
+    findings: Findings,
+    *,
+    is_root: bool,
+    known: Any = None,
 ) -> None:
     node = shape.node
     if not shape.is_any:
-        _walk_members(value, node, path, findings, is_root=is_root)
+        known = known if isinstance(known, dict) else _NOTHING
+        _walk_members(value, node, path, findings, is_root=is_root, known=known)
     prefix = path + "." if path else ""
     for name, default, is_container in shape.defaults:
         if name not in value:
@@ -154,7 +177,13 @@ def _walk_object(
 
 
 def _walk_members(
-    value: JsonObject, node: Node, path: str, findings: Findings, *, is_root: bool
+    value: JsonObject,
+    node: Node,
+    path: str,
+    findings: Findings,
+    *,
+    is_root: bool,
+    known: JsonObject,
 ) -> None:
     prefix = path + "." if path else ""
     properties = node.properties
@@ -176,7 +205,12 @@ def _walk_members(
         elif findings.faults and findings.is_full:
             break
         elif part is not None:
-            _walk(part, shape, prefix + name, findings)
+            before = known.get(name)
+            # Metadata is written to afterwards, and must not be shared.
+            if before is not None and before == part and not (is_root and name == "metadata"):
+                value[name] = before  # not the same where true stands for 1
+            else:
+                _walk(part, shape, prefix + name, findings, before)
         elif not child.nullable:
             # A null that the schema does not allow means "not set".
             dropped.append(name)
@@ -205,7 +239,9 @@ def _further(
     return None
 
 
-def _walk_list(value: list[Any], shape: Shape, path: str, findings: Findings) -> None:
+def _walk_list(
+    value: list[Any], shape: Shape, path: str, findings: Findings, known: Any = None
+) -> None:
     node = shape.node
     if node.items is None:
         return
@@ -213,8 +249,9 @@ def _walk_list(value: list[Any], shape: Shape, path: str, findings: Findings) ->
     if item_shape.is_any:
         return
     scalar = item_shape.scalar
+    walked = frozenset(map(_encode, known)) if isinstance(known, list) else _NONE_WALKED
     for index, item in enumerate(value):
-        if type(item) is scalar:
+        if type(item) is scalar or (walked and _encode(item) in walked):
             continue
         if findings.faults and findings.is_full:
             return

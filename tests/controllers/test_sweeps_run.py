@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -65,10 +66,12 @@ class Watcher:
         self.most = 0
         self.where: dict[str, set[str]] = {}
 
-    async def until(self, phase: str, seconds: float = 600) -> Workload:
+    async def until(
+        self, is_so: Callable[[Workload], bool] | str, seconds: float = 600
+    ) -> Workload:
         def look(workload: Workload) -> bool:
             self.look()
-            return workload.status.phase == phase
+            return workload.status.phase == is_so if isinstance(is_so, str) else is_so(workload)
 
         return await self._fleet.until("sweep", look, seconds)
 
@@ -174,8 +177,7 @@ async def test_a_hub_that_starts_again_in_the_middle_repeats_no_task(
         await first.apply(TWO)
         await first.apply(sweep())
         watcher = Watcher(first)
-        await first.until("sweep", lambda one: bool(one.status.succeeded_tasks), 120)
-        watcher.look()
+        await watcher.until(lambda one: bool(one.status.succeeded_tasks))
     async with running(store, clock, tmp_path / "clusters", worlds=first.worlds):
         ended = await watcher.until("Succeeded")
     assert ended.status.succeeded_tasks == "0-39"

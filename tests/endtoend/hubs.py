@@ -62,6 +62,9 @@ class HubProcess:
     async def start(self) -> None:
         """Begins a life; waits until it says where it is."""
         await self.launch()
+        await self.until_up()
+
+    async def until_up(self) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while line := await self._line():
                 if line.strip().startswith("API"):

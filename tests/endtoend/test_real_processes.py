@@ -180,8 +180,7 @@ async def test_a_hub_killed_at_random_points_runs_everything_once(tmp_path: Path
             await until(lambda at=point: lines(file) >= at, "stamps before the next kill")
             await hub.kill()
             await hub.launch()
-        await hub.kill()
-        await hub.start()
+        await hub.until_up()
         for name in names:
             ended = await hub.until(name, "Succeeded")
             assert attempts(ended) == [(1, "Succeeded", None)]

@@ -7,12 +7,12 @@ left running.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from fairway.api.meta import JsonObject, Taint
-from fairway.api.work import Stop, Work
+from fairway.api.work import Manifest, Stop, Work
 
 PodPhase = Literal["Pending", "Bound", "Ready", "Succeeded", "Failed", "Terminating"]
 
@@ -62,6 +62,19 @@ class WorkSeen:
     objects: Mapping[int, JsonObject] = field(default_factory=dict)
     faults: Mapping[int, str] = field(default_factory=dict)  # manifests that could not be applied
     checkpointed_at: float | None = None
+
+    def objects_of(self, manifests: Sequence[Manifest]) -> Mapping[int, JsonObject]:
+        """The objects of these manifests, by position.
+
+        A look may be older than the list of manifests, and then tell of others at their places.
+        """
+        there = {_identity(one): one for one in self.objects.values()}
+        wanted = ((at, there.get(_identity(one.object))) for at, one in enumerate(manifests))
+        return {at: one for at, one in wanted if one is not None}
+
+
+def _identity(found: JsonObject) -> tuple[object, object, object]:
+    return (found.get("apiVersion"), found.get("kind"), (found.get("metadata") or {}).get("name"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

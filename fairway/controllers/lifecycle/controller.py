@@ -192,7 +192,8 @@ class Lifecycle:
     def _wake_at(self, name: Name, case: Case, change: Change) -> float | None:
         due = [change.wake_at] if change.wake_at is not None else []
         if not case.refreshes and change.status is None:
-            due.append(self._written[name] + _COUNTS_SECONDS)
+            # It may have been removed while it was looked at.
+            due.append(self._written.get(name, case.now) + _COUNTS_SECONDS)
         if not case.may_move and name in self._placed:
             due.append(case.now + 60.0)  # breakers close as the hour moves on
         return min(due, default=None)

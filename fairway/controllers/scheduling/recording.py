@@ -9,6 +9,7 @@ An entry is a line of JSON. Answers are kept with their calls, so a replay says 
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -60,6 +61,8 @@ class RecordingPlanner:
         self._make = make
         self._sink = sink
         self._planner = make()
+        # Calls are recorded in the order in which the planner takes them, whoever makes them.
+        self._calling = asyncio.Lock()
         self.decisions: deque[dict[str, Any]] = deque(maxlen=_DECISIONS_MOST)
         sink.begin()
 
@@ -70,28 +73,36 @@ class RecordingPlanner:
 
     async def restart(self, events: Sequence[Fed]) -> None:
         """Begins a segment, with a planner that is fed everything anew."""
-        await self._planner.close()
-        self._planner = self._make()
-        self._sink.begin()
-        await self.feed(events)
+        async with self._calling:
+            await self._planner.close()
+            self._planner = self._make()
+            self._sink.begin()
+            await self._feed(events)
 
     async def feed(self, events: Sequence[Fed]) -> None:
+        async with self._calling:
+            await self._feed(events)
+
+    async def _feed(self, events: Sequence[Fed]) -> None:
         told = [[msgspec.Raw(one.raw), one.is_removed] for one in events]
         self._sink.write(_encode({"call": "feed", "events": told}))
         await self._planner.feed(events)
 
     async def forget(self, keys: Sequence[str]) -> None:
-        self._sink.write(_encode({"call": "forget", "keys": list(keys)}))
-        await self._planner.forget(keys)
+        async with self._calling:
+            self._sink.write(_encode({"call": "forget", "keys": list(keys)}))
+            await self._planner.forget(keys)
 
     async def look_again(self) -> None:
-        self._sink.write(_encode({"call": "look_again"}))
-        await self._planner.look_again()
+        async with self._calling:
+            self._sink.write(_encode({"call": "look_again"}))
+            await self._planner.look_again()
 
     async def plan(self, now: float, budget: int) -> Planned:
-        planned = await self._planner.plan(now, budget)
-        answer = answer_of(planned)
-        self._sink.write(_encode({"call": "plan", "now": now, "budget": budget, **answer}))
+        async with self._calling:
+            planned = await self._planner.plan(now, budget)
+            answer = answer_of(planned)
+            self._sink.write(_encode({"call": "plan", "now": now, "budget": budget, **answer}))
         if planned.steps:
             self.decisions.append({"now": now, **answer})
         return planned

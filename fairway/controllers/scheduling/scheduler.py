@@ -50,6 +50,7 @@ FED = (
 )
 _WRITE = Write(user="system:fairway", manager="fairway-scheduler")
 _FED_MOST = 5_000  # events in one message to the planner
+_AGAIN_SECONDS = 1.0  # until a plan whose term could not be written is made anew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,10 +155,11 @@ class Scheduler:
             if planned.steps or planned.reservations:
                 try:
                     await self._commit(planned)
-                except NotLeader:
-                    _log.warning("another replica leads; what was planned is dropped")
+                except (NotLeader, ApiError, OSError) as fault:
+                    # Nothing was written yet: the first thing that is would be the term.
+                    _log.warning("what was planned is dropped, the term is not ours: %r", fault)
                     await self._planner.forget(sorted({one.workload for one in planned.steps}))
-                    return None
+                    return self._clock.now() + _AGAIN_SECONDS
             self._note_codes(planned)
             if planned.is_done:
                 return planned.wake_at

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.api.errors import NotFound
@@ -56,15 +58,18 @@ class Works:
         self._roster = Roster(cache)
         self._loop: Loop[Name] = Loop("works", self._reconcile, clock=clock)
         self._waiting_for: dict[Name, set[Name]] = {}  # by victim: those who wait for it
+        self._fleet = cache.fleet().spec
+        self._settled: dict[Name, Any] = {}  # what the works of a workload were derived from
         self._stopped: dict[str, tuple[int, int]] = {}  # by cluster: (second, stopped in it)
         cache.mirror(WORKLOADS).followers.append(self._workload_changed)
         cache.mirror(CLUSTERS).followers.append(self._cluster_changed)
-        cache.mirror(FLEETS).followers.append(lambda name, stored: self._mark_all())
+        cache.mirror(FLEETS).followers.append(self._fleet_changed)
         states.followers.append(self._state_changed)
         self._roster.followers.append(self._loop.mark)
 
     async def run(self) -> None:
         """Looks at every workload that may have works, then at what changes, until cancelled."""
+        self._settled.clear()
         self._mark_all()
         await self._loop.run()
 
@@ -92,6 +97,14 @@ class Works:
         if stored is None:
             self._mark_all()
 
+    def _fleet_changed(self, name: Name, stored: Stored | None) -> None:
+        """Its settings are part of what works say; its status is not."""
+        spec = self._cache.fleet().spec
+        if spec != self._fleet:
+            self._fleet = spec
+            self._settled.clear()
+            self._mark_all()
+
     # What is done.
 
     async def _reconcile(self, name: Name) -> float | None:
@@ -103,8 +116,15 @@ class Works:
         workload = codec.decode(body, Workload) if body else None
         works = self._roster.works(name)
         if workload is None and not works:
+            self._settled.pop(name, None)
             return None
+        inputs = self._inputs(name, workload, works)
+        if inputs is not None and self._settled.get(name) == inputs:
+            return None
+        self._settled.pop(name, None)
         derived = derive(await self._known(name, workload, works))
+        if inputs is not None and not derived.writes and not derived.faults:
+            self._settled[name] = inputs
         if body is not None and derived.faults:
             await self._notes.warn(body, "ManifestRefused", "; ".join(derived.faults))
         again: list[float] = []
@@ -115,6 +135,28 @@ class Works:
             else:
                 await self._carry_out(write)
         return min(again, default=None)
+
+    def _inputs(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> Any:
+        """What works are derived from, as far as it changes; None where that is not all.
+
+        Most events on a workload change nothing that its works say, and deriving them is dear.
+        """
+        if workload is None or any(
+            one.spec.desired != "Run" or one.spec.tombstone for one in works.values()
+        ):
+            return None
+        claim, metadata = workload.status.claim, workload.metadata
+        if claim is None or claim.waits_for:
+            return None
+        clusters = [one.cluster for one in (*claim.placements, *workload.status.releasing)]
+        return (
+            metadata.uid,
+            metadata.generation,
+            metadata.deletion_timestamp,
+            (claim.attempt, claim.alternative, claim.placements, workload.status.releasing),
+            sorted((key, one.metadata.uid, one.metadata.generation) for key, one in works.items()),
+            [self._cache.get(Cluster, one) is not None for one in clusters],
+        )
 
     async def _known(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> Known:
         clusters = set(works)

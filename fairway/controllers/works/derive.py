@@ -23,7 +23,7 @@ from fairway.api.names import work_name, work_namespace
 from fairway.api.work import PoolNodes, Stop, Work, WorkSpec
 from fairway.api.workload import Workload
 from fairway.controllers.lifecycle.case import Place, Seen, Settings, lost_action, silence_allowed
-from fairway.controllers.works import permitted
+from fairway.controllers.works import generated, permitted
 from fairway.controllers.works.adoption import ADOPTED, PLACEMENT, is_adopted, is_own, noted
 from fairway.controllers.works.manifests import Surroundings, manifests_of, work_pod_sets
 from fairway.controllers.works.victims import victims_left
@@ -88,10 +88,15 @@ def derive(known: Known) -> Derived:
     if workload is None:
         return Derived(writes=tuple(_forgotten(known)))
     manifests = workload.spec.template.manifests if workload.spec.template else ()
+    claim = workload.status.claim
     faults = permitted.faults(manifests, workload.metadata.namespace)
+    if claim is not None:
+        placed = {one.cluster for one in claim.placements}
+        faults += generated.faults(
+            workload, [one for name, one in known.clusters.items() if name in placed]
+        )
     writes: list[WorkWrite] = []
     running: set[str] = set()
-    claim = workload.status.claim
     if claim is not None and not faults:
         known_claim = with_fields(known, works=_own(known, workload))
         for placement in claim.placements:

@@ -18,8 +18,8 @@ from fairway.api.meta import JsonObject, NodeRequirement, NodeTerm, ObjectRefere
 from fairway.api.podset import PodSetChange
 from fairway.api.work import FeedbackPath, FeedbackRule, Manifest, WorkPodSet
 from fairway.api.workload import Workload
+from fairway.controllers.works import generated
 from fairway.kinds import decision, profile, tasks
-from fairway.kinds.interface import Kind
 from fairway.kinds.native import cleaned
 from fairway.kinds.plain import changed, child, text
 from fairway.kinds.registry import Kinds
@@ -49,18 +49,25 @@ def manifests_of(
     workload: Workload, placement: Placement, work: str, around: Surroundings
 ) -> tuple[Manifest, ...]:
     """The objects that a cluster is to have for a placement."""
-    template = workload.spec.template
-    if template is None:
-        return ()
     namespace = workload.metadata.namespace
-    first, *others = (_at_home(cleaned(one), workload, namespace) for one in template.manifests)
+    if workload.spec.template is not None:
+        plain = [cleaned(one) for one in workload.spec.template.manifests]
+        first, *others = (_at_home(one, workload, namespace) for one in plain)
+        running = _running(workload, placement, work, _counted(first, placement, around), around)
+    else:
+        others = []
+        running = [
+            made
+            for one in generated.manifests(workload, placement)
+            for made in _running(workload, placement, work, one, around)
+        ]
     made = [_dependency(one, namespace) for one in around.objects]
     own = around.cluster.spec.profile
     for one in others:
         made.append(Manifest(object=profile.applied(around.kinds.of(one), one, own)))
     # Values cost a write of the work's own status whenever they change.
     feedback = (_WELL_KNOWN, _STATUS) if workload.spec.source else ()
-    for one in _running(workload, placement, work, first, around):
+    for one in running:
         fitted = profile.applied(around.kinds.of(one), one, own)
         made.append(Manifest(object=fitted, feedback=feedback))
     return tuple(made)
@@ -95,8 +102,7 @@ def _running(
     kind = around.kinds.of(manifest)
     if kind is None:
         return [manifest]
-    counted = _with_counts(kind, manifest, placement)
-    decorated = decision.decorate(kind, counted, _changes(workload, placement, around))
+    decorated = decision.decorate(kind, manifest, _changes(workload, placement, around))
     attempt = placement.attempt
     labelled = decision.labelled(kind, decorated, work=work, attempt=attempt)
     asked = workload.spec.tasks
@@ -111,8 +117,10 @@ def _running(
     )
 
 
-def _with_counts(kind: Kind, manifest: JsonObject, placement: Placement) -> JsonObject:
-    if placement.tasks:
+def _counted(manifest: JsonObject, placement: Placement, around: Surroundings) -> JsonObject:
+    """The manifest that runs, with the counts of the placement."""
+    kind = around.kinds.of(manifest)
+    if kind is None or placement.tasks:
         return manifest
     if placement.replicas is not None:
         return kind.with_counts(manifest, {"replicas": placement.replicas})

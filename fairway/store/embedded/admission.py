@@ -94,7 +94,8 @@ class Admission:
         said = metadata.pop("managedFields", None)
         # What stays comes from a copy of its own, since the steps below work in place.
         body = _merged_with_old(resource, record.body(), body, subresource)
-        self._conform(resource, body, old, write)
+        known = old if resource.is_custom and record.conforms_to is resource.schema else None
+        self._conform(resource, body, old, write, known=known)
         _count_generation(resource, old, body)
         if entries is None:
             entries = managed.after_update(
@@ -127,10 +128,15 @@ class Admission:
         return body
 
     def _conform(
-        self, resource: Resource, body: JsonObject, old: JsonObject | None, write: Write
+        self,
+        resource: Resource,
+        body: JsonObject,
+        old: JsonObject | None,
+        write: Write,
+        known: JsonObject | None = None,
     ) -> None:
         findings = Findings(checks_duplicates=resource.is_custom)
-        conform(body, resource.schema, findings)
+        conform(body, resource.schema, findings, known=known)
         faults: list[FieldError] = findings.faults
         _report_unknown(resource, findings, write)
         if not resource.is_custom:

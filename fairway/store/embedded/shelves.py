@@ -46,7 +46,7 @@ _encode = msgspec.json.Encoder().encode
 class Record:
     """One object at one version; never changed once made."""
 
-    __slots__ = ("api_version", "labels", "name", "owners", "raw", "uid", "version")
+    __slots__ = ("api_version", "conforms_to", "labels", "name", "owners", "raw", "uid", "version")
 
     def __init__(
         self,
@@ -66,6 +66,8 @@ class Record:
         self.uid = uid
         self.labels = labels
         self.owners = owners
+        # The schema that it was last held against; None: not known, as after reading it from disk.
+        self.conforms_to: object = None
 
     @classmethod
     def of(cls, body: JsonObject, version: int) -> Record:

@@ -365,6 +365,7 @@ class EmbeddedStore:
         if write.dry_run:
             return _unkept(body, previous, resource)
         record = Record.of(body, version)
+        record.conforms_to = resource.schema
         change = Change(_kind_id(resource), record, previous, is_removed=False)
         await self.writer.stage(change)
         return record.stored(resource.api_version)

@@ -1,0 +1,202 @@
+"""Says what happens to workloads and clusters, one short line for each turn in their lives.
+
+Lines are worked out from what an object was and what it is now, and from nothing else. A narrator
+that was late tells what is so by then, and misses what came and went in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from fairway.api.claim import Claim, PastAttempt
+from fairway.api.cluster import Cluster
+from fairway.api.reasons import Code
+from fairway.api.workload import Workload
+
+_TIMES = "\N{MULTIPLICATION SIGN}"
+_HOME = "home"  # the group of the policy that is filled first
+_SIZES = {"Gang": "a gang of {}", "Divided": "{} replicas", "Independent": "{} tasks"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that happened: in a word, to whom, and the rest of the sentence."""
+
+    verb: str
+    who: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsLine:
+    """A workload that has begun to wait; why is worked out by whoever tells it."""
+
+    workload: Workload
+
+
+def of_workload(
+    before: Workload | None, after: Workload, others: Mapping[str, Workload]
+) -> Iterator[Line | WaitsLine]:
+    """What became of a workload; `others` are all that there are, by `namespace/name`."""
+    who = after.metadata.name
+    if before is None:
+        if after.status.phase is None:
+            yield Line("submitted", who, _asks(after))
+        return
+    yield from _ended_attempts(before, after, others)
+    if after.metadata.deletion_timestamp is not None:
+        return
+    yield from _claimed(before.status.claim, after)
+    if before.spec.replicas != after.spec.replicas:
+        yield Line("scaled", who, f"from {before.spec.replicas} to {after.spec.replicas} replicas")
+    if before.status.phase != after.status.phase:
+        yield from _turned(after)
+    elif after.status.phase == "Waiting" and _began_to_wait(before, after):
+        yield WaitsLine(after)
+
+
+def _asks(workload: Workload) -> str:
+    """`a gang of 2 x 8 nvidia.com/gpu, priority 100, to queue research`."""
+    spec = workload.spec
+    manifest = spec.template.manifests[0] if spec.template else {}
+    pods = manifest.get("spec", {}).get("parallelism", 1)
+    count = {"Gang": pods, "Divided": spec.replicas}.get(
+        spec.mode, spec.tasks.count if spec.tasks else 1
+    )
+    container = manifest["spec"]["template"]["spec"]["containers"][0] if manifest else {}
+    gpus = container.get("resources", {}).get("limits", {}).get("nvidia.com/gpu")
+    each = f" {_TIMES} {gpus} GPU{'s' if gpus != 1 else ''}" if gpus else ""
+    on = f" on {' or '.join(spec.flavors)}" if spec.flavors else ""
+    size = "one process" if count == 1 and not gpus else _SIZES[spec.mode].format(count)
+    size = "one pod" if size == "a gang of 1" else size
+    urgent = f", priority {spec.priority}" if spec.priority else ""
+    return f"to {spec.queue}: {size}{each}{on}{urgent}"
+
+
+def _claimed(before: Claim | None, after: Workload) -> Iterator[Line]:
+    """A decision that is new, or that says other clusters than before."""
+    claim, who = after.status.claim, after.metadata.name
+    if claim is None or not claim.summary or (before and before.summary == claim.summary):
+        return
+    if after.spec.mode == "Divided":
+        yield Line("spread", who, f"over {claim.summary}")
+        return
+    if before is not None:
+        return
+    victims = [one.workload.name for one in claim.waits_for if one.workload is not None]
+    pools = [one for one in claim.waits_for if one.type == "Provision"]
+    is_away = any(one.group not in ("", _HOME, "here") for one in claim.placements)
+    text = f"in {claim.summary}{_flavors(claim)}"
+    if victims:
+        text += f", as soon as {' and '.join(victims)} made room"
+    for pool in pools:
+        text += f": {pool.count} node{'s' if pool.count != 1 else ''} of {pool.pool} ordered"
+    yield Line("overflowed" if is_away else "placed", who, text)
+
+
+def _flavors(claim: Claim) -> str:
+    names = {
+        name
+        for placement in claim.placements
+        for pods in placement.pod_sets
+        for name in pods.flavors.values()
+    }
+    return f" on {' and '.join(sorted(names))}" if names else ""
+
+
+def _turned(after: Workload) -> Iterator[Line | WaitsLine]:
+    status, who = after.status, after.metadata.name
+    where = status.claim.summary if status.claim else ""
+    match status.phase:
+        case "Running":
+            yield Line("running", who, f"in {where}{_waited(after)}")
+        case "Succeeded":
+            again = len(status.history) - 1
+            more = f", after {again + 1} attempts" if again else ""
+            yield Line("succeeded", who, f"in {_span(status.ran_seconds)} of running{more}")
+        case "Failed":
+            yield Line("failed", who, status.message or status.reason)
+        case "Waiting" if status.reason:
+            yield WaitsLine(after)
+        case _:
+            return
+
+
+def _waited(after: Workload) -> str:
+    created, status = after.metadata.creation_timestamp, after.status
+    if created is None or status.claim is None or status.claim.ready_at is None:
+        return ""
+    if status.history:
+        return f", attempt {status.claim.attempt}"
+    seconds = (status.claim.ready_at - created).total_seconds()
+    return f", {_span(seconds)} after it was submitted"
+
+
+def _began_to_wait(before: Workload, after: Workload) -> bool:
+    return bool(after.status.reason) and not before.status.reason
+
+
+def _ended_attempts(
+    before: Workload, after: Workload, others: Mapping[str, Workload]
+) -> Iterator[Line]:
+    known = max((one.attempt for one in before.status.history), default=-1)
+    for past in after.status.history:
+        if past.attempt > known and past.reason not in ("Succeeded", "Drained"):
+            yield _ended(past, after, others)
+
+
+def _ended(past: PastAttempt, workload: Workload, others: Mapping[str, Workload]) -> Line:
+    who, where = workload.metadata.name, " and ".join(past.clusters)
+    lost = f", {_span(past.lost_seconds)} of work lost" if past.lost_seconds else ", nothing lost"
+    by = past.preempted_by
+    if by is not None:
+        other = others.get(f"{by.namespace}/{by.name}")
+        return Line(
+            "preempted", who, f"in {where} for {by.name}{_why(past, workload, other)}{lost}"
+        )
+    if past.reason == Code.CLUSTER_LOST.value:
+        return Line("moves", who, f"away from {where}, which is lost{lost}")
+    code = f", exit code {past.exit_code}" if past.exit_code else ""
+    return Line("ended", who, f"in {where}: {past.reason}{code}{lost}")
+
+
+def _why(past: PastAttempt, workload: Workload, other: Workload | None) -> str:
+    if past.reason == Code.PREEMPTED_WITHIN_QUEUE.value and other is not None:
+        return f" (priority {other.spec.priority or 0} > {workload.spec.priority or 0})"
+    queue = other.spec.queue if other is not None else "its queue"
+    if past.reason == Code.PREEMPTED_TO_RECLAIM.value:
+        return f" ({queue} takes back what it owns)"
+    if past.reason == Code.PREEMPTED_FOR_FAIR_SHARE.value:
+        return f" ({queue} has the smaller share)"
+    return ""
+
+
+_PHASES = {
+    "Unready": Line("silent", "", "gets no new work until its agent is heard again"),
+    "Lost": Line("lost", "", "what ran there moves once it has surely stopped"),
+}
+
+
+def of_cluster(before: Cluster | None, after: Cluster) -> Iterator[Line]:
+    """What became of a cluster."""
+    who = after.metadata.name
+    was, is_ = (before.status.phase if before else ""), after.status.phase
+    if was != is_ and is_ in _PHASES:
+        yield Line(_PHASES[is_].verb, who, _PHASES[is_].text)
+    if was != is_ and is_ == "Ready":
+        gpus = after.status.allocatable.get("nvidia.com/gpu")
+        text = "is heard again" if was in _PHASES else "joined the fleet"
+        yield Line("ready", who, text + (f", {gpus} GPUs" if gpus else ""))
+    pools = {one.name: one.nodes for one in before.status.elastic_pools} if before else {}
+    for pool in after.status.elastic_pools:
+        more = pool.nodes - pools.get(pool.name, 0)
+        if more:
+            came = "came" if more > 0 else "went back"
+            nodes = f"{abs(more)} node{'s' if abs(more) != 1 else ''} of {pool.name}"
+            yield Line("nodes", who, f"{nodes} {came}")
+
+
+def _span(seconds: float) -> str:
+    whole = round(seconds)
+    return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{whole} s"

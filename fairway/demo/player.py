@@ -1,0 +1,95 @@
+"""Plays the story on a hub as a user would: submits, scales, and takes a region down and up again.
+
+It remembers nothing: a hub that is started again goes on with the next round, whose number is found
+from what is there. What a person changes or deletes meanwhile is left alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from fairway.api.errors import AlreadyExists, ApiError
+from fairway.api.meta import GROUP, VERSION, JsonObject
+from fairway.clock import Clock
+from fairway.demo.story import ROUND_SECONDS, STORY, Step, process, service, workload
+from fairway.store.interface import Patch, ResourceKey, Selection, Store, Write
+
+WORKLOADS = ResourceKey(GROUP, VERSION, "workloads")
+CLUSTERS = ResourceKey(GROUP, VERSION, "clusters")
+_WRITE = Write(user="demo", manager="fairway-demo")
+
+_log = logging.getLogger(__name__)
+
+
+class Player:
+    """Plays rounds until cancelled."""
+
+    def __init__(self, store: Store, clock: Clock, says: Callable[[str], None]) -> None:
+        self._store = store
+        self._clock = clock
+        self._says = says
+
+    async def run(self) -> None:
+        number = await self._first_round()
+        for step in STORY:
+            # The hub before this one may have been stopped in the middle of an outage.
+            if step.down:
+                await self._do(Step(at=0, up=step.down), number)
+        while True:
+            await self.play(number)
+            number += 1
+
+    async def play(self, number: int) -> None:
+        """One round."""
+        began = self._clock.now()
+        for step in STORY:
+            await self._clock.sleep(max(0.0, began + step.at - self._clock.now()))
+            if step.says:
+                self._says(step.says)
+            await self._do(step, number)
+        await self._clock.sleep(max(0.0, began + ROUND_SECONDS - self._clock.now()))
+
+    async def _first_round(self) -> int:
+        """The number after the highest that is there."""
+        found = await self._store.list(WORKLOADS, Selection(labels="fairway.dev/demo=story"))
+        names = (str(one.object()["metadata"]["name"]) for one in found.items)
+        numbers = (name.rpartition("-")[2] for name in names)
+        return 1 + max((int(one) for one in numbers if one.isdecimal()), default=0)
+
+    async def _do(self, step: Step, number: int) -> None:
+        try:
+            if step.submit is not None:
+                await self._submit(workload(step.submit, number))
+            if step.runs_here:
+                await self._submit(process(number))
+            if step.replicas is not None:
+                await self._scale(step.replicas)
+            for cluster, is_down in ((step.down, True), (step.up, False)):
+                if cluster:
+                    await self._set_outage(cluster, is_down=is_down)
+        except ApiError as fault:
+            _log.warning("the demo goes on without a step: %s", fault)
+
+    async def _submit(self, body: JsonObject) -> None:
+        namespace = str(body["metadata"]["namespace"])
+        await self._store.create(WORKLOADS, body, namespace=namespace, write=_WRITE)
+
+    async def _scale(self, replicas: int) -> None:
+        body = service(replicas)
+        try:
+            await self._submit(body)
+        except AlreadyExists:
+            metadata = body["metadata"]
+            patch = Patch(type="merge", body={"spec": {"replicas": replicas}})
+            await self._store.patch(
+                WORKLOADS,
+                metadata["name"],
+                patch,
+                namespace=metadata["namespace"],
+                write=_WRITE,
+            )
+
+    async def _set_outage(self, cluster: str, *, is_down: bool) -> None:
+        body = {"spec": {"simulated": {"faults": {"outage": is_down}}}}
+        await self._store.patch(CLUSTERS, cluster, Patch(type="merge", body=body), write=_WRITE)

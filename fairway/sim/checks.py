@@ -1,0 +1,314 @@
+"""What must hold at every moment: looked at with each write that is on disk.
+
+These checks know the fleet that is simulated and nothing of how decisions are made: they add up
+what claims say, and compare it with what queues and clusters have.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+
+import msgspec
+
+from fairway.api.meta import GROUP
+from fairway.controllers.terms import NAME as TERM
+from fairway.kinds import ranges
+from fairway.sim import fleet
+from fairway.sim.fleet import Wish
+from fairway.sim.log import Log
+from fairway.sim.time import Time
+from fairway.sim.truth import Truth
+from fairway.store.embedded.history import Change
+
+_WORKLOADS = (GROUP, "workloads")
+_WORKS = (GROUP, "works")
+_QUEUES = (GROUP, "queues")
+_LEASES = ("coordination.k8s.io", "leases")
+
+# How old what a leader knows of quotas may be while it still leads.
+_STALE_SECONDS = 45.0
+
+# The table of decision 9. A stop with nothing to wait for is over in the same write.
+_NEXT: Mapping[str, tuple[str, ...]] = {
+    "": ("Waiting", "Claimed", "Held", "Cancelled"),
+    "Waiting": ("Claimed", "Held", "Cancelled"),
+    "Held": ("Waiting", "Cancelled", "Claimed"),
+    "Claimed": ("Running", "Succeeded", "Failed", "Stopping", "Waiting", "Held", "Cancelled"),
+    "Running": ("Succeeded", "Failed", "Stopping", "Waiting", "Held", "Cancelled"),
+    "Stopping": ("Waiting", "Held", "Cancelled", "Failed"),
+    "Succeeded": (),
+    "Failed": (),
+    "Cancelled": (),
+}
+
+
+class _Part(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    pass
+
+
+class _Pods(_Part, frozen=True, kw_only=True):
+    count: int = 0
+    requests: dict[str, str | int] = {}
+    flavors: dict[str, str] = {}
+
+
+class _Placement(_Part, frozen=True, kw_only=True):
+    cluster: str
+    tasks: str = ""
+    attempt: int = 0
+    pod_sets: tuple[_Pods, ...] = ()
+
+
+class _Reference(_Part, frozen=True, kw_only=True):
+    name: str
+
+
+class _Wait(_Part, frozen=True, kw_only=True):
+    type: str
+    workload: _Reference | None = None
+
+
+class _Claim(_Part, frozen=True, kw_only=True):
+    attempt: int
+    term: int
+    queue: str = ""
+    placements: tuple[_Placement, ...] = ()
+    waits_for: tuple[_Wait, ...] = ()
+
+
+class _Past(_Part, frozen=True, kw_only=True):
+    preempted_by: _Reference | None = None
+
+
+class _Status(_Part, frozen=True, kw_only=True):
+    phase: str = ""
+    queue: str = ""
+    claim: _Claim | None = None
+    releasing: tuple[_Placement, ...] = ()
+    history: tuple[_Past, ...] = ()
+
+
+class _Metadata(_Part, frozen=True, kw_only=True):
+    name: str
+    uid: str = ""
+    deletion_timestamp: str | None = None
+
+
+class Seen(_Part, frozen=True, kw_only=True):
+    """As much of a workload as is checked."""
+
+    metadata: _Metadata
+    status: _Status = _Status()
+
+
+_decode = msgspec.json.Decoder(Seen).decode
+
+Usage = Counter[tuple[str, str, str]]  # (queue, flavor, cluster) -> devices
+
+
+class Checks:
+    """Follows every write."""
+
+    def __init__(self, time: Time, log: Log, wishes: Mapping[str, Wish], truth: Truth) -> None:
+        self._time = time
+        self._log = log
+        self._wishes = wishes
+        self._truth = truth
+        self._term = 0
+        self._attempts: dict[str, int] = {}  # by uid
+        self._claimed: dict[str, tuple[Usage, frozenset[str]]] = {}  # with victims waited for
+        self._releasing: dict[str, Usage] = {}
+        self._yielded: dict[str, int] = {}  # in which term victims were told to go
+        self._nominal: deque[tuple[float, dict[str, dict[str, int]]]] = deque()
+        self.seen: dict[str, Seen] = {}
+
+    def follow(self, change: Change) -> None:
+        """A write is on disk."""
+        group, plural = change.kind
+        name = change.record.name[1]
+        if change.kind != _LEASES:
+            told = f"{plural} {name} v{change.version}{' removed' if change.is_removed else ''}"
+            self._log.step("write", told, change.record.raw)
+        else:
+            self._log.note("lease", f"{name} v{change.version}", change.record.raw)
+        if change.kind == _WORKLOADS:
+            self._workload(change, name)
+        elif change.kind == _WORKS and change.is_removed:
+            self._work_removed(change)
+        elif change.kind == _LEASES and name == TERM:
+            self._term_advanced(change)
+        elif change.kind == _QUEUES:
+            self._queue(change, name)
+
+    # Workloads.
+
+    def _workload(self, change: Change, name: str) -> None:
+        after = _decode(change.record.raw)
+        before = _decode(change.previous.raw) if change.previous is not None else None
+        if change.is_removed:
+            self.seen.pop(name, None)
+            self._claimed.pop(name, None)
+            self._releasing.pop(name, None)
+            self._removed(after)
+            return
+        self.seen[name] = after
+        old = before.status if before is not None else _Status()
+        if after.status == old:
+            return
+        self._phase(name, old, after.status)
+        self._claim(after, old)
+        self._log.note(
+            "status",
+            f"{name} {after.status.phase} claim={_told(after.status)} "
+            f"releasing={[one.cluster for one in after.status.releasing]}",
+        )
+        is_victim = old.claim and after.status.history and after.status.history[-1].preempted_by
+        if is_victim and after.status.claim is None:
+            self._yielded[name] = self._term
+        self._charge(name, after.status)
+
+    def _phase(self, name: str, old: _Status, new: _Status) -> None:
+        if old.phase != new.phase and new.phase not in _NEXT[old.phase]:
+            self._log.violated(f"{name} went from {old.phase or 'nothing'} to {new.phase}")
+        holds = new.phase in ("Claimed", "Running")
+        if holds != (new.claim is not None):
+            self._log.violated(f"{name} is {new.phase} with{'' if new.claim else 'out'} a claim")
+
+    def _claim(self, workload: Seen, old: _Status) -> None:
+        claim, name = workload.status.claim, workload.metadata.name
+        if claim is None:
+            return
+        if claim.term > self._term:
+            self._log.violated(f"{name} is claimed in term {claim.term}, which is yet to come")
+        known = self._attempts.get(workload.metadata.uid, 0)
+        is_new = old.claim is None
+        if claim.attempt < known or (is_new and claim.attempt == known):
+            self._log.violated(f"{name} is claimed as attempt {claim.attempt} after {known}")
+        self._attempts[workload.metadata.uid] = max(known, claim.attempt)
+        if is_new and old.releasing:
+            self._log.violated(f"{name} is claimed while its last attempt still ends")
+        self._wholeness(name, claim)
+
+    def _wholeness(self, name: str, claim: _Claim) -> None:
+        wish = self._wishes.get(name)
+        if wish is None:
+            return
+        count = sum(pods.count for one in claim.placements for pods in one.pod_sets)
+        if wish.mode == "Gang" and (count != wish.pods or len(claim.placements) != 1):
+            self._log.violated(f"{name} is a gang of {wish.pods} and has {_told_claim(claim)}")
+        if wish.mode == "Independent":
+            tasks = [n for one in claim.placements for n in ranges.numbers(ranges.parse(one.tasks))]
+            if len(tasks) != len(set(tasks)):
+                self._log.violated(f"{name} has a task in two clusters: {_told_claim(claim)}")
+
+    def _removed(self, workload: Seen) -> None:
+        name, status = workload.metadata.name, workload.status
+        wish = self._wishes.get(name)
+        is_asked = wish is None or wish.is_deleted or wish.uid not in ("", workload.metadata.uid)
+        if not is_asked:
+            self._log.violated(f"{name} is gone, and nobody had asked for that")
+        if status.claim is not None:
+            self._log.violated(f"{name} is gone with its claim")
+        self._truth.workload_removed(name, workload.metadata.uid)
+
+    def _work_removed(self, change: Change) -> None:
+        namespace, name = change.record.name
+        self._truth.work_removed(namespace.removeprefix("fairway-cluster-"), name)
+
+    # Terms.
+
+    def _term_advanced(self, change: Change) -> None:
+        spec = change.record.body()["spec"]
+        term = int(spec.get("leaseTransitions") or 0)
+        if term < self._term:
+            self._log.violated(f"the term went back from {self._term} to {term}")
+        self._term = max(self._term, term)
+
+    # Quota and capacity.
+
+    def _queue(self, change: Change, name: str) -> None:
+        if name not in fleet.QUEUES:
+            return
+        flavors = change.record.body()["spec"]["resourceGroups"][0]["flavors"]
+        now = dict(self._nominal[-1][1]) if self._nominal else {}
+        now[name] = {one["name"]: int(one["quotas"][0]["nominal"]) for one in flavors}
+        self._nominal.append((self._time.now(), now))
+
+    def _most(self, queue: str | None, flavor: str) -> int:
+        """The most that a queue, or all together, owned lately."""
+        since = self._time.now() - _STALE_SECONDS
+        while len(self._nominal) > 1 and self._nominal[1][0] < since:
+            self._nominal.popleft()
+        totals = [
+            sum(of.get(flavor, 0) for name, of in found.items() if queue in (None, name))
+            for _, found in self._nominal
+        ]
+        return max(totals, default=0)
+
+    def _charge(self, name: str, status: _Status) -> None:
+        before, _ = self._claimed.get(name, (Counter(), frozenset()))
+        self._releasing[name] = _usage(status.queue, status.releasing)
+        claim = status.claim
+        if claim is None:
+            self._claimed.pop(name, None)
+            return
+        usage = _usage(claim.queue or status.queue, claim.placements)
+        victims = frozenset(
+            one.workload.name for one in claim.waits_for if one.workload is not None
+        )
+        self._claimed[name] = (usage, victims)
+        grown = {place for place, many in usage.items() if many > before[place]}
+        if grown:
+            self._check_totals(name, grown, claim.term)
+
+    def _check_totals(self, name: str, grown: set[tuple[str, str, str]], term: int) -> None:
+        """What all hold together.
+
+        Those who yield to a claim are not counted beside it; nor are those who were told to go by
+        the very batch that made the claim, which was decided as though they were gone.
+        """
+        total: Usage = Counter()
+        yielding = {victim for _, victims in self._claimed.values() for victim in victims}
+        yielding |= {victim for victim, of in self._yielded.items() if of == term}
+        for usage, _ in self._claimed.values():
+            total.update(usage)
+        for other, usage in self._releasing.items():
+            if other not in yielding:
+                total.update(usage)
+        for flavor in sorted({place[1] for place in grown}):
+            used = sum(many for place, many in total.items() if place[1] == flavor)
+            if used > self._most(None, flavor):
+                self._log.violated(
+                    f"{name}: all hold {used} of {flavor}, and own {self._most(None, flavor)}"
+                )
+        for queue, flavor in sorted({place[:2] for place in grown}):
+            used = sum(many for place, many in total.items() if place[:2] == (queue, flavor))
+            most = self._most(queue, flavor) + fleet.BORROWING
+            if used > most:
+                self._log.violated(f"{name}: {queue} holds {used} of {flavor}, and may have {most}")
+        for cluster in sorted({place[2] for place in grown}):
+            used = sum(many for place, many in total.items() if place[2] == cluster)
+            if used > fleet.NODES * fleet.GPUS:
+                self._log.violated(f"{name}: {used} devices of {cluster} are claimed")
+
+
+def _usage(queue: str, placements: tuple[_Placement, ...]) -> Usage:
+    usage: Usage = Counter()
+    for one in placements:
+        for pods in one.pod_sets:
+            many = int(pods.requests.get(fleet.GPU, 0)) * pods.count
+            usage[queue, pods.flavors.get(fleet.GPU, ""), one.cluster] += many
+    return usage
+
+
+def _told(status: _Status) -> str:
+    return _told_claim(status.claim) if status.claim is not None else "none"
+
+
+def _told_claim(claim: _Claim) -> str:
+    parts = [
+        f"{one.cluster}:{sum(pods.count for pods in one.pod_sets)}{one.tasks and ' ' + one.tasks}"
+        for one in claim.placements
+    ]
+    return f"{claim.attempt}@{claim.term}({', '.join(parts)})"

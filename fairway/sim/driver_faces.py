@@ -1,0 +1,71 @@
+"""A cluster as its agent touches it: sometimes slow, sometimes failing, and written down."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable
+
+from fairway.agent.drivers.interface import Driver, DriverFault, LogQuery, Observation
+from fairway.api.work import Stop, Work
+from fairway.sim.log import Log
+from fairway.sim.time import Gate, Time
+
+
+class DriverFace:
+    """A driver whose calls are slow or fail while it is told so."""
+
+    def __init__(
+        self, driver: Driver, *, cluster: str, time: Time, gate: Gate, log: Log,
+        chance: random.Random,
+    ) -> None:
+        self._driver = driver
+        self._cluster = cluster
+        self._time = time
+        self._gate = gate
+        self._log = log
+        self._chance = chance
+        self.slow_seconds = 0.0
+        self.failing = 0.0  # how likely a call is to fail
+        self.on_act: Callable[[str, str, Work | None], None] = lambda *_: None
+
+    async def open(self) -> None:
+        await self._driver.open()
+
+    async def close(self) -> None:
+        await self._driver.close()
+
+    async def observe(self) -> Observation:
+        await self._meet("observe", "", None)
+        return await self._driver.observe()
+
+    async def changed(self) -> None:
+        await self._driver.changed()
+        await self._gate.passed()
+
+    async def apply(self, work: Work) -> None:
+        await self._meet("apply", work.metadata.name, work)
+        await self._driver.apply(work)
+
+    async def stop(self, name: str, how: Stop) -> None:
+        await self._meet("stop", name, None)
+        await self._driver.stop(name, how)
+
+    async def remove(self, name: str) -> None:
+        await self._meet("remove", name, None)
+        await self._driver.remove(name)
+
+    def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
+        return self._driver.logs(query)
+
+    async def _meet(self, what: str, name: str, work: Work | None) -> None:
+        await self._gate.passed()
+        if self.slow_seconds:
+            await self._time.sleep(self._chance.random() * self.slow_seconds)
+            await self._gate.passed()
+        if self._chance.random() < self.failing:
+            self._log.fault("a driver fails", f"{self._cluster}: {what} {name}")
+            raise DriverFault(f"{what} fails")
+        if what != "observe":
+            attempt = f" attempt {work.spec.attempt} term {work.spec.term}" if work else ""
+            self._log.step("driver", f"{self._cluster}: {what} {name}{attempt}")
+            self.on_act(what, name, work)

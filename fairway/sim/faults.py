@@ -1,0 +1,262 @@
+"""What goes wrong, and when: drawn from the seed, each for a while.
+
+Faults of single calls are a matter of weather (`store_faces`); here are those of whole parts. A
+crash of the leader between a claim and its work is no matter of chance: it is set up several times,
+and sprung by the next claim that is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from fairway.api.meta import JsonObject
+from fairway.controllers.cache import WORKLOADS
+from fairway.sim.log import Log
+from fairway.sim.participants import ClusterAgent, HubReplica, Process
+from fairway.sim.store_faces import Weather
+from fairway.sim.time import Time
+from fairway.store.interface import ResourceKey
+
+Fault = Coroutine[Any, Any, None]
+
+_TRAP_SECONDS = 12.0
+
+
+class Faults:
+    """The misfortunes of one run."""
+
+    def __init__(
+        self,
+        hubs: Sequence[HubReplica],
+        agents: Sequence[ClusterAgent],
+        *,
+        time: Time,
+        log: Log,
+        chance: random.Random,
+    ) -> None:
+        self._hubs = hubs
+        self._agents = agents
+        self._time = time
+        self._log = log
+        self._chance = chance
+        self._under_way: dict[asyncio.Task[None], None] = {}
+        self._is_over = False
+        self.crashes_after_claim = 0
+        # Whether there is a work for a claim already; asked when a trap is sprung.
+        self.has_work: Callable[[str], bool] = lambda _: False
+
+    async def run(self, *, mean_seconds: float) -> None:
+        """Lets something go wrong now and then, until cancelled."""
+        kinds: dict[Callable[[], Fault], int] = {
+            self._crash_hub: 4,
+            self._trap: 6,
+            self._crash_after_writes: 4,
+            self._pause_hub: 4,
+            self._cut_hub: 3,
+            self._crash_agent: 4,
+            self._pause_agent: 3,
+            self._cut_agent: 4,
+            self._lose_cluster: 2,
+            self._drop_watches: 6,
+            self._bad_weather: 6,
+            self._bad_driver: 5,
+            self._fail_node: 3,
+            self._fail_pod: 4,
+        }
+        self._begin(self._trap())
+        while True:
+            await self._time.sleep(self._chance.expovariate(1 / mean_seconds))
+            self._begin(self._chance.choices(list(kinds), list(kinds.values()))[0]())
+
+    def _begin(self, fault: Fault) -> None:
+        task = asyncio.ensure_future(fault)
+        self._under_way[task] = None
+        task.add_done_callback(lambda done: self._under_way.pop(done, None))
+
+    async def stop(self) -> None:
+        """All faults end, and whoever is down is started."""
+        self._is_over = True
+        for task in list(self._under_way):
+            task.cancel()
+        for process in (*self._hubs, *self._agents):
+            process.mend()
+            process.resume()
+            process.weather.__init__()  # type: ignore[misc]  # fair weather again
+            if isinstance(process, ClusterAgent):
+                process.disturb(0.0, 0.0)
+            process.start()
+
+    # Hubs.
+
+    def _leader(self) -> HubReplica | None:
+        found = [one for one in self._hubs if one.is_leader and one.is_well]
+        return found[0] if found else None
+
+    async def _crash_hub(self) -> None:
+        hub = self._chance.choice(self._hubs)
+        self._log.fault("a hub crashes", hub.name)
+        await self._down(hub, self._chance.uniform(0.5, 20))
+
+    async def _down(self, process: Process, seconds: float) -> None:
+        await process.crash()
+        await self._time.sleep(seconds)
+        process.start()
+
+    async def _trap(self) -> None:
+        """The leader crashes right after the next claim that it writes."""
+        hub = self._leader()
+        while hub is None or hub.face is None:
+            await self._time.sleep(1)
+            hub = self._leader()
+        face, sprung = hub.face, asyncio.Event()
+
+        def written(kind: ResourceKey, body: JsonObject, subresource: str) -> None:
+            claim = (body.get("status") or {}).get("claim")
+            if kind != WORKLOADS or not claim or claim.get("readyAt") or face.is_dead:
+                return
+            name = body["metadata"]["name"]
+            if self.has_work(name):
+                return
+            self._log.fault("a hub crashes between claim and work", f"{hub.name}: {name}")
+            self.crashes_after_claim += 1
+            hub.kill()
+            sprung.set()
+
+        face.on_written = written
+        for _ in range(int(_TRAP_SECONDS)):
+            await self._time.sleep(1)
+            if sprung.is_set():
+                await self._time.sleep(self._chance.uniform(0.1, 15))
+                hub.start()
+                return
+        face.on_written = lambda *_: None
+
+    async def _crash_after_writes(self) -> None:
+        """A hub crashes after some number of writes, wherever that is."""
+        hub = self._chance.choice(self._hubs)
+        face, left, sprung = hub.face, [self._chance.randint(1, 12)], asyncio.Event()
+        if face is None:
+            return
+
+        def written(kind: ResourceKey, body: JsonObject, subresource: str) -> None:
+            left[0] -= 1
+            if left[0] == 0 and not face.is_dead:
+                self._log.fault("a hub crashes after a write", f"{hub.name}: {kind.plural}")
+                hub.kill()
+                sprung.set()
+
+        face.on_written = written
+        for _ in range(int(_TRAP_SECONDS)):
+            await self._time.sleep(1)
+            if sprung.is_set():
+                await self._time.sleep(self._chance.uniform(0.1, 10))
+                hub.start()
+                return
+        face.on_written = lambda *_: None
+
+    async def _pause_hub(self) -> None:
+        hub = self._leader() or self._chance.choice(self._hubs)
+        await self._paused(hub, "a hub is paused", self._chance.choice((2.0, 10.0, 25.0, 40.0)))
+
+    async def _paused(self, process: Process, kind: str, seconds: float) -> None:
+        self._log.fault(kind, f"{process.name} for {seconds} s")
+        process.pause()
+        await self._time.sleep(seconds)
+        process.resume()
+
+    async def _cut_hub(self) -> None:
+        hub = self._chance.choice(self._hubs)
+        await self._cut(hub, "a hub is cut off", self._chance.choice((3.0, 12.0, 30.0)))
+
+    async def _cut(self, process: Process, kind: str, seconds: float) -> None:
+        self._log.fault(kind, f"{process.name} for {seconds} s")
+        process.cut()
+        await self._time.sleep(seconds)
+        process.mend()
+
+    # Agents and clusters.
+
+    async def _crash_agent(self) -> None:
+        agent = self._chance.choice(self._agents)
+        self._log.fault("an agent crashes", agent.name)
+        await self._down(agent, self._chance.choice((0.1, 3.0, 15.0)))
+
+    async def _pause_agent(self) -> None:
+        agent = self._chance.choice(self._agents)
+        await self._paused(agent, "an agent is paused", self._chance.choice((1.0, 8.0, 20.0)))
+
+    async def _cut_agent(self) -> None:
+        agent = self._chance.choice(self._agents)
+        await self._cut(agent, "an agent is cut off", self._chance.choice((2.0, 15.0, 30.0)))
+        if self._chance.random() < 0.3 and not self._is_over:
+            await self._crash_agent()
+
+    async def _lose_cluster(self) -> None:
+        """Its agent is cut off for so long that the cluster counts as lost; it may start anew."""
+        agent = self._chance.choice(self._agents)
+        seconds = self._chance.uniform(60, 140)
+        self._log.fault("a cluster is lost", f"{agent.name} for {seconds:.0f} s")
+        agent.cut()
+        if self._chance.random() < 0.3:
+            await self._time.sleep(seconds / 2)
+            await agent.crash()
+            agent.start()
+            seconds /= 2
+        await self._time.sleep(seconds)
+        agent.mend()
+
+    async def _bad_driver(self) -> None:
+        agent = self._chance.choice(self._agents)
+        slow, failing = self._chance.choice(((3.0, 0.0), (0.0, 0.3), (1.0, 0.15)))
+        self._log.fault("a cluster is slow or failing", agent.name)
+        agent.disturb(slow, failing)
+        await self._time.sleep(self._chance.uniform(5, 25))
+        agent.disturb(0.0, 0.0)
+
+    async def _fail_node(self) -> None:
+        agent = self._chance.choice(self._agents)
+        names = sorted(one.name for one in agent.world.observe(agent.clock.now()).nodes)
+        name = self._chance.choice(names)
+        self._log.fault("a node fails", f"{agent.cluster}: {name}")
+        agent.world.fail_node(agent.world.node(name), agent.clock.now())
+
+    async def _fail_pod(self) -> None:
+        agent = self._chance.choice(self._agents)
+        now = agent.clock.now()
+        seen = agent.world.observe(now)
+        pods = [
+            pod
+            for name in sorted(seen.works)
+            for pod in agent.world.pods(name) or ()
+            if pod.phase in ("Bound", "Ready")
+        ]
+        if pods:
+            pod = self._chance.choice(pods)
+            reason, code = self._chance.choice((("Error", 1), ("OOMKilled", 137), ("Evicted", 0)))
+            self._log.fault("a pod fails", f"{agent.cluster}: {pod.work} {pod.name} {reason}")
+            agent.world.fail_pod(pod, now, reason=reason, code=code)
+
+    # The store and the way there.
+
+    async def _drop_watches(self) -> None:
+        process = self._chance.choice([*self._hubs, *self._agents])
+        is_expired = self._chance.random() < 0.5
+        if process.face is not None and not process.face.is_dead:
+            count = process.face.drop_watches(expired=is_expired)
+            kind = "watches expire" if is_expired else "watches end"
+            self._log.fault(kind, f"{process.name}: {count}")
+
+    async def _bad_weather(self) -> None:
+        process = self._chance.choice([*self._hubs, *self._agents])
+        kind = self._chance.choice(
+            ("late", "lost", "conflict", "unanswered", "repeated", "held_up")
+        )
+        chances = {"late": 0.6, "repeated": 0.5, "held_up": 0.4}
+        usual = getattr(Weather(), kind)
+        self._log.fault("bad weather", f"{process.name}: {kind}")
+        setattr(process.weather, kind, chances.get(kind, 0.25))
+        await self._time.sleep(self._chance.uniform(5, 25))
+        setattr(process.weather, kind, usual)

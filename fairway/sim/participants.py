@@ -1,0 +1,216 @@
+"""Those who take part: hub replicas and agents, each a process that may stop, stand still or fail.
+
+What a process knows lasts as long as one run of it. What outlives it is the store, a cluster, and
+an agent's folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairway.agent.agent import Agent
+from fairway.agent.drivers.simulated.driver import Worlds
+from fairway.agent.memory import Memory
+from fairway.agent.settings import AgentSettings
+from fairway.api.cluster import Cluster
+from fairway.api.fleet import Health
+from fairway.api.work import Work
+from fairway.controllers.plane import ControlPlane, PlaneOptions
+from fairway.controllers.terms import Settings as TermSettings
+from fairway.kinds.registry import Kinds
+from fairway.sim.driver_faces import DriverFace
+from fairway.sim.log import Log
+from fairway.sim.store_faces import StoreFace, Weather
+from fairway.sim.time import Gate, OwnClock, Time
+from fairway.store.interface import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What all participants share."""
+
+    seed: int
+    time: Time
+    store: Store
+    kinds: Kinds
+    log: Log
+    folder: Path
+
+
+class Process:
+    """Something that runs, and may be stopped, paused and cut off."""
+
+    def __init__(self, name: str, stage: Stage) -> None:
+        self.name = name
+        self.weather = Weather()
+        self.face: StoreFace | None = None
+        self.gate = Gate()
+        self.runs = 0
+        self.hurt_at = float("-inf")  # when it last was down or stood still
+        self._stage = stage
+        self._task: asyncio.Task[None] | None = None
+        self._is_cut = False
+
+    @property
+    def is_up(self) -> bool:
+        return self._task is not None
+
+    @property
+    def is_well(self) -> bool:
+        return self.is_up and not self.gate.is_shut and not self._is_cut
+
+    def start(self) -> None:
+        if self._task is not None:
+            return
+        self.runs += 1
+        self.gate = Gate()
+        self.face = StoreFace(
+            self._stage.store,
+            name=self.name,
+            time=self._stage.time,
+            gate=self.gate,
+            weather=self.weather,
+            log=self._stage.log,
+            chance=self.chance("store"),
+        )
+        if self._is_cut:
+            self.face.cut()
+        self._task = asyncio.ensure_future(self._run(self.face))
+        self._task.add_done_callback(self._ended)
+
+    def chance(self, of: str) -> random.Random:
+        told = f"{self._stage.seed}/{self.name}/{self.runs}/{of}"
+        return random.Random(told)  # noqa: S311 - a simulation
+
+    async def _run(self, face: StoreFace) -> None:
+        raise NotImplementedError
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            self._stage.log.violated(f"{self.name} ended by a fault: {task.exception()!r}")
+
+    def kill(self) -> asyncio.Task[None] | None:
+        """From now on nothing it does has any effect; its task is yet to end."""
+        task, self._task = self._task, None
+        if task is not None and self.face is not None:
+            self.face.die()
+            self.gate.open()
+            task.cancel()
+        self.hurt_at = self._stage.time.now()
+        return task
+
+    async def crash(self) -> None:
+        task = self.kill()
+        if task is not None:
+            await asyncio.gather(task, return_exceptions=True)
+
+    def pause(self) -> None:
+        self.gate.shut()
+
+    def resume(self) -> None:
+        self.hurt_at = self._stage.time.now()
+        self.gate.open()
+
+    def cut(self) -> None:
+        self._is_cut = True
+        if self.face is not None:
+            self.face.cut()
+
+    def mend(self) -> None:
+        self._is_cut = False
+        if self.face is not None:
+            self.face.mend()
+
+
+class HubReplica(Process):
+    """One replica of the hub."""
+
+    def __init__(self, name: str, stage: Stage, *, term_seconds: float) -> None:
+        super().__init__(name, stage)
+        self._term_seconds = term_seconds
+        self.plane: ControlPlane | None = None
+
+    @property
+    def is_leader(self) -> bool:
+        return self.is_up and self.plane is not None and self.plane.terms.is_leader
+
+    async def _run(self, face: StoreFace) -> None:
+        skew = self.chance("clock").uniform(-20, 20)
+        self.plane = ControlPlane(
+            store=face,
+            clock=OwnClock(self._stage.time, skew=skew, gate=self.gate),
+            kinds=self._stage.kinds,
+            options=PlaneOptions(
+                terms=TermSettings(identity=self.name, duration_seconds=self._term_seconds)
+            ),
+        )
+        await self.plane.run()
+
+
+class ClusterAgent(Process):
+    """The agent of one cluster, and the cluster itself, which goes on without it."""
+
+    def __init__(self, cluster: Cluster, stage: Stage, health: Health) -> None:
+        super().__init__(f"agent of {cluster.metadata.name}", stage)
+        self.cluster = cluster.metadata.name
+        self._described = cluster
+        self._settings = AgentSettings.of(health)
+        skew = self.chance("clock").uniform(-20, 20)
+        self.clock = OwnClock(stage.time, skew=skew)  # of the cluster itself
+        self._skew = skew
+        self._worlds = Worlds(stage.kinds.of, self.clock)
+        self._worlds.driver(cluster)
+        self.world = self._worlds.world(self.cluster)
+        self.driver: DriverFace | None = None
+        self.on_act: Callable[[str, str, str, Work | None], None] = lambda *_: None
+        self.on_keep: Callable[[str, Work, int], None] = lambda *_: None
+        self.slow_seconds = 0.0
+        self.failing = 0.0
+
+    async def _run(self, face: StoreFace) -> None:
+        self.driver = DriverFace(
+            self._worlds.driver(self._described),
+            cluster=self.cluster,
+            time=self._stage.time,
+            gate=self.gate,
+            log=self._stage.log,
+            chance=self.chance("driver"),
+        )
+        self.driver.on_act = lambda what, name, work: self.on_act(self.cluster, what, name, work)
+        self.disturb(self.slow_seconds, self.failing)
+        agent = Agent(
+            self.cluster,
+            store=face,
+            driver=self.driver,
+            memory=_Memory(self._stage.folder / self.cluster, self._kept),
+            find_kind=self._stage.kinds.of,
+            clock=OwnClock(self._stage.time, skew=self._skew, gate=self.gate),
+            settings=self._settings,
+        )
+        await agent.run()
+
+    def _kept(self, work: Work, term: int) -> None:
+        self.on_keep(self.cluster, work, term)
+
+    def disturb(self, slow_seconds: float, failing: float) -> None:
+        """How slow the cluster is, and how often a call of it fails."""
+        self.slow_seconds, self.failing = slow_seconds, failing
+        if self.driver is not None:
+            self.driver.slow_seconds, self.driver.failing = slow_seconds, failing
+        self.hurt_at = self._stage.time.now()
+
+
+class _Memory(Memory):
+    """An agent's memory that tells what it accepts, and in which term it was then."""
+
+    def __init__(self, folder: Path, told: Callable[[Work, int], None]) -> None:
+        super().__init__(folder, is_inline=True, is_synced=False)
+        self._told = told
+
+    async def keep(self, work: Work, *, goes_on: bool = False) -> None:
+        self._told(work, self.term)
+        await super().keep(work, goes_on=goes_on)

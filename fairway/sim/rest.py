@@ -1,0 +1,102 @@
+"""What must be so once the faults have stopped and time has passed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from fairway.api.meta import GROUP
+from fairway.api.names import work_name
+from fairway.sim.checks import Checks, Seen
+from fairway.sim.fleet import FLAVOR_OF, NAMESPACE, Wish
+from fairway.sim.log import Log
+from fairway.sim.time import Time
+from fairway.sim.truth import Truth
+from fairway.store.embedded.store import EmbeddedStore
+
+_OVER = ("Succeeded", "Failed", "Cancelled")
+_LOOK_SECONDS = 10.0
+_CALM_SECONDS = 30.0  # for which everything is at rest before it is believed
+
+
+class Rest:
+    """Waits until everything is at rest, and says what is not."""
+
+    def __init__(
+        self,
+        store: EmbeddedStore,
+        time: Time,
+        log: Log,
+        wishes: Mapping[str, Wish],
+        truth: Truth,
+        checks: Checks,
+    ) -> None:
+        self._store = store
+        self._time = time
+        self._log = log
+        self._wishes = wishes
+        self._truth = truth
+        self._checks = checks
+
+    async def come(self, seconds_most: float) -> None:
+        """Lets time pass until everything is at rest; what is not by then is told."""
+        end, calm = self._time.now() + seconds_most, 0.0
+        while calm < _CALM_SECONDS and not self._log.violations:
+            await self._time.sleep(_LOOK_SECONDS)
+            self._truth.look()
+            restless = list(self._restless())
+            calm = 0.0 if restless else calm + _LOOK_SECONDS
+            if self._time.now() > end:
+                for sentence in restless:
+                    self._log.violated(f"at the end {sentence}")
+                return
+
+    def _restless(self) -> Iterator[str]:
+        works = {(one["metadata"]["namespace"], one["metadata"]["name"]): one
+                 for one in self._store.bodies((GROUP, "works"))}
+        wanted = set()
+        for name, wish in self._wishes.items():
+            found = self._checks.seen.get(name)
+            if found is None:
+                if not wish.is_deleted:
+                    yield f"{name} is lost"
+                continue
+            if wish.is_deleted and wish.uid in ("", found.metadata.uid):
+                yield f"{name} is not deleted"
+            yield from self._unfinished(name, wish, found)
+            if found.status.claim is not None:
+                wanted |= {(one.cluster, work_name(NAMESPACE, name))
+                           for one in found.status.claim.placements}
+        for cluster in FLAVOR_OF:
+            for (namespace, name), body in works.items():
+                if namespace != f"fairway-cluster-{cluster}":
+                    continue
+                is_known = name.partition(".")[2] in self._checks.seen
+                if body["spec"].get("tombstone") or not is_known:
+                    yield f"the work {name} of {cluster} is left"
+        for place in self._truth.left():
+            cluster, _, name = place.partition("/")
+            if (cluster, name) not in wanted:
+                yield f"{place} runs and nobody asked for it"
+
+    def _unfinished(self, name: str, wish: Wish, found: Seen) -> Iterator[str]:
+        status = found.status
+        if status.releasing:
+            yield f"{name} still leaves {[one.cluster for one in status.releasing]}"
+        if status.phase in _OVER:
+            if wish.is_cancelled and status.phase != "Cancelled":
+                return  # it was over first
+            return
+        if wish.is_cancelled:
+            yield f"{name} is not cancelled but {status.phase}"
+        if wish.mode != "Divided":
+            yield f"{name} is {status.phase or 'waiting'} and not over"
+            return
+        pods = sum(
+            len(self._truth.pods(cluster, work_name(NAMESPACE, name))) for cluster in FLAVOR_OF
+        )
+        if status.phase != "Running" or pods != wish.pods:
+            yield f"{name} is {status.phase} with {pods} pods of {wish.pods}"
+
+    def phases(self) -> Mapping[str, int]:
+        return Counter(one.status.phase or "Waiting" for one in self._checks.seen.values())

@@ -1,0 +1,229 @@
+"""One run: a seed in, what happened out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import shutil
+import tempfile
+import time as wall
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from fairway.api import codec, crds
+from fairway.api.cluster import Cluster
+from fairway.api.fleet import Fleet
+from fairway.api.meta import JsonObject
+from fairway.controllers.cache import CLUSTERS, FLAVORS, FLEETS, QUEUES
+from fairway.kinds.registry import built_in
+from fairway.resources.catalogue import standard_catalogue
+from fairway.sim import fleet
+from fairway.sim.checks import Checks
+from fairway.sim.faults import Faults
+from fairway.sim.journal import MemoryJournal
+from fairway.sim.log import Log
+from fairway.sim.participants import ClusterAgent, HubReplica, Stage
+from fairway.sim.rest import Rest
+from fairway.sim.time import START, Time, run
+from fairway.sim.truth import Truth
+from fairway.sim.users import Users
+from fairway.store.embedded.journal import Row
+from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.interface import ResourceKey, Write
+
+STEPS_LEAST = 2_000
+FAULT_KINDS_LEAST = 5
+_CHAOS_SECONDS_MOST = 1_500.0
+_REST_SECONDS_MOST = 3_000.0
+_TERM_SECONDS = 15.0
+_LOOK_SECONDS = 2.0
+_DEFINITIONS = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+_NAMESPACES = ResourceKey("", "v1", "namespaces")
+_WRITE = Write(user="root", manager="root")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What came of a seed."""
+
+    seed: int
+    digest: str
+    steps: int
+    virtual_seconds: float
+    wall_seconds: float
+    crashes_after_claim: int
+    counts: Mapping[str, int]
+    faults: Mapping[str, int]
+    phases: Mapping[str, int]
+    violations: tuple[str, ...]
+    lines: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether enough happened for the seed to tell something."""
+        return (
+            self.steps >= STEPS_LEAST
+            and len(self.faults) >= FAULT_KINDS_LEAST
+            and self.crashes_after_claim > 0
+        )
+
+
+class _Complaints(logging.Handler):
+    """A controller that fails says so in the log, and goes on; here that is a fault."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.ERROR)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        cause = record.exc_info[1] if record.exc_info else None
+        self._log.violated(f"{record.getMessage()}{f': {cause!r}' if cause else ''}")
+
+
+def simulate(seed: int, *, keeps_lines: bool = False) -> Result:
+    """Runs a seed."""
+    prepared()
+    began = wall.perf_counter()
+    time = Time()
+    log = Log(time, keeps_lines=keeps_lines)
+    folder = Path(tempfile.mkdtemp(prefix="fairway-sim-"))
+    logger = logging.getLogger("fairway")
+    complaints, level = _Complaints(log), logger.level
+    logger.addHandler(complaints)
+    logger.setLevel(logging.ERROR)
+    logger.propagate = False
+    try:
+        simulation = Simulation(seed, time, log, folder)
+        phases = run(time, simulation.run())
+    finally:
+        logger.removeHandler(complaints)
+        logger.setLevel(level)
+        logger.propagate = True
+        shutil.rmtree(folder, ignore_errors=True)
+    return Result(
+        seed=seed,
+        digest=log.digest,
+        steps=log.steps,
+        virtual_seconds=time.now() - START,
+        wall_seconds=wall.perf_counter() - began,
+        crashes_after_claim=simulation.crashes_after_claim,
+        counts=dict(log.counts),
+        faults=dict(sorted(log.faults.items())),
+        phases=phases,
+        violations=tuple(log.violations),
+        lines=tuple(log.lines),
+    )
+
+
+class Simulation:
+    """A fleet with its misfortunes."""
+
+    def __init__(self, seed: int, time: Time, log: Log, folder: Path) -> None:
+        self._seed = seed
+        self._time = time
+        self._log = log
+        self._folder = folder
+        self.crashes_after_claim = 0
+
+    async def run(self) -> Mapping[str, int]:
+        """Lets everything happen, then lets it come to rest; how many ended in which phase."""
+        store = EmbeddedStore(
+            MemoryJournal(prepared()),
+            standard_catalogue(),
+            clock=self._time,
+            chance=self._chance("store"),
+        )
+        store.start()
+        stage = Stage(
+            seed=self._seed,
+            time=self._time,
+            store=store,
+            kinds=built_in(),
+            log=self._log,
+            folder=self._folder,
+        )
+        hubs = [HubReplica(f"hub-{n}", stage, term_seconds=_TERM_SECONDS) for n in (1, 2)]
+        agents = await self._fleet(store, stage)
+        users = Users(store, self._time, self._log, self._chance("users"))
+        truth = Truth(self._time, self._log, users.wishes, agents)
+        checks = Checks(self._time, self._log, users.wishes, truth)
+        store.followers.append(checks.follow)
+        for one in fleet.queues():
+            await store.create(QUEUES, one, write=_WRITE)
+        faults = Faults(
+            hubs, agents, time=self._time, log=self._log, chance=self._chance("faults")
+        )
+        faults.has_work = lambda name: any(
+            store.writer.newest(
+                ("fairway.dev", "works"), (f"fairway-cluster-{one.cluster}", f"default.{name}")
+            )
+            for one in agents
+        )
+        for process in (*hubs, *agents):
+            process.start()
+        await self._chaos(users, faults, truth)
+        rest = Rest(store, self._time, self._log, users.wishes, truth, checks)
+        await faults.stop()
+        await users.relent()
+        await rest.come(_REST_SECONDS_MOST)
+        self.crashes_after_claim = faults.crashes_after_claim
+        for process in (*hubs, *agents):
+            await process.crash()
+        await store.close()
+        return rest.phases()
+
+    async def _chaos(self, users: Users, faults: Faults, truth: Truth) -> None:
+        acting = [
+            asyncio.ensure_future(users.run(mean_seconds=1.5)),
+            asyncio.ensure_future(faults.run(mean_seconds=6.0)),
+        ]
+        end = self._time.now() + _CHAOS_SECONDS_MOST
+        while self._time.now() < end and not self._log.violations:
+            await self._time.sleep(_LOOK_SECONDS)
+            truth.look()
+            if self._log.steps >= STEPS_LEAST and faults.crashes_after_claim:
+                break
+        for one in acting:
+            one.cancel()
+        await asyncio.gather(*acting, return_exceptions=True)
+        for one in acting:
+            if not one.cancelled() and one.exception() is not None:
+                self._log.violated(f"the simulation itself failed: {one.exception()!r}")
+
+    async def _fleet(self, store: EmbeddedStore, stage: Stage) -> list[ClusterAgent]:
+        """The objects of the platform team, and an agent for each cluster."""
+        described = await store.create(FLEETS, fleet.fleet(), write=_WRITE)
+        health = codec.decode(described.raw, Fleet).spec.health
+        for one in fleet.flavors():
+            await store.create(FLAVORS, one, write=_WRITE)
+        agents = []
+        for name in sorted(fleet.FLAVOR_OF):
+            stored = await store.create(CLUSTERS, fleet.cluster(name, self._seed), write=_WRITE)
+            agents.append(ClusterAgent(codec.decode(stored.raw, Cluster), stage, health))
+        return agents
+
+    def _chance(self, of: str) -> random.Random:
+        return random.Random(f"{self._seed}/{of}")  # noqa: S311 - a simulation
+
+
+@cache
+def prepared() -> tuple[Row, ...]:
+    """What every hub holds from the start; made once, since it is the same for all seeds."""
+    journal, time = MemoryJournal(), Time(START - 60)
+
+    async def fill() -> None:
+        chance = random.Random("prepared")  # noqa: S311 - a simulation
+        store = EmbeddedStore(journal, standard_catalogue(), clock=time, chance=chance)
+        store.start()
+        for definition in crds.definitions():
+            await store.create(_DEFINITIONS, definition, write=_WRITE)
+        for name in ("default", "fairway-system", "kube-public", "kube-system"):
+            body: JsonObject = {"metadata": {"name": name}}
+            await store.create(_NAMESPACES, body, write=_WRITE)
+        await store.close()
+
+    run(time, fill())
+    return tuple(journal.rows)

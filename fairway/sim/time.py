@@ -1,0 +1,114 @@
+"""One virtual clock, and an event loop that moves it when there is nothing left to do.
+
+An event loop asks its selector to wait only when no task is ready. Here that is the very moment at
+which the next sleeper is woken: nothing is ever awaited for longer or shorter than it takes, and
+no call of the operating system is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import selectors
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+START = 1_800_000_000.0
+
+T = TypeVar("T")
+
+
+class Stuck(Exception):
+    """Everybody waits for something that never comes."""
+
+
+class Time:
+    """The clock of the whole simulation."""
+
+    def __init__(self, start: float = START) -> None:
+        self._now = start
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._sequence = 0
+
+    def now(self) -> float:
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sequence += 1
+        heapq.heappush(self._sleepers, (self._now + seconds, self._sequence, waiter))
+        await waiter
+
+    def wake_next(self) -> None:
+        """Moves on to the moment of the next sleeper, and wakes it."""
+        while self._sleepers:
+            moment, _, waiter = heapq.heappop(self._sleepers)
+            if not waiter.done():
+                self._now = max(self._now, moment)
+                waiter.set_result(None)
+                return
+        raise Stuck("nobody sleeps and nobody is ready")
+
+
+class _Idle(selectors.SelectSelector):
+    """Takes being asked to wait as the sign that everybody waits."""
+
+    def __init__(self, time: Time) -> None:
+        super().__init__()
+        self._time = time
+
+    def select(
+        self, timeout: float | None = None
+    ) -> list[tuple[selectors.SelectorKey, selectors._EventMask]]:
+        if timeout is None or timeout > 0:
+            self._time.wake_next()
+        return []
+
+
+def run(time: Time, work: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine, and all that it starts, on virtual time."""
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(_Idle(time))) as runner:
+        return runner.run(work)
+
+
+class Gate:
+    """What a process that is paused waits at."""
+
+    def __init__(self) -> None:
+        self._waiting: list[asyncio.Future[None]] = []
+        self.is_shut = False
+
+    async def passed(self) -> None:
+        while self.is_shut:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            await waiter
+
+    def shut(self) -> None:
+        self.is_shut = True
+
+    def open(self) -> None:
+        self.is_shut = False
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            if not one.done():
+                one.set_result(None)
+
+
+class OwnClock:
+    """The clock of one participant: it may be wrong, and it stands still for one that is paused."""
+
+    def __init__(self, time: Time, *, skew: float = 0.0, gate: Gate | None = None) -> None:
+        self._time = time
+        self._gate = gate or Gate()
+        self.skew = skew
+
+    def now(self) -> float:
+        return self._time.now() + self.skew
+
+    async def sleep(self, seconds: float) -> None:
+        await self._time.sleep(seconds)
+        await self._gate.passed()

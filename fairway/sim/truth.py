@@ -1,0 +1,119 @@
+"""What really runs: looked up in the simulated clusters themselves, not in what anybody reports.
+
+A workload that asked for one copy never has pods in two clusters, nor of two attempts in one. It
+is no fault of the hub's where it could not know: with AllowDuplicate, or with StopAndMove while the
+agent that is to stop it is itself not well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fairway.agent.drivers.simulated.lives import LivePod
+from fairway.api.names import work_name
+from fairway.api.work import Work
+from fairway.sim.fleet import NAMESPACE, Wish
+from fairway.sim.log import Log
+from fairway.sim.participants import ClusterAgent
+from fairway.sim.time import Time
+
+_ON_NODES = ("Bound", "Ready", "Terminating")
+# How long after it was not well itself an agent may need to stop what it should have stopped.
+_RECOVERY_SECONDS = 75.0
+
+
+class Truth:
+    """All clusters, as they are."""
+
+    def __init__(
+        self, time: Time, log: Log, wishes: Mapping[str, Wish], agents: Sequence[ClusterAgent]
+    ) -> None:
+        self._time = time
+        self._log = log
+        self._wishes = wishes
+        self._agents = {one.cluster: one for one in agents}
+        self._uids: dict[tuple[str, str], str] = {}  # of what was applied, by cluster and work
+        self._terms: dict[tuple[str, str], int] = {}
+        for one in agents:
+            one.on_act = self._acted
+            one.on_keep = self._kept
+
+    def pods(self, cluster: str, work: str) -> list[LivePod]:
+        """Pods of a work that hold a node, this very moment."""
+        agent = self._agents[cluster]
+        agent.world.advance(agent.clock.now())
+        return [one for one in agent.world.pods(work) or () if one.phase in _ON_NODES]
+
+    def look(self) -> None:
+        """Looks at every workload there was."""
+        for name in self._wishes:
+            self.check(name)
+
+    def check(self, name: str) -> None:
+        wish, work = self._wishes.get(name), work_name(NAMESPACE, name)
+        if wish is None or wish.mode != "Gang":
+            return
+        where: dict[str, list[str]] = {}
+        for cluster in self._agents:
+            pods = self.pods(cluster, work)
+            if pods:
+                where.setdefault(self._uids.get((cluster, work), ""), []).append(cluster)
+            if len({one.attempt for one in pods}) > 1:
+                self._log.violated(f"{name} runs in {cluster} as two attempts at once")
+        for clusters in where.values():
+            if len(clusters) > 1 and not self._is_excused(wish, clusters):
+                self._log.violated(f"{name} runs in {' and '.join(clusters)} at once")
+
+    def _is_excused(self, wish: Wish, clusters: Sequence[str]) -> bool:
+        if wish.is_duplicate_allowed:
+            return True
+        now = self._time.now()
+        agents = [self._agents[one] for one in clusters]
+        return wish.is_moved_when_lost and any(
+            not one.is_up or one.gate.is_shut or one.slow_seconds or one.failing
+            or now - one.hurt_at < _RECOVERY_SECONDS
+            for one in agents
+        )
+
+    # What agents do.
+
+    def _acted(self, cluster: str, what: str, name: str, work: Work | None) -> None:
+        if work is not None:
+            self._uids[cluster, name] = work.spec.workload.uid
+            before = self._terms.get((cluster, name), 0)
+            if work.spec.term < before:
+                self._log.violated(
+                    f"{cluster} carries out {name} of term {work.spec.term} after {before}"
+                )
+            self._terms[cluster, name] = max(before, work.spec.term)
+        self.check(name.partition(".")[2])
+
+    def _kept(self, cluster: str, work: Work, term: int) -> None:
+        if work.spec.term < term:
+            self._log.violated(
+                f"{cluster} accepts {work.metadata.name} of term {work.spec.term} in term {term}"
+            )
+
+    # What goes from the hub.
+
+    def workload_removed(self, name: str, uid: str) -> None:
+        wish, work = self._wishes.get(name), work_name(NAMESPACE, name)
+        if wish is not None and (wish.is_duplicate_allowed or wish.is_moved_when_lost):
+            return  # what is in a lost cluster is not waited for
+        for cluster in self._agents:
+            if self.pods(cluster, work) and self._uids.get((cluster, work)) == uid:
+                self._log.violated(f"{name} is gone from the hub and runs in {cluster}")
+
+    def work_removed(self, cluster: str, name: str) -> None:
+        if self.pods(cluster, name):
+            self._log.violated(f"the work {name} is gone from the hub and runs in {cluster}")
+
+    def left(self) -> list[str]:
+        """Works in clusters that still have pods."""
+        found = []
+        for cluster, agent in self._agents.items():
+            seen = agent.world.observe(agent.clock.now())
+            found.extend(f"{cluster}/{name}" for name in seen.works if self.pods(cluster, name))
+        return found
+
+

@@ -1,0 +1,205 @@
+"""Users: they submit, change their minds, and take capacity away, at random times.
+
+They talk to the store itself: what they are told is so. What they asked for is kept as wishes, by
+which it is judged whether anything was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fairway.api.errors import ApiError, NotFound
+from fairway.controllers.cache import CLUSTERS, FLEETS, QUEUES, WORKLOADS
+from fairway.sim import fleet
+from fairway.sim.fleet import NAMESPACE, Wish
+from fairway.sim.log import Log
+from fairway.sim.time import Time
+from fairway.store.interface import Patch, ResourceKey, Store, Write
+
+JOBS = ResourceKey("batch", "v1", "jobs")
+_WRITE = Write(user="ada", manager="ada")
+_OVER = ("Succeeded", "Failed", "Cancelled")
+_SERVICES_MOST = 3
+
+
+class Users:
+    """All users of a fleet."""
+
+    def __init__(self, store: Store, time: Time, log: Log, chance: random.Random) -> None:
+        self._store = store
+        self._time = time
+        self._log = log
+        self._chance = chance
+        self._names = 0
+        self._pausing: list[asyncio.Task[None]] = []
+        self.wishes: dict[str, Wish] = {}
+        self.nominal = {name: dict(of) for name, of in fleet.NOMINAL.items()}
+
+    async def run(self, *, mean_seconds: float) -> None:
+        """Does something now and then, until cancelled."""
+        actions: dict[Callable[[], Awaitable[None]], int] = {
+            self._submit: 40,
+            self._submit_native: 4,
+            self._delete: 5,
+            self._cancel: 3,
+            self._hold: 4,
+            self._release: 6,
+            self._scale: 4,
+            self._prioritize: 4,
+            self._hold_cluster: 1,
+            self._release_cluster: 3,
+            self._pause_fleet: 1,
+            self._change_quota: 3,
+        }
+        while True:
+            await self._time.sleep(self._chance.expovariate(1 / mean_seconds))
+            act = self._chance.choices(list(actions), list(actions.values()))[0]
+            try:
+                await act()
+            except ApiError as fault:
+                self._log.note("user", f"{act.__name__} was refused: {fault}")
+
+    async def _submit(self) -> None:
+        for _ in range(self._chance.choice((1, 1, 1, 2, 4))):
+            name = self._name()
+            wish, body = fleet.drawn(name, self._chance)
+            is_many = sum(one.mode == "Divided" for one in self._live()) >= _SERVICES_MOST
+            if wish.mode == "Divided" and is_many:
+                continue
+            await self._create(WORKLOADS, body, wish)
+
+    def _name(self) -> str:
+        """A new name, or now and then that of a workload which is gone."""
+        gone = [one.name for one in self.wishes.values() if one.is_deleted and not one.is_native]
+        if gone and self._chance.random() < 0.1:
+            return self._chance.choice(gone)
+        self._names += 1
+        return f"w{self._names}"
+
+    async def _submit_native(self) -> None:
+        self._names += 1
+        wish, body = fleet.native(f"n{self._names}", self._chance)
+        await self._create(JOBS, body, wish)
+
+    async def _create(self, kind: ResourceKey, body: dict[str, Any], wish: Wish) -> None:
+        # It is a wish before the store has answered: what follows is told of it at once.
+        before = self.wishes.get(wish.name)
+        self.wishes[wish.name] = wish
+        try:
+            stored = await self._store.create(kind, body, namespace=NAMESPACE, write=_WRITE)
+        except ApiError:
+            if before is not None:
+                self.wishes[wish.name] = before
+            else:
+                del self.wishes[wish.name]
+            raise
+        if not wish.is_native:
+            wish.uid = stored.object()["metadata"]["uid"]
+
+    def _live(self, *, native: bool = False) -> list[Wish]:
+        return [
+            one
+            for one in self.wishes.values()
+            if not one.is_deleted and not one.is_cancelled and (native or not one.is_native)
+        ]
+
+    def _any(self, wishes: list[Wish]) -> Wish | None:
+        """Somebody, of late rather than of old."""
+        return self._chance.choice(wishes[-12:]) if wishes else None
+
+    async def _delete(self) -> None:
+        wish = self._any(self._live(native=True))
+        if wish is not None:
+            wish.is_deleted = True
+            kind, name = (JOBS, wish.name[4:]) if wish.is_native else (WORKLOADS, wish.name)
+            await self._store.delete(kind, name, namespace=NAMESPACE, write=_WRITE)
+
+    async def _cancel(self) -> None:
+        wish = self._any(self._live())
+        if wish is not None:
+            await self._change(wish, {"cancelled": True})
+            wish.is_cancelled = True
+
+    async def _hold(self) -> None:
+        wish = self._any(self._live())
+        if wish is not None:
+            wish.is_held = True
+            await self._change(wish, {"hold": self._chance.choice(("Hold", "HoldAndDrain"))})
+
+    async def _release(self) -> None:
+        wish = self._any([one for one in self._live() if one.is_held])
+        if wish is not None:
+            wish.is_held = False
+            await self._change(wish, {"hold": "None"})
+
+    async def _scale(self) -> None:
+        wish = self._any([one for one in self._live() if one.mode == "Divided"])
+        if wish is not None:
+            wish.pods = self._chance.randint(1, 5)
+            await self._change(wish, {"replicas": wish.pods})
+
+    async def _prioritize(self) -> None:
+        wish = self._any(self._live())
+        if wish is not None:
+            await self._change(wish, {"priority": self._chance.choice((0, 5, 10, 20))})
+
+    async def _change(self, wish: Wish, spec: dict[str, Any]) -> None:
+        patch = Patch(type="merge", body={"spec": spec})
+        try:
+            await self._store.patch(
+                WORKLOADS, wish.name, patch, namespace=NAMESPACE, write=_WRITE
+            )
+        except NotFound:
+            if not wish.is_deleted:
+                raise
+
+    async def _hold_cluster(self) -> None:
+        hold = self._chance.choice(("Hold", "HoldAndDrain"))
+        await self._change_fleetwide(CLUSTERS, self._chance.choice(sorted(fleet.FLAVOR_OF)), hold)
+
+    async def _release_cluster(self) -> None:
+        name = self._chance.choice(sorted(fleet.FLAVOR_OF))
+        await self._change_fleetwide(CLUSTERS, name, "None")
+
+    async def _change_fleetwide(self, kind: ResourceKey, name: str, hold: str) -> None:
+        patch = Patch(type="merge", body={"spec": {"hold": hold}})
+        await self._store.patch(kind, name, patch, write=_WRITE)
+
+    async def _pause_fleet(self) -> None:
+        await self._pause(is_paused=True)
+        self._pausing.append(asyncio.ensure_future(self._end_pause(self._chance.uniform(3, 20))))
+
+    async def _end_pause(self, seconds: float) -> None:
+        await self._time.sleep(seconds)
+        await self._pause(is_paused=False)
+
+    async def _pause(self, *, is_paused: bool) -> None:
+        patch = Patch(type="merge", body={"spec": {"paused": is_paused}})
+        await self._store.patch(FLEETS, "fleet", patch, write=_WRITE)
+
+    async def _change_quota(self) -> None:
+        name, flavor = self._chance.choice(fleet.QUEUES), self._chance.choice(("h100", "a100"))
+        usual = fleet.NOMINAL[name][flavor]
+        self.nominal[name][flavor] = self._chance.choice((usual, usual, usual // 2, usual + 4))
+        await self._write_quota(name)
+
+    async def _write_quota(self, name: str) -> None:
+        spec = fleet.queue(name, self.nominal[name])["spec"]
+        patch = Patch(type="merge", body={"spec": {"resourceGroups": spec["resourceGroups"]}})
+        await self._store.patch(QUEUES, name, patch, write=_WRITE)
+
+    async def relent(self) -> None:
+        """Everything is as usual again, so that all that was asked for can come to its end."""
+        for task in self._pausing:
+            await task
+        for name in fleet.QUEUES:
+            self.nominal[name] = dict(fleet.NOMINAL[name])
+            await self._write_quota(name)
+        for name in sorted(fleet.FLAVOR_OF):
+            await self._change_fleetwide(CLUSTERS, name, "None")
+        for wish in [one for one in self._live() if one.is_held]:
+            wish.is_held = False
+            await self._change(wish, {"hold": "None"})
