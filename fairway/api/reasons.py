@@ -6,7 +6,7 @@ people read `sentence`. What is stored in objects is the code alone; the rest is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -54,6 +54,7 @@ class Code(StrEnum):
     NO_POOL = "NoPool"
     OUT_OF_STOCK = "OutOfStock"
     NOT_TRIED = "NotTried"
+    BREAKER_OPEN = "BreakerOpen"
     # Decisions.
     WAITS_FOR_VICTIMS = "WaitsForVictims"
     PREEMPTED_WITHIN_QUEUE = "PreemptedWithinQueue"
@@ -116,6 +117,28 @@ class Reason:
             found["short"] = {resource: str(Quantity(nanos)) for resource, nanos in self.short}
         found["message"] = sentence(self)
         return found
+
+
+# Clusters that a workload could not use even if they were empty; that says least of why it waits.
+_OUT_OF_THE_QUESTION = frozenset(
+    {
+        Code.NOT_SELECTED,
+        Code.FENCED,
+        Code.TAINTED,
+        Code.CLOSED,
+        Code.KIND_NOT_SERVED,
+        Code.PINNED,
+        Code.AVOIDED,
+    }
+)
+
+
+def headline(reasons: Sequence[Reason]) -> str:
+    """The code that stands for all reasons: the first, unless it is of a cluster out of the
+    question and another one is not."""
+    telling = (one for one in reasons if one.code not in _OUT_OF_THE_QUESTION)
+    first = next(telling, reasons[0] if reasons else None)
+    return first.code.value if first is not None else ""
 
 
 def sentence(reason: Reason) -> str:
@@ -208,6 +231,11 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.NO_POOL: lambda r: f"{r.cluster} has no elastic pool for it",
     Code.OUT_OF_STOCK: lambda r: f"{r.cluster}: pool {r.pool} has {r.count} nodes left, too few",
     Code.NOT_TRIED: lambda r: f"{r.cluster}: not tried in this cycle",
+    Code.BREAKER_OPEN: lambda r: (
+        f"the breaker of {r.other} is open: the past hour had as many as the fleet allows"
+        if r.other != "price"
+        else "the breaker of price is open: new nodes of the past hour cost what the fleet allows"
+    ),
     Code.WAITS_FOR_VICTIMS: lambda r: f"starts when {r.other} is gone",
     Code.PREEMPTED_WITHIN_QUEUE: lambda r: (
         f"preempted for {r.other}, which is more urgent in {r.queue}"

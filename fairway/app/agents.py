@@ -18,13 +18,13 @@ from fairway.api.names import work_name
 from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
-from fairway.kinds.registry import Kinds
+from fairway.kinds.registry import KnownKinds
 from fairway.server.questions import LogRequest
 from fairway.store.interface import Store
 
 
 def make_agents(
-    store: Store, folder: Path, *, kinds: Kinds, clock: Clock, worlds: Worlds | None = None
+    store: Store, folder: Path, *, kinds: KnownKinds, clock: Clock, worlds: Worlds | None = None
 ) -> Agents:
     """Agents for every cluster that needs nothing but this process.
 

@@ -20,7 +20,7 @@ from fairway.clock import Clock, SystemClock
 from fairway.controllers.plane import ControlPlane, PlaneOptions, run_all
 from fairway.controllers.scheduling.planner import ProcessPlanner
 from fairway.controllers.terms import Settings as TermSettings
-from fairway.kinds.registry import built_in
+from fairway.kinds.registry import LiveKinds, built_in
 from fairway.server import certificates, kubeconfig
 from fairway.server.api import Api
 from fairway.server.audit import AuditLog
@@ -96,7 +96,7 @@ async def _controlled(
     if not options.has_controllers:
         yield None, None
         return
-    kinds = built_in()
+    kinds = LiveKinds(built_in())
     sink = FileSink(options.data / "decisions")
     plane = ControlPlane(
         store=store,

@@ -192,11 +192,11 @@ class Root(click.Group):
     """The `fairway` command: finds the others by the table, and shows them in sections."""
 
     examples = """
-        fairway up --demo                                     a hub with a small fleet to look at
-        fairway submit job.yaml --queue research --wait       run a Job, and see what becomes of it
-        fairway run --queue research --gpus 2 -- python train.py
-        fairway why train                                     see why it waits
-        fairway explain workload.spec                         learn what can be written there
+        fairway up --demo                      a hub with a small fleet to look at
+        fairway submit job.yaml -q research    give a Job to a queue
+        fairway run -q research -- ./train     run a command, and see its output
+        fairway why train                      see why it waits
+        fairway explain workload.spec          learn what can be written there
     """
 
     def list_commands(self, context: click.Context) -> list[str]:

@@ -32,8 +32,8 @@ _STYLES = {
 
 
 def tell(at: float, line: Line) -> None:
-    """Writes one line: when, what, to whom, and why."""
-    terminal.write([shown(at, line)])
+    """Writes one line: when, what, to whom, and why. The story's own words begin a paragraph."""
+    terminal.write([shown(at, line)] if line.verb else ["", shown(at, line)])
 
 
 def shown(at: float, line: Line) -> Text:

@@ -104,7 +104,9 @@ def up(  # noqa: PLR0913 - one argument for each option
 
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("--tls-cert and --tls-key belong together.")
-    logs.configure("json" if log_format == "json" else "text", level="DEBUG" if verbose else "INFO")
+    # Between the lines of the demo, only what is wrong.
+    level = "DEBUG" if verbose else "WARNING" if demo else "INFO"
+    logs.configure("json" if log_format == "json" else "text", level=level)
     options = app.HubOptions(
         data=(data or data_home()).absolute(),
         port=port,
@@ -159,7 +161,6 @@ async def _show_demo(hub: Hub) -> None:
     from fairway.demo.telling import Telling  # noqa: PLC0415 - as above
 
     assert hub.plane is not None, "a hub with a demo decides"
-    terminal.write(["", "What happens:", ""])
     try:
         await Telling(hub.store, SystemClock(), explain=hub.plane.explain, tell=tell).run()
     except Exception:
@@ -170,9 +171,8 @@ def welcome(url: str, data: Path, kubeconfig: Path, *, has_demo: bool = False) -
     """What a person needs to know of a hub that has just started."""
     is_found = kubeconfig == _default_kubeconfig()
     option = "" if is_found else f" --kubeconfig {_short(kubeconfig)}"
-    commands = (
-        ("get workloads -A -w", "queue", "top", "history") if has_demo else ("get fairway -A",)
-    )
+    demo = ("get workloads -A -w", "queue", "top", "history", "logs -f hello-1")
+    commands = demo if has_demo else ("get fairway -A",)
     return [
         Text.assemble(("Fairway ", "bold"), (__version__, "bold"), (" is up.", "bold green")),
         "",

@@ -30,6 +30,7 @@ _log = logging.getLogger(__name__)
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 65.0  # servers give up on their own after 60
 CONNECTIONS_MAX = 64
+_TURNS_TO_CLOSE = 4
 
 
 class Transport:
@@ -72,6 +73,9 @@ class Transport:
         if self._session is not None:
             await self._session.close()
             self._session = None
+            # Sockets of requests that were given up are closed by the loop's next turns.
+            for _ in range(_TURNS_TO_CLOSE):
+                await asyncio.sleep(0)
 
     @asynccontextmanager
     async def _open(

@@ -11,6 +11,7 @@ from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet
+from fairway.api.kindrule import KINDS_GROUP, KindRule
 from fairway.api.meta import GROUP, VERSION, Object
 from fairway.api.policy import PlacementPolicy
 from fairway.api.queue import Queue
@@ -37,6 +38,8 @@ FLAVORS = _ours("flavors")
 QUEUES = _ours("queues")
 POLICIES = _ours("placementpolicies")
 FLEETS = _ours("fleets")
+KIND_RULES = ResourceKey(KINDS_GROUP, VERSION, "kindrules")
+VOLUME_CLAIMS = ResourceKey("", "v1", "persistentvolumeclaims")
 PRIORITY_CLASSES = ResourceKey("scheduling.k8s.io", "v1", "priorityclasses")
 
 _KINDS: dict[type[Object], ResourceKey] = {
@@ -48,6 +51,7 @@ _KINDS: dict[type[Object], ResourceKey] = {
     Queue: QUEUES,
     PlacementPolicy: POLICIES,
     Fleet: FLEETS,
+    KindRule: KIND_RULES,
 }
 _FLEET = ("", "fleet")
 _DECODED_MOST = 8_192
@@ -59,7 +63,7 @@ class Cache:
     def __init__(self, store: Store, *, clock: Clock) -> None:
         self._mirrors = {
             kind: Mirror(store, kind, clock=clock)
-            for kind in (*_KINDS.values(), PRIORITY_CLASSES, LEASES)
+            for kind in (*_KINDS.values(), PRIORITY_CLASSES, VOLUME_CLAIMS, LEASES)
         }
 
     def mirror(self, kind: ResourceKey) -> Mirror:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
@@ -24,7 +25,7 @@ from fairway.clock import Clock
 from fairway.controllers.cache import WORKLOADS, WORKS, Cache
 from fairway.controllers.notes import Notes
 from fairway.kinds.native import QUEUE, as_workload
-from fairway.kinds.registry import Kinds
+from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import Loop
 from fairway.store.interface import Patch, ResourceKey, Store, Stored, Write
 from fairway.store.mirrors import Mirror, Name
@@ -47,7 +48,7 @@ class Natives:
     """The controller of native objects."""
 
     def __init__(
-        self, *, store: Store, cache: Cache, kinds: Kinds, clock: Clock, notes: Notes
+        self, *, store: Store, cache: Cache, kinds: KnownKinds, clock: Clock, notes: Notes
     ) -> None:
         self._store = store
         self._cache = cache
@@ -71,7 +72,15 @@ class Natives:
                     for one in self._defined_kinds(stored.object()):
                         served.put_nowait(one)
 
+            def kinds_changed() -> None:
+                for name, stored in self._definitions.items():
+                    defined(name, stored)
+                for source in self._all_sources():
+                    self._loop.mark(source)
+
             self._definitions.followers.append(defined)
+            if isinstance(self._kinds, LiveKinds):
+                self._kinds.followers.append(kinds_changed)
             tasks.create_task(self._namespaces.run())
             tasks.create_task(self._definitions.run())
             tasks.create_task(self._loop.run())
@@ -97,6 +106,11 @@ class Natives:
         mirror.followers.append(lambda name, _: self._loop.mark((*kind, *name)))
         self._mirrors[kind] = mirror
         return mirror
+
+    def _all_sources(self) -> Iterator[Source]:
+        for kind, mirror in self._mirrors.items():
+            for namespace, name in mirror.names():
+                yield (*kind, namespace, name)
 
     def _namespace_changed(self, name: Name, stored: Stored | None) -> None:
         for kind, mirror in self._mirrors.items():

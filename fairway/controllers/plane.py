@@ -20,6 +20,7 @@ from fairway.controllers import cache as kinds_of
 from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters
+from fairway.controllers.kindrules import KindRules
 from fairway.controllers.lifecycle.controller import Lifecycle
 from fairway.controllers.natives import Natives
 from fairway.controllers.notes import Notes
@@ -30,8 +31,9 @@ from fairway.controllers.scheduling.scheduler import FED, Scheduler
 from fairway.controllers.scheduling.scheduler import Settings as SchedulerSettings
 from fairway.controllers.states import States
 from fairway.controllers.terms import Settings, Terms
+from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
-from fairway.kinds.registry import Kinds
+from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.store.interface import Store
 
 _log = logging.getLogger(__name__)
@@ -58,10 +60,15 @@ class Controller(Protocol):
 class ControlPlane:
     """One replica's controllers."""
 
-    def __init__(self, *, store: Store, clock: Clock, kinds: Kinds, options: PlaneOptions) -> None:
+    def __init__(
+        self, *, store: Store, clock: Clock, kinds: KnownKinds, options: PlaneOptions
+    ) -> None:
+        # Whoever else must know the kinds that rules describe shares the holder with us.
+        kinds = kinds if isinstance(kinds, LiveKinds) else LiveKinds(kinds)
         self.cache = Cache(store, clock=clock)
         self.terms = Terms(store, clock, options.terms)
         self.states = States(self.cache.mirror(kinds_of.REPORTS))
+        board = Board(clock)
         self.planner = RecordingPlanner(options.make_planner, options.sink)
         self.scheduler = Scheduler(
             store=store,
@@ -69,11 +76,11 @@ class ControlPlane:
             planner=self.planner,
             terms=self.terms,
             clock=clock,
+            board=board,
             settings=options.scheduling,
         )
         self._clock = clock
         notes = Notes(store, clock)
-        board = Board(clock)
         self._led: Sequence[Controller] = (
             Lifecycle(
                 store=store,
@@ -96,6 +103,8 @@ class ControlPlane:
             Clusters(store=store, cache=self.cache, states=self.states, clock=clock, board=board),
             Queues(store=store, cache=self.cache, scheduler=self.scheduler, clock=clock),
             Natives(store=store, cache=self.cache, kinds=kinds, clock=clock, notes=notes),
+            Volumes(store=store, cache=self.cache, states=self.states, clock=clock),
+            KindRules(store=store, cache=self.cache, kinds=kinds, clock=clock),
         )
 
     async def run(self) -> None:

@@ -6,12 +6,13 @@ repeat: the clusters that a policy allows, the flavors that suit a form, what a 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.ahead.reservations import Reservations
 from fairway.core.fitting.fit import Want
@@ -24,6 +25,8 @@ from fairway.core.turns.limits import total_of
 
 if TYPE_CHECKING:
     from fairway.core.making_room.holders import Holders
+
+_BREAKERS: Mapping[Rung, str] = {"Preempt": "Preemptions", "Provision": "Price"}
 
 
 class Desk:
@@ -191,6 +194,13 @@ class Desk:
                 for name in clusters
             )
         return found
+
+    def stopped_by(self, rung: Rung) -> Reason | None:
+        """The open breaker for which nothing is done on a rung."""
+        name = _BREAKERS.get(rung)
+        if name is None or name not in self.snapshot.facts.settings.open_breakers:
+            return None
+        return Reason(code=Code.BREAKER_OPEN, rung=rung, other=name.lower())
 
     def no_pool(self, cluster: str) -> Reason:
         """A cluster has no elastic pool that would help."""

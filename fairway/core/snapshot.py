@@ -47,6 +47,7 @@ class Settings:
     reservations_per_flavor: int = 1
     backfills: bool = True
     is_paused: bool = False
+    open_breakers: frozenset[str] = frozenset()  # of Preemptions, Moves and Price
     forecast_depth: int = 10
 
 

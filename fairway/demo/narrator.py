@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 from fairway.api.claim import Claim, PastAttempt
 from fairway.api.cluster import Cluster
+from fairway.api.meta import JsonObject
 from fairway.api.reasons import Code
 from fairway.api.workload import Workload
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _HOME = "home"  # the group of the policy that is filled first
+_ORDINARY_ENDS = ("Succeeded", "TasksDone", Code.DRAINED.value)
 _SIZES = {"Gang": "a gang of {}", "Divided": "{} replicas", "Independent": "{} tasks"}
 
 
@@ -82,7 +84,7 @@ def _claimed(before: Claim | None, after: Workload) -> Iterator[Line]:
     if after.spec.mode == "Divided":
         yield Line("spread", who, f"over {claim.summary}")
         return
-    if before is not None:
+    if before is not None or _goes_on(after):
         return
     victims = [one.workload.name for one in claim.waits_for if one.workload is not None]
     pools = [one for one in claim.waits_for if one.type == "Provision"]
@@ -93,6 +95,12 @@ def _claimed(before: Claim | None, after: Workload) -> Iterator[Line]:
     for pool in pools:
         text += f": {pool.count} node{'s' if pool.count != 1 else ''} of {pool.pool} ordered"
     yield Line("overflowed" if is_away else "placed", who, text)
+
+
+def _goes_on(workload: Workload) -> bool:
+    """Whether it only takes its next tasks."""
+    history = workload.status.history
+    return bool(history) and history[-1].reason == "TasksDone"
 
 
 def _flavors(claim: Claim) -> str:
@@ -109,11 +117,11 @@ def _turned(after: Workload) -> Iterator[Line | WaitsLine]:
     status, who = after.status, after.metadata.name
     where = status.claim.summary if status.claim else ""
     match status.phase:
-        case "Running":
+        case "Running" if not _goes_on(after):
             yield Line("running", who, f"in {where}{_waited(after)}")
         case "Succeeded":
-            again = len(status.history) - 1
-            more = f", after {again + 1} attempts" if again else ""
+            troubles = sum(one.reason not in _ORDINARY_ENDS for one in status.history)
+            more = f", after {troubles + 1} attempts" if troubles else ""
             yield Line("succeeded", who, f"in {_span(status.ran_seconds)} of running{more}")
         case "Failed":
             yield Line("failed", who, status.message or status.reason)
@@ -133,6 +141,23 @@ def _waited(after: Workload) -> str:
     return f", {_span(seconds)} after it was submitted"
 
 
+def why_it_waits(found: JsonObject, code: str) -> str:
+    """The gist of an explanation: what it needs, what is missing, and when it may start."""
+    parts = []
+    if needs := found.get("needs"):
+        parts.append(f"for {needs['amount']} {_TIMES} {needs['of']}")
+    if (nearest := found.get("nearest")) and nearest["short"] != "0":
+        parts.append(f"{nearest['cluster']} is {nearest['short']} short")
+    if (quota := found.get("quota")) and not nearest:
+        parts.append(str(quota["message"]))
+    expected = found.get("expected") or {}
+    if (start := expected.get("start")) and found.get("now"):
+        ends = str(expected.get("because", "")).rpartition("/")[2]
+        because = f", when {ends} ends" if ends else ""
+        parts.append(f"expected to start in {_span(max(0.0, start - found['now']))}{because}")
+    return "; ".join(parts) or code
+
+
 def _began_to_wait(before: Workload, after: Workload) -> bool:
     return bool(after.status.reason) and not before.status.reason
 
@@ -142,13 +167,15 @@ def _ended_attempts(
 ) -> Iterator[Line]:
     known = max((one.attempt for one in before.status.history), default=-1)
     for past in after.status.history:
-        if past.attempt > known and past.reason not in ("Succeeded", "Drained"):
+        if past.attempt > known and past.reason not in _ORDINARY_ENDS:
             yield _ended(past, after, others)
 
 
 def _ended(past: PastAttempt, workload: Workload, others: Mapping[str, Workload]) -> Line:
     who, where = workload.metadata.name, " and ".join(past.clusters)
-    lost = f", {_span(past.lost_seconds)} of work lost" if past.lost_seconds else ", nothing lost"
+    lost = f", {_span(past.lost_seconds)} of work lost" if past.lost_seconds else ""
+    if past.started_at is not None and not lost:
+        lost = ", no work lost"
     by = past.preempted_by
     if by is not None:
         other = others.get(f"{by.namespace}/{by.name}")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
-from fairway.api.errors import AlreadyExists, ApiError
+from fairway.api.errors import AlreadyExists, ApiError, NotFound
 from fairway.api.meta import GROUP, VERSION, JsonObject
 from fairway.clock import Clock
 from fairway.demo.story import ROUND_SECONDS, STORY, Step, process, service, workload
@@ -17,7 +18,11 @@ from fairway.store.interface import Patch, ResourceKey, Selection, Store, Write
 
 WORKLOADS = ResourceKey(GROUP, VERSION, "workloads")
 CLUSTERS = ResourceKey(GROUP, VERSION, "clusters")
+PROCESSES = "fairway.dev/demo=process"
+_STORY = "fairway.dev/demo in (story, process)"
 _WRITE = Write(user="demo", manager="fairway-demo")
+_LEAVE_SECONDS = 10.0
+_LOOK_SECONDS = 0.1
 
 _log = logging.getLogger(__name__)
 
@@ -50,9 +55,28 @@ class Player:
             await self._do(step, number)
         await self._clock.sleep(max(0.0, began + ROUND_SECONDS - self._clock.now()))
 
+    async def leave(self) -> None:
+        """Ends the processes on this machine, which would otherwise outlive the hub."""
+        began = self._clock.now()
+        while self._clock.now() < began + _LEAVE_SECONDS:
+            found = await self._store.list(WORKLOADS, Selection(labels=PROCESSES))
+            if not found.items:
+                return
+            for one in found.items:
+                metadata = one.object()["metadata"]
+                if "deletionTimestamp" not in metadata:
+                    with suppress(NotFound):
+                        await self._store.delete(
+                            WORKLOADS,
+                            metadata["name"],
+                            namespace=metadata["namespace"],
+                            write=_WRITE,
+                        )
+            await self._clock.sleep(_LOOK_SECONDS)
+
     async def _first_round(self) -> int:
         """The number after the highest that is there."""
-        found = await self._store.list(WORKLOADS, Selection(labels="fairway.dev/demo=story"))
+        found = await self._store.list(WORKLOADS, Selection(labels=_STORY))
         names = (str(one.object()["metadata"]["name"]) for one in found.items)
         numbers = (name.rpartition("-")[2] for name in names)
         return 1 + max((int(one) for one in numbers if one.isdecimal()), default=0)

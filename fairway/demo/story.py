@@ -30,6 +30,7 @@ class Job:
     is_together: bool = False  # in one rack
     tasks: int = 0  # more than none: a sweep, of which `pods` run at a time
     checkpoint_seconds: int = 0
+    policy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,12 @@ class Step:
     says: str = ""
 
 
-H100, A100 = ("h100",), ("a100",)
+H100 = ("h100",)
+
+
+def _small(name: str, team: str) -> Job:
+    return Job(name=name, team=team, gpus=8, flavors=H100, seconds=15, checkpoint_seconds=5)
+
 
 STORY: tuple[Step, ...] = (
     Step(at=1, replicas=6, says="serving keeps a model online with six replicas"),
@@ -53,7 +59,14 @@ STORY: tuple[Step, ...] = (
         at=3,
         says="research fills idle H100s with a sweep; product starts to tune",
         submit=Job(
-            name="sweep", team="research", pods=16, gpus=1, flavors=H100, seconds=9, tasks=48
+            name="sweep",
+            team="research",
+            pods=16,
+            gpus=1,
+            flavors=H100,
+            seconds=9,
+            tasks=48,
+            policy="home-only",
         ),
     ),
     Step(
@@ -87,7 +100,7 @@ STORY: tuple[Step, ...] = (
     ),
     Step(
         at=20,
-        says="more than the site can hold: two overflow into the cloud, two must queue",
+        says="more than the site can hold: it overflows into the cloud",
         submit=Job(
             name="ablation",
             team="product",
@@ -110,15 +123,15 @@ STORY: tuple[Step, ...] = (
     ),
     Step(
         at=24,
-        submit=Job(name="distill", team="product", gpus=8, flavors=H100, seconds=20, priority=20),
+        says="both teams want more than they own: the smaller share for its weight goes first",
+        submit=_small("distill", "product"),
     ),
-    Step(
-        at=25,
-        submit=Job(name="evaluate", team="research", gpus=8, flavors=H100, seconds=20, priority=20),
-    ),
+    Step(at=25, submit=_small("evaluate", "research")),
+    Step(at=26, submit=_small("quantize", "product")),
+    Step(at=27, submit=_small("analyze", "research")),
     Step(
         at=32,
-        replicas=18,
+        replicas=28,
         says="traffic rises: the service grows beyond the site, into the clouds",
     ),
     Step(at=62, down="cloud-east", says="the region cloud-east goes down"),
@@ -137,8 +150,14 @@ def workload(job: Job, number: int) -> JsonObject:
         "runSeconds": {"estimate": job.seconds},
         "template": {"manifests": [_job(job)]},
     }
+    if job.policy:
+        spec["policy"] = job.policy
     if job.checkpoint_seconds:
-        spec["checkpoint"] = {"intervalSeconds": job.checkpoint_seconds, "graceSeconds": 3}
+        spec["checkpoint"] = {
+            "intervalSeconds": job.checkpoint_seconds,
+            "signal": "",
+            "graceSeconds": 3,
+        }
     if job.tasks:
         spec |= {
             "mode": "Independent",
@@ -157,6 +176,7 @@ def service(replicas: int) -> JsonObject:
         "mode": "Divided",
         "replicas": replicas,
         "flavors": ["a100", "l40s"],
+        "onClusterLost": "AllowDuplicate",
         "template": {
             "manifests": [
                 {
@@ -208,10 +228,10 @@ def process(number: int) -> JsonObject:
         "policy": "this-machine",
         "template": {"manifests": [manifest]},
     }
-    return _workload(f"hello-{number}", "default", spec)
+    return _workload(f"hello-{number}", "default", spec, part="process")
 
 
-def _workload(name: str, namespace: str, spec: JsonObject) -> JsonObject:
+def _workload(name: str, namespace: str, spec: JsonObject, *, part: str = "story") -> JsonObject:
     return {
         "apiVersion": _API,
         "kind": "Workload",
@@ -219,7 +239,7 @@ def _workload(name: str, namespace: str, spec: JsonObject) -> JsonObject:
             "name": name,
             "namespace": namespace,
             "finalizers": ["fairway.dev/works"],
-            "labels": {"fairway.dev/demo": "story"},
+            "labels": {"fairway.dev/demo": part},
         },
         "spec": spec,
     }

@@ -11,7 +11,7 @@ from fairway.api.errors import ApiError
 from fairway.api.meta import JsonObject
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.demo.narrator import Line, WaitsLine, of_cluster, of_workload
+from fairway.demo.narrator import Line, WaitsLine, of_cluster, of_workload, why_it_waits
 from fairway.demo.player import CLUSTERS, WORKLOADS, Player
 from fairway.store.interface import Store, Stored
 from fairway.store.mirrors import Mirror, Name
@@ -43,12 +43,15 @@ class Telling:
         self._mirrors[1].followers.append(self._hear_workload)
 
     async def run(self) -> None:
-        """Plays and tells until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            for mirror in self._mirrors:
-                tasks.create_task(mirror.run())
-            tasks.create_task(self._player.run())
-            tasks.create_task(self._speak())
+        """Plays and tells until cancelled; no process is left then."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for mirror in self._mirrors:
+                    tasks.create_task(mirror.run())
+                tasks.create_task(self._player.run())
+                tasks.create_task(self._speak())
+        finally:
+            await self._player.leave()
 
     def _hear_workload(self, name: Name, stored: Stored | None) -> None:
         key = "/".join(name)
@@ -89,4 +92,4 @@ class Telling:
             found = await self._explain(metadata.namespace, metadata.name)
         except ApiError:
             found = None
-        return str((found or {}).get("message") or code)
+        return why_it_waits(found or {}, code)

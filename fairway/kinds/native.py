@@ -18,7 +18,7 @@ from fairway.kinds.interface import Kind
 from fairway.kinds.job import FLEET_CONTROLLERS, Job
 from fairway.kinds.plain import changed, child, listed, number, text, texts, without
 from fairway.kinds.pod import GATE
-from fairway.kinds.registry import Kinds, built_in
+from fairway.kinds.registry import KnownKinds, built_in
 
 # Our own first; the others are Kueue's.
 QUEUE = ("fairway.dev/queue", "kueue.x-k8s.io/queue-name")
@@ -59,7 +59,7 @@ _JOB_LABELS = (
 )
 
 
-def as_workload(manifest: JsonObject, kinds: Kinds) -> JsonObject | None:
+def as_workload(manifest: JsonObject, kinds: KnownKinds) -> JsonObject | None:
     """The Workload of a native object; None where it has no queue or its kind is not known.
 
     Invalid where what it says by labels or annotations can't be understood.
@@ -88,7 +88,7 @@ def as_workload(manifest: JsonObject, kinds: Kinds) -> JsonObject | None:
     }
 
 
-def derived_pod_sets(workload: Workload, kinds: Kinds | None = None) -> tuple[PodSet, ...]:
+def derived_pod_sets(workload: Workload, kinds: KnownKinds | None = None) -> tuple[PodSet, ...]:
     """The pod sets of a workload's first manifest; none where its kind is not known."""
     if workload.spec.template is None:
         return ()

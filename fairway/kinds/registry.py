@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -73,6 +73,35 @@ class Kinds:
         if mode == "Independent" and isinstance(kind, Job):
             return tuple(_of_count(one, 1) for one in pod_sets)
         return pod_sets
+
+
+class LiveKinds:
+    """The kinds of a hub: those that come with Fairway, and those of the rules that it has now.
+
+    Whoever must know of a change follows; whoever just asks gets the answer of the moment.
+    """
+
+    def __init__(self, now: Kinds) -> None:
+        self.now = now
+        self.followers: list[Callable[[], None]] = []
+
+    def use(self, kinds: Kinds) -> None:
+        """From now on these are the kinds."""
+        self.now = kinds
+        for follow in self.followers:
+            follow()
+
+    def of(self, manifest: Mapping[str, object]) -> Kind | None:
+        return self.now.of(manifest)
+
+    def known(self) -> Sequence[tuple[str, str]]:
+        return self.now.known()
+
+    def pod_sets(self, manifest: JsonObject, mode: Mode) -> tuple[PodSet, ...]:
+        return self.now.pod_sets(manifest, mode)
+
+
+KnownKinds = Kinds | LiveKinds
 
 
 def _of_count(pod_set: PodSet, count: int) -> PodSet:

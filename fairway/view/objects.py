@@ -10,7 +10,9 @@ from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet, FleetSpec
+from fairway.api.kindrule import KINDS_GROUP, KindRule
 from fairway.api.kinds import BY_NAME
+from fairway.api.meta import GROUP
 from fairway.api.policy import PlacementPolicy
 from fairway.api.queue import Queue
 from fairway.api.report import ClusterReport
@@ -18,14 +20,15 @@ from fairway.api.workload import Workload
 from fairway.core import model
 from fairway.core.snapshot import Facts, Settings
 from fairway.kinds.native import as_workload
-from fairway.kinds.registry import built_in
+from fairway.kinds.registry import Kinds, built_in
+from fairway.kinds.rules import kinds_of
+from fairway.kinds.volumes import BOUND_IN, CLAIM
 from fairway.view import clusters, policies, queues, workloads
 from fairway.view.binding import bind, joined, unclaimed, work_of
 from fairway.view.workloads import Defaults
 
-_GROUP = "fairway.dev"
-
-
+_GROUPS = (GROUP, KINDS_GROUP)
+_OTHERS = ("PriorityClass", CLAIM)  # of other groups
 _NAMESPACED = ("Workload", "PlacementPolicy")
 
 
@@ -51,14 +54,31 @@ class Objects:
     policies: dict[str, PlacementPolicy] = field(default_factory=dict)
     workloads: dict[str, Workload] = field(default_factory=dict)
     priority_classes: dict[str, int] = field(default_factory=dict)
+    volumes: dict[str, dict[str, str]] = field(default_factory=dict)  # of claims that are bound
+    rules: dict[str, KindRule] = field(default_factory=dict)
+    kinds: Kinds = field(default_factory=built_in)
 
     @classmethod
     def of(cls, plain: Iterable[Mapping[str, Any]]) -> Objects:
-        """Objects from plain manifests; kinds that decide nothing are passed over."""
+        """Objects from plain manifests; kinds that decide nothing are passed over.
+
+        Native objects come last, since rules say what they are; one that a Workload stands for
+        already is not counted twice.
+        """
         found = cls()
-        for one in plain:
-            found.put(one)
+        natives = [one for one in plain if not found._is_put(one)]
+        known = {_source_of(one) for one in found.workloads.values()}
+        for one in natives:
+            if _identity_of(one) not in known:
+                found.put(one)
         return found
+
+    def _is_put(self, plain: Mapping[str, Any]) -> bool:
+        """Takes an object in, unless it is one that rules may have something to say about."""
+        is_own = _group_of(plain) in _GROUPS or plain.get("kind") in _OTHERS
+        if is_own:
+            self.put(plain)
+        return is_own
 
     def put(self, plain: Mapping[str, Any]) -> Touched | None:
         """Takes an object in; says which one, and what it was before."""
@@ -68,9 +88,11 @@ class Objects:
             before = self.priority_classes.get(name)
             value = self.priority_classes[name] = int(plain.get("value", 0))
             return Touched(kind=kind, key=name, before=before, after=value)
-        if api_version.partition("/")[0] == _GROUP and kind in BY_NAME:
+        if (api_version, kind) == ("v1", CLAIM):
+            return self._put_volume(plain, is_removed=False)
+        if api_version.partition("/")[0] in _GROUPS and kind in BY_NAME:
             return self._put(codec.decode(plain, BY_NAME[kind].struct))
-        if (workload := as_workload(dict(plain), built_in())) is not None:
+        if (workload := as_workload(dict(plain), self.kinds)) is not None:
             return self._put(codec.decode(workload, Workload))
         return None
 
@@ -78,6 +100,8 @@ class Objects:
         if isinstance(one, Fleet):
             before, self.fleet = self.fleet, one
             return Touched(kind=one.kind, key=one.metadata.name, before=before, after=one)
+        if isinstance(one, KindRule):
+            return self._put_rule(one.metadata.name, one)
         shelf = self._shelf(one.kind)
         if shelf is None:
             return None
@@ -86,13 +110,38 @@ class Objects:
         shelf[key] = one
         return found
 
+    def _put_volume(self, plain: Mapping[str, Any], *, is_removed: bool) -> Touched:
+        metadata = plain.get("metadata") or {}
+        namespace, name = str(metadata.get("namespace", "")), str(metadata.get("name", ""))
+        bound = {} if is_removed else metadata.get("annotations") or {}
+        after = str(bound.get(BOUND_IN, "")) or None
+        shelf = self.volumes.setdefault(namespace, {})
+        before = shelf.pop(name, None)
+        if after is not None:
+            shelf[name] = after
+        if not shelf:
+            del self.volumes[namespace]
+        return Touched(kind=CLAIM, key=f"{namespace}/{name}", before=before, after=after)
+
+    def _put_rule(self, name: str, rule: KindRule | None) -> Touched:
+        before = self.rules.pop(name, None)
+        if rule is not None:
+            self.rules[name] = rule
+        if before is None or rule is None or before.spec != rule.spec:
+            self.kinds = built_in().adding(kinds_of(self.rules.values()).kinds)
+        return Touched(kind="KindRule", key=name, before=before, after=rule)
+
     def remove(self, plain: Mapping[str, Any]) -> Touched | None:
         """Forgets an object; says what it was."""
-        if str(plain.get("apiVersion", "")).partition("/")[0] != _GROUP:
-            plain = as_workload(dict(plain), built_in()) or plain
+        if (plain.get("apiVersion"), plain.get("kind")) == ("v1", CLAIM):
+            return self._put_volume(plain, is_removed=True)
+        if _group_of(plain) not in _GROUPS:
+            plain = as_workload(dict(plain), self.kinds) or plain
         kind = str(plain.get("kind", ""))
         metadata = plain.get("metadata") or {}
         name = str(metadata.get("name", ""))
+        if kind == "KindRule":
+            return self._put_rule(name, None)
         if kind == "Fleet":
             before, self.fleet = self.fleet, None
             return Touched(kind=kind, key=name, before=before, after=None)
@@ -124,6 +173,8 @@ class Objects:
             queues=self.queues,
             policies=self.policies,
             priority_classes=self.priority_classes,
+            volumes=self.volumes,
+            kinds=self.kinds,
         )
 
     def facts(self, now: float, assumed: Mapping[str, model.Workload] | None = None) -> Facts:
@@ -160,12 +211,14 @@ class Objects:
             clusters={name: one.cluster for name, one in readings.items()},
             workloads={key: found[key] for key in sorted(found)},
             strays={name: joined(some) for name, some in strays.items() if joined(some)},
-            settings=settings_of(defaults.fleet),
+            settings=settings_of(self.fleet),
             default_policy=policies.DEFAULT,
         )
 
 
-def settings_of(fleet: FleetSpec) -> Settings:
+def settings_of(found: Fleet | None) -> Settings:
+    fleet = found.spec if found is not None else FleetSpec()
+    breakers = found.status.breakers if found is not None else ()
     share, held = fleet.fair_share, fleet.reservations
     return Settings(
         fair_sharing=share.enabled,
@@ -176,8 +229,27 @@ def settings_of(fleet: FleetSpec) -> Settings:
         reservations_per_flavor=held.per_flavor,
         backfills=held.backfill,
         is_paused=fleet.paused,
+        open_breakers=frozenset(one.name for one in breakers if one.open_since is not None),
         forecast_depth=fleet.forecast_depth,
     )
+
+
+def _group_of(plain: Mapping[str, Any]) -> str:
+    return str(plain.get("apiVersion", "")).partition("/")[0]
+
+
+def _identity_of(native: Mapping[str, Any]) -> tuple[str, ...]:
+    metadata = native.get("metadata") or {}
+    namespace = metadata.get("namespace") or "default"
+    found = (native.get("apiVersion"), native.get("kind"), namespace, metadata.get("name"))
+    return tuple(str(one) for one in found)
+
+
+def _source_of(workload: Workload) -> tuple[str, ...]:
+    source = workload.spec.source
+    if source is None:
+        return ()
+    return (source.api_version, source.kind, workload.metadata.namespace, source.name)
 
 
 def _key(kind: str, namespace: str, name: str) -> str:

@@ -57,10 +57,11 @@ class _Sources:
     queues: set[str] = field(default_factory=set)
     policies: set[str] = field(default_factory=set)  # by name, in whatever namespace
     classes: set[str] = field(default_factory=set)
+    namespaces: set[str] = field(default_factory=set)  # with a volume that was bound or went
 
     def of(self, stored: Mapping[str, Workload], defaults: workloads.Defaults) -> set[str]:
         """The workloads that may take something from these."""
-        if not (self.queues or self.policies or self.classes):
+        if not (self.queues or self.policies or self.classes or self.namespaces):
             return set()
         below = queues.at_or_below(self.queues, defaults.queues)
         return {
@@ -68,6 +69,7 @@ class _Sources:
             for key, one in stored.items()
             if one.spec.policy in self.policies
             or one.spec.priority_class in self.classes
+            or one.metadata.namespace in self.namespaces
             or workloads.queue_name(one, defaults.fleet) in below
         }
 
@@ -86,7 +88,7 @@ class View:
         self._queues: dict[str, model.Queue] = {}
         self._policies: dict[str, model.Policy] = {}
         self._flavors: dict[str, model.Flavor] = {}
-        self._settings = settings_of(FleetSpec())
+        self._settings = settings_of(None)
         # Who has placements in a cluster, and the pods there that nobody accounts for, by work.
         self._holders: dict[str, dict[str, str]] = {}
         self._strays: dict[str, dict[str, tuple[model.Stray, ...]]] = {}
@@ -155,10 +157,21 @@ class View:
                 self._are_policies_stale = True
                 if before is None or after is None:
                     self._sources.policies.add(touched.key.partition("/")[2])
-            case "PriorityClass" if before != after:
-                self._sources.classes.add(touched.key)
             case "Fleet":
                 self._touch_fleet(before.spec if before else FleetSpec())
+            case _:
+                self._touch_source(touched)
+
+    def _touch_source(self, touched: Touched) -> None:
+        """What workloads take something from, and nothing else does."""
+        before, after = touched.before, touched.after
+        match touched.kind:
+            case "PriorityClass" if before != after:
+                self._sources.classes.add(touched.key)
+            case "PersistentVolumeClaim" if before != after:
+                self._sources.namespaces.add(touched.key.partition("/")[0])
+            case "KindRule" if before is None or after is None or before.spec != after.spec:
+                self._stale_workloads.update(self._objects.workloads)
             case _:
                 return
 
@@ -184,7 +197,7 @@ class View:
             after.ignored_resource_prefixes,
         ):
             self._stale_workloads.update(self._objects.workloads)
-        settings = settings_of(after)
+        settings = settings_of(self._objects.fleet)
         if settings != self._settings:
             self._settings = settings
             self._changed.has_settings, self._facts = True, None

@@ -14,6 +14,8 @@ from fairway.api.workload import Workload
 from fairway.core import model
 from fairway.kinds import ranges
 from fairway.kinds.native import derived_pod_sets
+from fairway.kinds.registry import Kinds, built_in
+from fairway.kinds.volumes import pinned_to
 from fairway.view.queues import line_of, request_of
 
 CREATED_BY = "fairway.dev/created-by"
@@ -28,6 +30,9 @@ class Defaults:
     queues: Mapping[str, Queue] = field(default_factory=dict)
     policies: Mapping[str, object] = field(default_factory=dict)  # by namespace/name
     priority_classes: Mapping[str, int] = field(default_factory=dict)
+    volumes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # namespace -> {volume claim: cluster in which it is bound}
+    kinds: Kinds = field(default_factory=built_in)
 
 
 def key_of(workload: Workload) -> str:
@@ -59,13 +64,15 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
     queue = queue_name(workload, defaults.fleet)
     tasks = spec.tasks
     run = spec.run_seconds
+    has_places = status.claim is not None or status.releasing
+    given = {one.name: one for one in pod_sets_of(workload, defaults.kinds)} if has_places else {}
     return model.Workload(
         key=key_of(workload),
         queue=queue,
         priority=_priority(workload, queue, defaults),
         queued_at=_queued_at(workload),
         mode=spec.mode,
-        forms=forms_of(workload, defaults.fleet),
+        forms=forms_of(workload, defaults.fleet, defaults.kinds),
         policy=_policy(workload, queue, defaults),
         clusters_max=spec.gang.clusters_max if spec.gang else 1,
         domain=spec.gang.domain if spec.gang else "",
@@ -76,6 +83,9 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         task_range=tasks.range_size if tasks else 1,
         concurrency=(tasks.concurrency or 0) if tasks else 0,
         kinds=_kinds(workload),
+        pinned_to=pinned_to(
+            workload, defaults.volumes.get(workload.metadata.namespace, {}), defaults.kinds
+        ),
         user=workload.metadata.annotations.get(CREATED_BY, ""),
         preemptible=spec.preemptible,
         is_held=spec.hold != "None" or is_unwanted(workload),
@@ -87,9 +97,11 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         was_preempted=any(one.preempted_by for one in status.history[-1:]),
         checkpoint_seconds=spec.checkpoint.interval_seconds if spec.checkpoint else None,
         saves_when_asked=bool(spec.checkpoint and spec.checkpoint.signal),
-        held=_held(status.claim, workload) if status.claim and not is_over(workload) else None,
+        held=_held(status.claim, workload, given)
+        if status.claim and not is_over(workload)
+        else None,
         releasing=tuple(
-            replace(_placed(one, workload), attempt=one.attempt) for one in status.releasing
+            replace(_placed(one, given), attempt=one.attempt) for one in status.releasing
         ),
         reservation=(status.reservation.cluster, status.reservation.flavors)
         if status.reservation
@@ -167,9 +179,14 @@ def _avoided(workload: Workload) -> tuple[str, ...]:
     return tuple(sorted(requeue.avoid)) if requeue else ()
 
 
-def forms_of(workload: Workload, fleet: FleetSpec) -> tuple[model.Form, ...]:
+def pod_sets_of(workload: Workload, kinds: Kinds) -> tuple[PodSet, ...]:
+    """As it says, else as the kind of its first manifest does."""
+    return workload.spec.pod_sets or derived_pod_sets(workload, kinds)
+
+
+def forms_of(workload: Workload, fleet: FleetSpec, kinds: Kinds) -> tuple[model.Form, ...]:
     """Its first form and its alternatives; hold-out times add up."""
-    given = workload.spec.pod_sets or derived_pod_sets(workload)
+    given = pod_sets_of(workload, kinds)
     first = model.Form(
         flavors=workload.spec.flavors,
         pod_sets=tuple(_pod_set(one, fleet) for one in given),
@@ -256,7 +273,7 @@ def _alternative(
     )
 
 
-def _held(claim: Claim, workload: Workload) -> model.Held:
+def _held(claim: Claim, workload: Workload, given: Mapping[str, PodSet]) -> model.Held:
     victims = tuple(
         f"{one.workload.namespace}/{one.workload.name}"
         for one in claim.waits_for
@@ -266,7 +283,7 @@ def _held(claim: Claim, workload: Workload) -> model.Held:
     return model.Held(
         attempt=claim.attempt,
         queue=claim.queue or workload.spec.queue,
-        placed=tuple(_held_part(one, claim, workload) for one in claim.placements),
+        placed=tuple(_held_part(one, claim, given) for one in claim.placements),
         form=claim.alternative,
         rung=claim.rung,
         decided_at=claim.decided_at.timestamp(),
@@ -275,14 +292,15 @@ def _held(claim: Claim, workload: Workload) -> model.Held:
     )
 
 
-def _held_part(placement: Placement, claim: Claim, workload: Workload) -> model.Placed:
+def _held_part(
+    placement: Placement, claim: Claim, given: Mapping[str, PodSet]
+) -> model.Placed:
     """What stays where it is keeps its attempt, though the claim's has risen."""
     own = placement.attempt if placement.attempt != claim.attempt else 0
-    return replace(_placed(placement, workload), attempt=own)
+    return replace(_placed(placement, given), attempt=own)
 
 
-def _placed(placement: Placement, workload: Workload) -> model.Placed:
-    given = {one.name: one for one in workload.spec.pod_sets or derived_pod_sets(workload)}
+def _placed(placement: Placement, given: Mapping[str, PodSet]) -> model.Placed:
     return model.Placed(
         cluster=placement.cluster,
         pods=tuple(_placed_pods(one, given.get(one.name)) for one in placement.pod_sets),

@@ -128,6 +128,8 @@ def test_draining_a_cluster_waits_until_nothing_is_left_there(busy: Fairway) -> 
         assert busy("get", "wl", "moves", "-o", "jsonpath={.status.claim}").out.strip() == ""
     finally:
         assert busy("uncordon", "here").out == "cluster.fairway.dev/here uncordoned\n"
+        ready = "--for=jsonpath={.status.phase}=Ready"
+        assert busy("wait", "cluster/here", ready, "--timeout=30s").code == 0
 
 
 def test_recorded_decisions_come_out_the_same_again(

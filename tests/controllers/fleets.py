@@ -20,7 +20,7 @@ from fairway.clock import VirtualClock
 from fairway.controllers.cache import CLUSTERS, WORKLOADS
 from fairway.controllers.plane import ControlPlane, PlaneOptions, run_all
 from fairway.controllers.terms import Settings
-from fairway.kinds.registry import built_in
+from fairway.kinds.registry import LiveKinds, built_in
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, ResourceKey, Write
 
@@ -109,7 +109,7 @@ async def running(
     **options: Any,
 ) -> AsyncIterator[Fleet]:
     """Runs a hub on a store for as long as the context lasts; `worlds` may outlive it."""
-    kinds = built_in()
+    kinds = LiveKinds(built_in())
     worlds = worlds or Worlds(kinds.of, clock)
     plane = ControlPlane(
         store=store,

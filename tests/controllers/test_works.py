@@ -17,7 +17,7 @@ from fairway.controllers.lifecycle.case import Seen, Settings
 from fairway.controllers.lifecycle.following import next_status
 from fairway.controllers.works.adoption import ADOPTED
 from fairway.controllers.works.derive import Delete, Derived, Known, derive
-from fairway.controllers.works.manifests import dependencies_of, pinned_cluster
+from fairway.controllers.works.manifests import dependencies_of
 from fairway.kinds.registry import built_in
 from tests.controllers.lives import (
     NOW,
@@ -278,8 +278,9 @@ class TestTheDecisionIsWritten:
         found = gang(pods("a"))
         manifest = sent(found, objects=[volume])["a"].spec.manifests[0]
         assert (manifest.update, manifest.deletion) == ("CreateOnly", "Orphan")
-        assert pinned_cluster(found, [volume]) == "b"
-        assert pinned_cluster(gang(pods("a"), portableVolumes=["data"]), [volume]) == ""
+        assert "annotations" not in manifest.object["metadata"] or (
+            "fairway.dev/bound-in" not in manifest.object["metadata"]["annotations"]
+        )
 
 
 SWEEP = {"mode": "Independent", "tasks": {"count": 8, "rangeSize": 4}}

@@ -87,3 +87,15 @@ def test_init_containers_and_sidecars_count_as_kubernetes_counts_them() -> None:
     }
     (pods,) = workload(plain).forms[0].pod_sets
     assert pods.shape.requests == (("cpu", 4250),)
+
+
+def test_an_object_and_the_workload_that_stands_for_it_count_once() -> None:
+    source = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "namespace": "vision"}
+    own = {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": "Workload",
+        "metadata": {"name": "job-train", "namespace": "vision"},
+        "spec": {"queue": "research", "source": source, "template": {"manifests": [JOB]}},
+    }
+    for order in ((own, JOB), (JOB, own)):
+        assert list(Objects.of(order).facts(NOW).workloads) == ["vision/job-train"]

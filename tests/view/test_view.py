@@ -10,8 +10,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairway import demo
 from fairway.api.documents import read_documents
 from fairway.core.nodes import Cluster, LabelColumn, Nodes
+from fairway.demo import story
 from fairway.view.objects import Objects
 from fairway.view.view import View
 
@@ -24,9 +26,9 @@ PLAIN = [
     if document.value["kind"] != "Work"
 ]
 DEMO = [
-    document.value
-    for file in sorted((Path(__file__).parents[2] / "fairway" / "demo").glob("*.yaml"))
-    for document in read_documents(file.read_bytes(), file.name)
+    *(document.value for document in demo.documents()),
+    *(story.workload(step.submit, 1) for step in story.STORY if step.submit is not None),
+    story.service(6),
 ]
 
 

@@ -33,7 +33,7 @@ from fairway.store.mirrors import Name
 _WRITE = Write(user="system:fairway", manager="fairway-lifecycle")
 _COUNTS_SECONDS = 5.0  # counts alone are written no more often
 # A workload without any of these waits as it was made, and needs no look.
-_TELLING = (b'"status"', b'"cancelled"', b'"hold"', b'"deletionTimestamp"')
+_TELLING = (b'"phase"', b'"cancelled"', b'"hold"', b'"deletionTimestamp"')
 
 
 class Lifecycle:
@@ -142,9 +142,11 @@ class Lifecycle:
         stored = self._cache.mirror(WORKLOADS).get(name)
         if stored is None:
             return None
-        body = stored.object()
-        case = self._case(codec.decode(body, Workload))
+        case = self._case(codec.decode(stored.raw, Workload))
         change = next_status(case)
+        if change.is_empty:
+            return self._wake_at(name, case, change)
+        body = stored.object()
         await self._set_aside(change.nodes_aside)
         if change.status is not None:
             await write_status(self._store, body, change.status, _WRITE)

@@ -1,8 +1,9 @@
 """Committing: what was planned is written, each decision against the version that it saw.
 
-A batch first advances the leader's term. Victims go before those for whom they yield: a claim that
-waits for victims is written only when all of them are. What cannot be written, because somebody
-else was first, is left out and planned again from what is there now.
+A batch first advances the leader's term. All victims go before any claim: not only those for whom
+they yield count on what they leave, but whoever was decided after. So a hub that crashes amid a
+batch has never claimed what nobody gives up. What cannot be written, because somebody else was
+first, is left out, with all that may count on it, and planned again from what is there now.
 """
 
 from __future__ import annotations
@@ -56,35 +57,51 @@ class Committer:
     async def commit(self, planned: Planned, context: Context) -> Outcome:
         """Writes what still holds; the rest is refused, with reasons."""
         outcome = Outcome()
+        deals = await self._with_victims_gone(deals_of(planned.steps), context, outcome)
         async with asyncio.TaskGroup() as tasks:
-            for deal in _deals(planned.steps):
+            for deal in deals:
                 tasks.create_task(self._commit_deal(deal, planned, context, outcome))
             for key, reservation in planned.reservations.items():
                 make = _reserving(reservation, context)
                 tasks.create_task(self._commit_one(key, make, planned, outcome))
         return outcome
 
+    async def _with_victims_gone(
+        self, deals: Sequence[Sequence[Step]], context: Context, outcome: Outcome
+    ) -> Sequence[Sequence[Step]]:
+        """Writes all victims; the deals up to the first that misses one of its own."""
+        async with asyncio.TaskGroup() as tasks:
+            written = [
+                [
+                    tasks.create_task(self._preempt(step, context, outcome))
+                    for step in deal
+                    if isinstance(step, Preempt)
+                ]
+                for deal in deals
+            ]
+        for position, answers in enumerate(written):
+            if not all(one.result() for one in answers):
+                for deal in deals[position:]:
+                    _refuse(deal, outcome)
+                return deals[:position]
+        return deals
+
     async def _commit_deal(
         self, deal: Sequence[Step], planned: Planned, context: Context, outcome: Outcome
     ) -> None:
-        """All steps for one workload: victims first, then itself."""
+        """All steps for one workload, whose victims have been told to go."""
         provisions = [step for step in deal if isinstance(step, Provision)]
         for step in deal:
             make: MakeStatus
             match step:
-                case Preempt():
-                    is_written = await self._preempt(step, context, outcome)
                 case Admit():
                     make = _admitting(step, provisions, context)
-                    is_written = await self._commit_one(step.workload, make, planned, outcome)
                 case Move():
                     make = _moving(step, context)
-                    is_written = await self._commit_one(step.workload, make, planned, outcome)
-                case Provision():
-                    continue  # part of the claim that follows
-            if not is_written:
-                for one in deal:
-                    outcome.refused.setdefault(one.workload, "what it hangs on was not written")
+                case Preempt() | Provision():
+                    continue  # done before, and part of the claim that follows
+            if not await self._commit_one(step.workload, make, planned, outcome):
+                _refuse(deal, outcome)
                 return
             outcome.written.append(step)
 
@@ -123,6 +140,7 @@ class Committer:
                 outcome.refused[step.workload] = str(fault)
                 return False
             else:
+                outcome.written.append(step)
                 return True
         outcome.refused[step.workload] = "it changes too quickly"
         return False
@@ -179,13 +197,18 @@ async def write_status(
     return stored.object()
 
 
-def _deals(steps: Sequence[Step]) -> list[list[Step]]:
+def deals_of(steps: Sequence[Step]) -> list[list[Step]]:
     """Steps that belong together: those that serve one workload, in their order."""
     deals: dict[str, list[Step]] = {}
     for step in steps:
         served = step.for_ if isinstance(step, Preempt) else step.workload
         deals.setdefault(served, []).append(step)
     return list(deals.values())
+
+
+def _refuse(deal: Sequence[Step], outcome: Outcome) -> None:
+    for one in deal:
+        outcome.refused.setdefault(one.workload, "what it hangs on was not written")
 
 
 def _admitting(step: Admit, provisions: list[Provision], context: Context) -> MakeStatus:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fairway.clock import parse_timestamp
+from fairway.kinds.volumes import BOUND_IN
 
 _OVER = ("Succeeded", "Failed", "Cancelled")
 _CLUSTER_STATUS = ("phase", "claims", "kinds", "avoidedNodes", "elasticPools")
@@ -41,7 +42,11 @@ class Notice:
                 labels = plain["metadata"].get("labels")
                 kept = {key: status.get(key) for key in _CLUSTER_STATUS}
                 self._matters(plain, (plain.get("spec"), labels, kept))
-            case "Fleet" | "Queue" | "PlacementPolicy":
+            case "Fleet":
+                self._matters(plain, (plain.get("spec"), _open_breakers(plain)))
+            case "PersistentVolumeClaim":
+                self._matters(plain, (plain["metadata"].get("annotations") or {}).get(BOUND_IN))
+            case "Queue" | "PlacementPolicy" | "KindRule":
                 self._matters(plain, plain.get("spec"))
             case _:
                 self.is_freed = True
@@ -103,6 +108,11 @@ def _charged(placements: Sequence[Mapping[str, Any]]) -> int:
 def _key(plain: Mapping[str, Any]) -> str:
     metadata = plain.get("metadata") or {}
     return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+
+
+def _open_breakers(fleet: Mapping[str, Any]) -> list[Any]:
+    status = fleet.get("status") or {}
+    return [one.get("name") for one in status.get("breakers", ()) if one.get("openSince")]
 
 
 def _stock(spec: Mapping[str, Any]) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from fairway.api.reasons import headline
 from fairway.controllers.scheduling.noticing import Notice
 from fairway.core import cycle, explain, standings
 from fairway.core.cycle import START, Cursor
@@ -155,7 +156,7 @@ class Planning:
         for one in plan.waiting:
             if len(changed) >= _CODES_MOST:
                 break
-            code = one.reasons[0].code.value if one.reasons else ""
+            code = headline(one.reasons)
             if self._codes.get(one.workload) != code:
                 self._codes[one.workload] = changed[one.workload] = code
         return changed

@@ -15,21 +15,31 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from dataclasses import replace as with_fields
 from typing import Any
 
 from msgspec.structs import replace
 
 from fairway.api import codec
+from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError
 from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers import cache as kinds
+from fairway.controllers.board import Board
 from fairway.controllers.cache import WORKLOADS, Cache
+from fairway.controllers.scheduling import restraint
 from fairway.controllers.scheduling.claims import Context
-from fairway.controllers.scheduling.committing import Committer, Outcome, write_status
+from fairway.controllers.scheduling.committing import (
+    Committer,
+    Outcome,
+    deals_of,
+    write_status,
+)
 from fairway.controllers.scheduling.planner import PlannerLost
 from fairway.controllers.scheduling.planning import Fed, Planned
 from fairway.controllers.scheduling.recording import RecordingPlanner
+from fairway.controllers.scheduling.restraint import Restrained
 from fairway.controllers.terms import NotLeader, Terms
 from fairway.core.standings import Standing
 from fairway.loops import Alarm
@@ -41,6 +51,8 @@ _log = logging.getLogger(__name__)
 FED = (
     kinds.FLEETS,
     kinds.PRIORITY_CLASSES,
+    kinds.KIND_RULES,
+    kinds.VOLUME_CLAIMS,
     kinds.FLAVORS,
     kinds.QUEUES,
     kinds.POLICIES,
@@ -77,6 +89,7 @@ class Scheduler:
         planner: RecordingPlanner,
         terms: Terms,
         clock: Clock,
+        board: Board | None = None,
         settings: Settings = Settings(),  # noqa: B008 - frozen
     ) -> None:
         self._store = store
@@ -84,6 +97,7 @@ class Scheduler:
         self._planner = planner
         self._terms = terms
         self._clock = clock
+        self._board = board or Board(clock)
         self._settings = settings
         self._committer = Committer(store, cache)
         self._alarm = Alarm(clock)
@@ -174,13 +188,37 @@ class Scheduler:
             priorities=planned.priorities,
             queues=planned.queues,
         )
-        outcome = await self._committer.commit(planned, context)
+        allowed = self._restrained(planned)
+        outcome = await self._committer.commit(with_fields(planned, steps=allowed.steps), context)
+        for name, nanos in restraint.counted(allowed.steps, outcome.written, self._price_of):
+            self._board.spend(name, nanos)
+        if allowed.refused:
+            # The core is told of an open breaker by the fleet's status, and then plans again.
+            _log.warning("breakers are open, and stop decisions: %s", allowed.refused)
+            await self._planner.forget(sorted(allowed.refused.keys() - outcome.refused.keys()))
         if outcome.refused:
             _log.info("%d decisions were not written: %s", len(outcome.refused), outcome.refused)
             await self._planner.forget(sorted(outcome.refused))
             self._alarm.mark()
         for observe in self.observers:
             observe(planned, outcome, term)
+
+    def _restrained(self, planned: Planned) -> Restrained:
+        return restraint.restrained(
+            deals_of(planned.steps),
+            self._board.breakers,
+            self._cache.fleet().spec.breakers,
+            now=self._clock.now(),
+            price_of=self._price_of,
+        )
+
+    def _price_of(self, cluster: str, pool: str) -> int:
+        """The price of one node of a pool for an hour; one that has none costs nothing."""
+        found = self._cache.get(Cluster, cluster)
+        for one in found.spec.elastic_pools if found is not None else ():
+            if one.name == pool and one.price_per_hour is not None:
+                return one.price_per_hour.nanos
+        return 0
 
     async def explain(self, key: str) -> dict[str, Any] | None:
         """Why a workload waits, worked out now."""

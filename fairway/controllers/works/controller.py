@@ -21,7 +21,7 @@ from fairway.controllers.terms import Terms
 from fairway.controllers.works.derive import Create, Delete, Known, Update, WorkWrite, derive
 from fairway.controllers.works.manifests import dependencies_of
 from fairway.controllers.works.roster import Roster
-from fairway.kinds.registry import Kinds
+from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import Loop
 from fairway.store.interface import Deletion, ResourceKey, Store, Stored, Write
 from fairway.store.mirrors import Name
@@ -42,7 +42,7 @@ class Works:
         cache: Cache,
         states: States,
         terms: Terms,
-        kinds: Kinds,
+        kinds: KnownKinds,
         clock: Clock,
         notes: Notes,
         board: Board | None = None,
@@ -65,6 +65,8 @@ class Works:
         cache.mirror(CLUSTERS).followers.append(self._cluster_changed)
         cache.mirror(FLEETS).followers.append(self._fleet_changed)
         states.followers.append(self._state_changed)
+        if isinstance(kinds, LiveKinds):
+            kinds.followers.append(self._kinds_changed)
         self._roster.followers.append(self._loop.mark)
 
     async def run(self) -> None:
@@ -105,6 +107,10 @@ class Works:
             self._settled.clear()
             self._mark_all()
 
+    def _kinds_changed(self) -> None:
+        self._settled.clear()
+        self._mark_all()
+
     # What is done.
 
     async def _reconcile(self, name: Name) -> float | None:
@@ -112,8 +118,7 @@ class Works:
         if fleet.paused:
             return None  # the end of the pause is told
         stored = self._cache.mirror(WORKLOADS).get(name)
-        body = stored.object() if stored else None
-        workload = codec.decode(body, Workload) if body else None
+        workload = codec.decode(stored.raw, Workload) if stored else None
         works = self._roster.works(name)
         if workload is None and not works:
             self._settled.pop(name, None)
@@ -125,8 +130,8 @@ class Works:
         derived = derive(await self._known(name, workload, works))
         if inputs is not None and not derived.writes and not derived.faults:
             self._settled[name] = inputs
-        if body is not None and derived.faults:
-            await self._notes.warn(body, "ManifestRefused", "; ".join(derived.faults))
+        if stored is not None and derived.faults:
+            await self._notes.warn(stored.object(), "ManifestRefused", "; ".join(derived.faults))
         again: list[float] = []
         for write in derived.writes:
             wait = self._wait(write)

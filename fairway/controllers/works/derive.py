@@ -28,7 +28,7 @@ from fairway.controllers.works.adoption import ADOPTED, PLACEMENT, is_adopted, i
 from fairway.controllers.works.manifests import Surroundings, manifests_of, work_pod_sets
 from fairway.controllers.works.victims import victims_left
 from fairway.kinds import ranges
-from fairway.kinds.registry import Kinds, built_in
+from fairway.kinds.registry import KnownKinds, built_in
 
 AVOIDED_NODES = "fairway.dev/avoided-nodes"
 Desired = Literal["Run", "Reserve", "Hold"]
@@ -73,7 +73,7 @@ class Known:
     victims: Mapping[str, Workload] = field(default_factory=dict)  # that exist, by namespace/name
     objects: Sequence[JsonObject] = ()  # dependencies that were found
     settings: Settings = field(default_factory=Settings)
-    kinds: Kinds = field(default_factory=built_in)
+    kinds: KnownKinds = field(default_factory=built_in)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,10 +29,9 @@ def faults(workload: Workload, clusters: Sequence[Cluster]) -> list[str]:
         return []
     real = [one.metadata.name for one in clusters if one.spec.simulated is None]
     if real:
-        return [
-            "spec.template: without one there is nothing to run in "
-            f"{', '.join(sorted(real))}; only simulated clusters run pod sets alone"
-        ]
+        where = ", ".join(sorted(real))
+        why = f"without one there is nothing to run in {where}"
+        return [f"spec.template: {why}; only simulated clusters run pod sets alone"]
     is_sweep = workload.spec.mode == "Independent"
     if is_sweep and [one.count for one in workload.spec.pod_sets] != [1]:
         return ["spec.podSets: without a template a task is one pod set of one pod"]

@@ -21,12 +21,11 @@ from fairway.api.workload import Workload
 from fairway.controllers.works import generated
 from fairway.kinds import decision, profile, tasks
 from fairway.kinds.native import cleaned
-from fairway.kinds.plain import changed, child, text
-from fairway.kinds.registry import Kinds
+from fairway.kinds.plain import changed, text, without
+from fairway.kinds.registry import KnownKinds
+from fairway.kinds.volumes import BOUND_IN
 
 HOSTNAME = "kubernetes.io/hostname"
-# Where a volume claim is bound, as a person or a controller has noted on it.
-BOUND_IN = "fairway.dev/bound-in"
 _VALUES_MOST = 64  # of one node requirement
 _WELL_KNOWN = FeedbackRule(type="WellKnown")
 # The whole status goes back to the native object that a workload stands for.
@@ -39,7 +38,7 @@ class Surroundings:
     """What manifests are made from besides the workload and its claim."""
 
     cluster: Cluster
-    kinds: Kinds
+    kinds: KnownKinds
     flavors: Mapping[str, Flavor] = field(default_factory=dict)
     objects: Sequence[JsonObject] = ()  # dependencies that were found on the hub
     avoided_nodes: tuple[str, ...] = ()
@@ -83,6 +82,7 @@ def _at_home(manifest: JsonObject, workload: Workload, namespace: str) -> JsonOb
 def _dependency(found: JsonObject, namespace: str) -> Manifest:
     """An object that travels along. What holds data or identity outlives the work."""
     plain = changed(cleaned(found), ("metadata", "namespace"), namespace)
+    plain = without(plain, "metadata", "annotations", BOUND_IN)  # of the hub alone
     is_kept = plain.get("kind") in _KEPT
     return Manifest(
         object=plain,
@@ -215,7 +215,7 @@ def work_pod_sets(placement: Placement, flavors: Mapping[str, Flavor]) -> tuple[
     )
 
 
-def dependencies_of(workload: Workload, kinds: Kinds) -> tuple[ObjectReference, ...]:
+def dependencies_of(workload: Workload, kinds: KnownKinds) -> tuple[ObjectReference, ...]:
     """Objects of the workload's namespace that must be where it runs."""
     found = dict.fromkeys(workload.spec.dependencies)
     for manifest in workload.spec.template.manifests if workload.spec.template else ():
@@ -236,13 +236,3 @@ def dependencies_of(workload: Workload, kinds: Kinds) -> tuple[ObjectReference, 
     )
 
 
-def pinned_cluster(workload: Workload, objects: Sequence[JsonObject]) -> str:
-    """The cluster that holds a bound volume of the workload; empty where none does."""
-    for one in objects:
-        if one.get("kind") != "PersistentVolumeClaim":
-            continue
-        name = text(one, "metadata", "name")
-        where = str(child(one, "metadata", "annotations").get(BOUND_IN, ""))
-        if where and name not in workload.spec.portable_volumes:
-            return where
-    return ""

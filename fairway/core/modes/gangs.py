@@ -112,10 +112,15 @@ def _climb(desk: Desk, workload: Workload, form: Form, verdict: Verdict) -> bool
         if (
             rung == "Preempt"
             and policy.weighs_price
+            and desk.stopped_by("Provision") is None
             and prefers_provision(desk, workload, form, options, names)
             and _provision(desk, attempt, verdict)
         ):
             return True
+        stopped = desk.stopped_by(rung)
+        if stopped is not None:
+            verdict.reasons.append(stopped)
+            continue
         if _RUNGS[rung](desk, attempt, verdict):
             return True
         if rung == "Idle" and _split(desk, attempt, verdict):

@@ -26,6 +26,8 @@ _MINUTE = 60.0
 def returns(desk: Desk, decided: Set[str]) -> list[Step]:
     """The moves that are due now, of services on which nothing else was decided."""
     steps: list[Step] = []
+    if "Moves" in desk.snapshot.facts.settings.open_breakers:
+        return steps
     for key in sorted(desk.snapshot.facts.workloads):
         workload = desk.snapshot.facts.workloads[key]
         if key not in decided and key not in desk.preempted and _may_return(desk, workload):

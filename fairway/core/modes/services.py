@@ -208,7 +208,11 @@ def _grow(service: Service, verdict: Verdict) -> None:
     for group, rung in where.ladder(service.policy, groups):
         names = service.candidates.in_group(group)
         if names and (service.waiting > 0 or (rung == "Idle" and service.is_copied)):
-            _RUNGS[rung](service, group, names, verdict)
+            stopped = service.desk.stopped_by(rung)
+            if stopped is not None:
+                verdict.reasons.append(stopped)
+            else:
+                _RUNGS[rung](service, group, names, verdict)
 
 
 def _fill(service: Service, group: str, names: tuple[str, ...], verdict: Verdict) -> None:

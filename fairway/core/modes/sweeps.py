@@ -158,7 +158,11 @@ def _climb(sweep: _Sweep, verdict: Verdict) -> None:
             attempt = Attempt(
                 workload=workload, form=sweep.form, options=options, group=group, clusters=names
             )
-            _RUNGS[rung](sweep, attempt, verdict)
+            stopped = desk.stopped_by(rung)
+            if stopped is not None:
+                verdict.reasons.append(stopped)
+            else:
+                _RUNGS[rung](sweep, attempt, verdict)
 
 
 def _fill(sweep: _Sweep, attempt: Attempt, verdict: Verdict) -> None:

@@ -1,0 +1,79 @@
+"""What of a plan the breakers let through.
+
+An open breaker is known to the core, which then plans nothing of its sort. Between the step that
+opens it and the moment at which the core knows, and within one plan, it is asked here: steps that
+serve one workload are let through together while the breaker is closed, and so it is passed by no
+more than what one workload needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from fairway.api.amounts import Quantity
+from fairway.api.fleet import Breakers as Limits
+from fairway.controllers.breakers import Breakers, Name
+from fairway.core.steps import Admit, Move, Preempt, Provision, Step
+
+# The price of an hour of one node of a pool, by cluster and pool; in nanos.
+PriceOf = Callable[[str, str], int]
+
+
+@dataclass(slots=True, kw_only=True)
+class Restrained:
+    """Steps that may be carried out, and workloads whose steps may not, with the breaker."""
+
+    steps: tuple[Step, ...] = ()
+    refused: dict[str, Name] = field(default_factory=dict)
+
+
+def restrained(
+    deals: Sequence[Sequence[Step]],
+    breakers: Breakers,
+    limits: Limits,
+    *,
+    now: float,
+    price_of: PriceOf,
+) -> Restrained:
+    """What may be carried out of steps that are dealt by the workload which they serve."""
+    found = Restrained()
+    kept: list[Step] = []
+    for deal in deals:
+        costs = list(_costs(deal, price_of))
+        stopped = next((name for name, _ in costs if breakers.is_open(name, limits, now)), None)
+        if stopped is not None:
+            found.refused.update({step.workload: stopped for step in deal})
+            continue
+        kept.extend(deal)
+        for name, nanos in costs:
+            breakers = breakers.counted(name, now, price=Quantity(nanos))
+    found.steps = tuple(kept)
+    return found
+
+
+def counted(
+    steps: Sequence[Step], written: Sequence[Step], price_of: PriceOf
+) -> Iterator[tuple[Name, int]]:
+    """What is counted of steps that were written; nodes come with the claim that asks for them."""
+    claimed = {step.workload for step in written if isinstance(step, Admit)}
+    provisions = [
+        step for step in steps if isinstance(step, Provision) and step.workload in claimed
+    ]
+    yield from _costs([*written, *provisions], price_of)
+
+
+def _costs(steps: Sequence[Step], price_of: PriceOf) -> Iterator[tuple[Name, int]]:
+    for step in steps:
+        match step:
+            case Preempt():
+                yield "Preemptions", _ONE
+            case Move():
+                yield "Moves", _ONE
+            case Provision():
+                yield "Price", price_of(step.cluster, step.pool) * step.count
+            case _:
+                continue
+
+
+_ONE = 1_000_000_000

@@ -1,0 +1,78 @@
+"""Volumes: where a volume claim is bound is noted on the claim, when it is first used.
+
+A claim on the hub is a wish; the volume itself comes to be in the cluster in which the first work
+that mounts it runs. From then on its workloads stay there, unless they say that it is portable.
+"""
+
+from __future__ import annotations
+
+from fairway.api.errors import NotFound
+from fairway.api.names import work_namespace
+from fairway.api.work import Work
+from fairway.clock import Clock
+from fairway.controllers.cache import VOLUME_CLAIMS, WORKS, Cache
+from fairway.controllers.states import States
+from fairway.kinds.plain import text
+from fairway.kinds.volumes import BOUND_IN, CLAIM
+from fairway.loops import Loop
+from fairway.store.interface import Patch, Store, Write
+
+_WRITE = Write(user="system:fairway", manager="fairway-volumes")
+_RAN = ("Running", "Succeeded", "Failed")
+_TELLING = f'"{CLAIM}"'.encode()
+
+
+class Volumes:
+    """Notes where volumes are."""
+
+    def __init__(self, *, store: Store, cache: Cache, states: States, clock: Clock) -> None:
+        self._store = store
+        self._cache = cache
+        self._states = states
+        self._loop: Loop[tuple[str, str]] = Loop("volumes", self._reconcile, clock=clock)
+        states.followers.append(self._state_changed)
+
+    async def run(self) -> None:
+        """Looks at every work that mounts a claim, then at those that change, until cancelled."""
+        for name, stored in self._cache.mirror(WORKS).items():
+            work = self._cache.get(Work, name[1], name[0]) if _TELLING in stored.raw else None
+            if work is not None:
+                self._loop.mark((work.spec.cluster, name[1]))
+        await self._loop.run()
+
+    def _state_changed(self, cluster: str, work: str) -> None:
+        state = self._states.get(cluster, work)
+        stored = self._cache.mirror(WORKS).get((work_namespace(cluster), work))
+        if state is not None and state.phase in _RAN and stored and _TELLING in stored.raw:
+            self._loop.mark((cluster, work))
+
+    async def _reconcile(self, key: tuple[str, str]) -> float | None:
+        cluster, name = key
+        work = self._cache.get(Work, name, work_namespace(cluster))
+        state = self._states.get(cluster, name)
+        if work is None or state is None or state.phase not in _RAN:
+            return None
+        for manifest in work.spec.manifests:
+            if manifest.object.get("kind") == CLAIM:
+                claim = text(manifest.object, "metadata", "name")
+                await self._note(work.spec.workload.namespace, claim, cluster)
+        return None
+
+    async def _note(self, namespace: str, name: str, cluster: str) -> None:
+        stored = self._cache.mirror(VOLUME_CLAIMS).get((namespace, name))
+        if stored is None:
+            return
+        metadata = stored.object()["metadata"]
+        if (metadata.get("annotations") or {}).get(BOUND_IN):
+            return
+        noted = {
+            "resourceVersion": metadata["resourceVersion"],
+            "annotations": {BOUND_IN: cluster},
+        }
+        patch = Patch(type="merge", body={"metadata": noted})
+        try:
+            await self._store.patch(
+                VOLUME_CLAIMS, name, patch, namespace=namespace, write=_WRITE
+            )
+        except NotFound:
+            return  # and a conflict makes the loop look again

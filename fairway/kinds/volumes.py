@@ -1,0 +1,37 @@
+"""Volume claims of workloads: a volume is where it was first bound, and its workload with it.
+
+Where that is stands as an annotation on the claim on the hub. A claim that the workload declares
+portable (it is copied, or reachable from everywhere) pins nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairway.api.workload import Workload
+from fairway.kinds.registry import KnownKinds
+
+BOUND_IN = "fairway.dev/bound-in"
+CLAIM = "PersistentVolumeClaim"
+
+
+def claims_of(workload: Workload, kinds: KnownKinds) -> tuple[str, ...]:
+    """Names of the volume claims that a workload mounts or names, in order."""
+    found = [one.name for one in workload.spec.dependencies if one.kind == CLAIM]
+    for manifest in workload.spec.template.manifests if workload.spec.template else ():
+        kind = kinds.of(manifest)
+        if kind is not None:
+            found += [one.name for one in kind.dependencies(manifest) if one.kind == CLAIM]
+    return tuple(sorted(set(found)))
+
+
+def pinned_to(workload: Workload, bound_in: Mapping[str, str], kinds: KnownKinds) -> str:
+    """The cluster that holds a volume of the workload; empty where none does.
+
+    `bound_in` has the clusters of the namespace's claims that are bound, by name.
+    """
+    if not bound_in:
+        return ""
+    portable = workload.spec.portable_volumes
+    claims = (one for one in claims_of(workload, kinds) if one not in portable)
+    return next((bound_in[one] for one in claims if one in bound_in), "")
