@@ -135,7 +135,9 @@ class Agent:
         )
         works.followers.append(self._hear_work)
         clusters.followers.append(self._hear_cluster)
-        return _Parts(hub, teller, tender, works, clusters, self._clock, self._settings.width)
+        parts = _Parts(hub, teller, tender, works, clusters, self._clock, self._settings.width)
+        works.listed.append(lambda: self._listed(parts))
+        return parts
 
     def _loops(self, parts: _Parts) -> tuple[Coroutine[Any, Any, None], ...]:
         return (
@@ -182,6 +184,13 @@ class Agent:
         await parts.works.is_complete.wait()
         parts.tender.knows_hub = True
         self._mark_all(parts)
+
+    def _listed(self, parts: _Parts) -> None:
+        """A hub that had to be asked for everything anew may be one that was restored."""
+        if parts.tender.knows_hub:
+            parts.teller.reports.tell_all()
+            parts.teller.to_report.mark()
+            self._mark_all(parts)
 
     def _mark_all(self, parts: _Parts) -> None:
         seen = self._sight.observation.works if self._sight.observation is not None else {}

@@ -126,6 +126,11 @@ class Reports:
             chunk = self._chunks[report.spec.chunk]
             chunk.whole, chunk.is_dirty = None, True
 
+    def tell_all(self) -> None:
+        """All is told again, whole: the hub may have lost what it was told."""
+        for chunk in self._chunks:
+            chunk.whole, chunk.is_dirty = None, True
+
     # Taking in.
 
     def _take_nodes(self, nodes: tuple[NodeSeen, ...]) -> None:

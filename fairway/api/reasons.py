@@ -20,6 +20,7 @@ class Code(StrEnum):
     # The workload itself.
     HELD = "Held"
     STILL_ENDING = "StillEnding"
+    RUNS_ALREADY = "RunsAlready"
     BACK_OFF = "BackOff"
     IMPOSSIBLE = "Impossible"
     PARTLY_PLACED = "PartlyPlaced"
@@ -191,6 +192,7 @@ def _flavors_overlap(reason: Reason) -> str:
 _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.HELD: lambda r: "it is held",
     Code.STILL_ENDING: lambda r: f"its last attempt is still ending in {r.cluster}",
+    Code.RUNS_ALREADY: lambda r: f"pods of it run in {r.cluster}, which are taken over first",
     Code.BACK_OFF: lambda r: "it failed and is tried again later",
     Code.IMPOSSIBLE: lambda r: "no node or pool of the fleet could ever hold it",
     Code.PARTLY_PLACED: lambda r: f"{r.count} more replicas wait for room",

@@ -30,6 +30,7 @@ from fairway.client.wire import Object, Scope
 
 WHY_FIRST_SECONDS = 0.3
 WHY_SECONDS = 5.0  # how often one that waits is asked why
+ANSWER_SECONDS = 1.0  # for which the end waits for an answer that nobody needs any more
 DRAIN_SECONDS = 10.0  # for which output may still come after the end
 
 
@@ -96,6 +97,7 @@ class Followed:
         self._wish = wish
         self._copying: dict[int, asyncio.Task[None]] = {}  # by attempt
         self._last = workload
+        self._question: asyncio.Future[str] | None = None
 
     async def to_its_end(self) -> Object:
         """The workload once it is over, and its output copied."""
@@ -111,6 +113,8 @@ class Followed:
             for task in (asking, *self._copying.values()):
                 task.cancel()
             await asyncio.gather(asking, *self._copying.values(), return_exceptions=True)
+            if self._question is not None:
+                await asyncio.wait((self._question,), timeout=ANSWER_SECONDS)
         raise Failure(f"{self._name} was deleted")
 
     def _take(self, workload: Object) -> None:
@@ -144,12 +148,17 @@ class Followed:
         while True:
             if workloads.phase_of(self._last) == "Waiting":
                 if time.monotonic() - asked_at >= WHY_SECONDS:
-                    asked_at, why = time.monotonic(), await self._why()
+                    asked_at, why = time.monotonic(), await self._ask_why()
                 if workloads.phase_of(self._last) == "Waiting":
                     self._board.tell(self._last, why)
             elif not self._copying:
                 self._board.tell(self._last)
             await asyncio.sleep(1.0)
+
+    async def _ask_why(self) -> str:
+        """Asks, and is not given up in the middle: a connection half made cannot be closed well."""
+        self._question = asyncio.ensure_future(self._why())
+        return await asyncio.shield(self._question)
 
     async def _why(self) -> str:
         with suppress(ApiError, ConnectionFailed):

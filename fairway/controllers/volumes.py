@@ -71,8 +71,6 @@ class Volumes:
         }
         patch = Patch(type="merge", body={"metadata": noted})
         try:
-            await self._store.patch(
-                VOLUME_CLAIMS, name, patch, namespace=namespace, write=_WRITE
-            )
+            await self._store.patch(VOLUME_CLAIMS, name, patch, namespace=namespace, write=_WRITE)
         except NotFound:
             return  # and a conflict makes the loop look again

@@ -253,6 +253,9 @@ def _standing(desk: Desk, workload: Workload) -> Reason | None:
     if workload.held is None and workload.releasing:
         # Two attempts at one time would be two copies of it.
         return Reason(code=Code.STILL_ENDING, cluster=workload.releasing[0].cluster)
+    if workload.held is None and workload.runs_in:
+        # Its hub had forgotten it; its agent brings it back.
+        return Reason(code=Code.RUNS_ALREADY, cluster=workload.runs_in)
     if workload.not_before > desk.now:
         return Reason(code=Code.BACK_OFF, until=workload.not_before)
     if queue.is_held:

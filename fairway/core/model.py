@@ -177,6 +177,7 @@ class Workload:
     releasing: tuple[Placed, ...] = ()  # leaving; charged until confirmed gone
     reservation: tuple[str, tuple[str, ...]] | None = None  # (cluster, flavors) it holds a place in
     data: tuple[str, ...] = ()  # data it reads, for scores
+    runs_in: str = ""  # a cluster with pods of it, though it holds nothing
     is_over: bool = False  # nothing is to be decided on it; it is charged for what it leaves
 
     @property

@@ -6,7 +6,6 @@ its pods. Priorities are left alone: they are the cluster's own affair.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -15,7 +14,7 @@ from fairway.api.amounts import Quantity
 from fairway.api.codec import to_plain
 from fairway.api.meta import JsonObject, NodeTerm, Toleration
 from fairway.kinds.interface import Kind
-from fairway.kinds.plain import child, listed
+from fairway.kinds.plain import child, copied, listed
 from fairway.kinds.pods import POD_SET_LABEL
 
 WORK = "fairway.dev/work"
@@ -44,7 +43,7 @@ class Change:
 def decorate(kind: Kind, manifest: JsonObject, changes: Mapping[str, Change]) -> JsonObject:
     """A copy of a manifest whose pod templates have the changes of their pod set."""
     # Templates that may be left out are made by `with_counts`.
-    decorated = copy.deepcopy(kind.with_counts(manifest, {}))
+    decorated = copied(kind.with_counts(manifest, {}))
     for name, template in kind.templates(decorated).items():
         change = changes.get(pod_set_of(name))
         if change is not None:
@@ -113,7 +112,7 @@ def require(spec: JsonObject, terms: tuple[NodeTerm, ...]) -> None:
     added = [[to_plain(one) for one in term.match_expressions] for term in terms]
     old = listed(required, "nodeSelectorTerms") or [{}]
     required["nodeSelectorTerms"] = [
-        {**term, "matchExpressions": [*listed(term, "matchExpressions"), *copy.deepcopy(tests)]}
+        {**term, "matchExpressions": [*listed(term, "matchExpressions"), *copied(tests)]}
         for term in old
         for tests in added
     ]

@@ -6,7 +6,6 @@ all pods or for each index, its pod failure policy, or its deadline.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ from fairway.kinds.conditions import (
     moment,
 )
 from fairway.kinds.interface import Observed, Phase, PodState
-from fairway.kinds.plain import child, listed, number, text
+from fairway.kinds.plain import child, copied, listed, number, text
 
 BACKOFF_LIMIT = 6
 _ALIVE = ("Pending", "Running", "Ready")
@@ -252,7 +251,7 @@ def merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
     """Counts add up; it failed where a part failed, and is complete once all parts are."""
     parts = [statuses[key] for key in sorted(statuses)]
     if len(parts) < 2:
-        return copy.deepcopy(parts[0]) if parts else {}
+        return copied(parts[0]) if parts else {}
     whole: JsonObject = {
         name: sum(number(one, name) for one in parts)
         for name in _COUNTS
@@ -265,7 +264,7 @@ def merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
         *(first_of(parts, kind) for kind in ("FailureTarget", "Failed")),
         *(last_of(parts, kind) for kind in ("SuccessCriteriaMet", "Complete", "Suspended")),
     ]
-    whole["conditions"] = [copy.deepcopy(one) for one in ended if one]
+    whole["conditions"] = [copied(one) for one in ended if one]
     if any(one.get("type") == "Complete" for one in whole["conditions"]):
         whole["completionTime"] = latest(text(one, "completionTime") for one in parts)
     if not whole["conditions"]:

@@ -10,7 +10,6 @@ failed job ends the set.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha1
 
@@ -22,6 +21,7 @@ from fairway.kinds.interface import Mode, Observed, Phase, Pod, PodState
 from fairway.kinds.plain import (
     changed,
     child,
+    copied,
     listed,
     name_of,
     namespace_of,
@@ -350,7 +350,7 @@ def _merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
     """Counts add up; it failed where a part failed, and is complete once all parts are."""
     parts = [statuses[key] for key in sorted(statuses)]
     if len(parts) < 2:
-        return copy.deepcopy(parts[0]) if parts else {}
+        return copied(parts[0]) if parts else {}
     by_name: dict[str, dict[str, int]] = {}
     for part in parts:
         for one in listed(part, "replicatedJobsStatus"):
@@ -365,7 +365,7 @@ def _merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
     ended = failed or completed
     chosen = [one for one in (ended, last_of(parts, "Suspended")) if one]
     if chosen:
-        whole["conditions"] = copy.deepcopy(chosen)
+        whole["conditions"] = copied(chosen)
     if ended:
         whole["terminalState"] = text(ended, "type")
     return whole

@@ -7,11 +7,23 @@ there is nothing to find, and it is for `faults` to say so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from fairway.api.meta import JsonObject
 
+T = TypeVar("T")
+
 _NOTHING: JsonObject = {}
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+def copied(value: T) -> T:
+    """A copy of plain JSON that may be changed; by its text, which is quicker than walking it."""
+    found: T = _decode(_encode(value))
+    return found
 
 
 def child(value: Any, *keys: str) -> JsonObject:

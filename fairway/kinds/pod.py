@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 
 from fairway.api.meta import JsonObject, ObjectReference
@@ -11,7 +10,17 @@ from fairway.kinds import dependencies, pods
 from fairway.kinds.conditions import condition, found, holding, moment
 from fairway.kinds.interface import Mode, Observed, Phase, PodPhase, PodState
 from fairway.kinds.interface import Pod as MadePod
-from fairway.kinds.plain import changed, child, listed, name_of, number, text, texts, without
+from fairway.kinds.plain import (
+    changed,
+    child,
+    copied,
+    listed,
+    name_of,
+    number,
+    text,
+    texts,
+    without,
+)
 
 POD_SET = "pod"
 GATE = "fairway.dev/held"
@@ -94,7 +103,7 @@ class Pod:
         """A pod is in one place; during a move, the status that is furthest from success counts."""
         parts = [statuses[key] for key in sorted(statuses)]
         ranked = sorted(parts, key=lambda one: _rank(text(one, "phase", default="Pending")))
-        return copy.deepcopy(ranked[0]) if ranked else {}
+        return copied(ranked[0]) if ranked else {}
 
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
         return dependencies.of_templates([manifest])

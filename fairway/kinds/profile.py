@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 
 from fairway.api.cluster import Mirror, Profile
 from fairway.api.meta import JsonObject
 from fairway.kinds.decision import add_tolerations, set_environment
 from fairway.kinds.interface import Kind
-from fairway.kinds.plain import child, listed, text
+from fairway.kinds.plain import child, copied, listed, text
 
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 _DEFAULT_SCHEDULER = "default-scheduler"
@@ -21,9 +20,9 @@ def applied(kind: Kind | None, manifest: JsonObject, profile: Profile) -> JsonOb
     Of a kind that is not known, or that runs nothing, only storage classes are renamed.
     """
     if profile == Profile():
-        return copy.deepcopy(manifest)
+        return copied(manifest)
     # Templates that may be left out are made by `with_counts`.
-    fitted = copy.deepcopy(manifest if kind is None else kind.with_counts(manifest, {}))
+    fitted = copied(manifest if kind is None else kind.with_counts(manifest, {}))
     for claim in _volume_claims(fitted):
         _rename_value(claim, "storageClassName", profile.storage_classes)
     if kind is None:

@@ -6,14 +6,13 @@ remembers how many there were.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 
 from fairway.api.meta import JsonObject, ObjectReference
 from fairway.kinds import dependencies
 from fairway.kinds.conditions import found
 from fairway.kinds.interface import Mode
-from fairway.kinds.plain import annotation, changed, child, number, text, without
+from fairway.kinds.plain import annotation, changed, child, copied, number, text, without
 
 HELD_REPLICAS = "fairway.dev/held-replicas"
 REPLICAS = "replicas"
@@ -82,7 +81,7 @@ def added_up(
     """
     parts = [statuses[key] for key in sorted(statuses)]
     if len(parts) < 2:
-        return copy.deepcopy(parts[0]) if parts else {}
+        return copied(parts[0]) if parts else {}
     whole: JsonObject = {
         name: sum(number(one, name) for one in parts)
         for name in counts
@@ -93,7 +92,7 @@ def added_up(
         candidates = [one for one in (found(part, kind) for part in parts) if one]
         telling = [one for one in candidates if text(one, "status") == str(matters)]
         if candidates:
-            chosen.append(copy.deepcopy((telling or candidates)[0]))
+            chosen.append(copied((telling or candidates)[0]))
     if chosen:
         whole["conditions"] = chosen
     return whole

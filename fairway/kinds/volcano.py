@@ -6,7 +6,6 @@ that is to be held is not made.
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -18,6 +17,7 @@ from fairway.kinds.interface import Mode, Observed, Phase, Pod, PodState
 from fairway.kinds.plain import (
     changed,
     child,
+    copied,
     listed,
     name_of,
     namespace_of,
@@ -203,7 +203,7 @@ def _least(manifest: JsonObject) -> list[int]:
 def _pod(job: JsonObject, task: JsonObject, task_called: str, index: int) -> Pod:
     template = child(task, "template")
     name = pod_name(job, task_called, index)
-    spec = copy.deepcopy(child(template, "spec"))
+    spec = copied(child(template, "spec"))
     scheduler = text(job, "spec", "schedulerName", default="volcano")
     spec.setdefault("schedulerName", scheduler)
     queue = text(job, "spec", "queue", default="default")
@@ -306,7 +306,7 @@ def _merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
     """Counts add up; the worst state of all parts is that of the whole."""
     parts = [statuses[key] for key in sorted(statuses)]
     if len(parts) < 2:
-        return copy.deepcopy(parts[0]) if parts else {}
+        return copied(parts[0]) if parts else {}
     worst = min(parts, key=lambda one: _rank(text(one, "state", "phase")))
     by_task: dict[str, Counter[str]] = {}
     for part in parts:

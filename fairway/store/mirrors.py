@@ -53,6 +53,7 @@ class Mirror:
         self.kind = kind
         self.followers: list[Follower] = []
         self.is_complete = asyncio.Event()  # the first list has been read
+        self.listed: list[Callable[[], None]] = []  # told after each list: all there is was read
         self._store = store
         self._clock = clock
         self._selection = selection
@@ -99,6 +100,8 @@ class Mirror:
             self._drop(name)
         self._version = listing.version
         self.is_complete.set()
+        for tell in self.listed:
+            tell()
 
     async def _watch(self) -> None:
         watch: Watch = await self._store.watch(

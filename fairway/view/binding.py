@@ -71,6 +71,14 @@ def bind(
     return (workload if bound == workload else bound), strays
 
 
+def running(workload: Workload, clusters: Iterable[str]) -> Workload:
+    """A workload that holds nothing, with the first of the clusters where pods of it run."""
+    where = min(clusters, default="")
+    if workload.held is not None or workload.releasing or where == workload.runs_in:
+        return workload
+    return replace(workload, runs_in=where)
+
+
 def _deal(
     found: Iterable[Seen], cluster: str, holds: Sequence[_Slot], leaves: Sequence[_Slot]
 ) -> Iterable[Stray]:

@@ -47,6 +47,7 @@ class Reading:
     reports: tuple[ClusterReport, ...]
     away: frozenset[str]  # nodes that were set aside
     source: tuple[object, ...]  # what else its nodes were made of
+    is_heard: bool  # whether what was seen there is so now, and for us to change
 
 
 def read(
@@ -86,6 +87,7 @@ def read(
         reports=reports,
         away=away,
         source=source,
+        is_heard=spec.mode == "Manage" and cluster.status.phase not in ("Lost", "Unready"),
     )
 
 

@@ -24,7 +24,7 @@ from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.rules import kinds_of
 from fairway.kinds.volumes import BOUND_IN, CLAIM
 from fairway.view import clusters, policies, queues, workloads
-from fairway.view.binding import bind, joined, unclaimed, work_of
+from fairway.view.binding import bind, joined, running, unclaimed, work_of
 from fairway.view.workloads import Defaults
 
 _GROUPS = (GROUP, KINDS_GROUP)
@@ -196,7 +196,10 @@ class Objects:
             name: {work: unclaimed(some) for work, some in works.items()}
             for name, works in seen.items()
         }
+        heard = [name for name, one in readings.items() if one.is_heard]
         for key in sorted(found):
+            work = work_of(key)
+            found[key] = running(found[key], (name for name in heard if work in seen[name]))
             found[key], left = bind(found[key], seen)
             for name in left.keys() & strays.keys():
                 strays[name][work_of(key)] = left[name]

@@ -23,7 +23,7 @@ from fairway.core.outcome import decided
 from fairway.core.snapshot import Change, Facts, Snapshot, is_same_quota
 from fairway.core.steps import Plan
 from fairway.view import clusters, policies, queues, workloads
-from fairway.view.binding import bind, clusters_of, joined, unclaimed, work_of
+from fairway.view.binding import bind, clusters_of, joined, running, unclaimed, work_of
 from fairway.view.objects import Objects, Touched, settings_of
 from fairway.view.reports import SeenWorks
 from fairway.view.selecting import ClusterFacts
@@ -84,6 +84,8 @@ class View:
         self._workloads: dict[str, model.Workload] = {}
         self._readings: dict[str, clusters.Reading] = {}
         self._seen: dict[str, SeenWorks] = {}
+        self._runs_in: dict[str, set[str]] = {}  # by work: clusters heard of where it has pods
+        self._keys: dict[str, str] = {}  # workloads by work
         self._selectable: dict[str, ClusterFacts] = {}
         self._queues: dict[str, model.Queue] = {}
         self._policies: dict[str, model.Policy] = {}
@@ -287,6 +289,7 @@ class View:
                 # Labels and claims of clusters are what selectors look at.
                 self._are_queues_stale = self._are_policies_stale = True
             unbound |= self._look(name, after.seen if after else {})
+            unbound |= self._look_for_running(name, before, after)
         self._stale_clusters.clear()
         return unbound
 
@@ -308,6 +311,25 @@ class View:
                 self._leave(cluster, work, unclaimed(seen.get(work, ())))
         return unbound
 
+    def _look_for_running(
+        self, cluster: str, before: clusters.Reading | None, after: clusters.Reading | None
+    ) -> set[str]:
+        """Takes in which works have pods in a cluster; says whose do now, or no longer do."""
+        had: SeenWorks = before.seen if before is not None and before.is_heard else {}
+        has: SeenWorks = after.seen if after is not None and after.is_heard else {}
+        if had is has:
+            return set()
+        changed = had.keys() ^ has.keys()
+        for work in changed:
+            places = self._runs_in.setdefault(work, set())
+            if work in has:
+                places.add(cluster)
+            else:
+                places.discard(cluster)
+                if not places:
+                    del self._runs_in[work]
+        return {self._keys[work] for work in changed if work in self._keys}
+
     def _refresh_workloads(self) -> None:
         objects = self._objects
         defaults = objects.defaults()
@@ -327,9 +349,11 @@ class View:
         """Puts a workload in its place, with the pods of it that were seen."""
         before = self._workloads.get(key)
         strays: dict[str, tuple[model.Stray, ...]] = {}
+        work = work_of(key)
         if workload is not None and (workload.held or workload.releasing):
             workload, strays = bind(workload, self._seen)
-        work = work_of(key)
+        elif workload is not None:
+            workload = running(workload, self._runs_in.get(work, ()))
         for cluster in (clusters_of(before) if before is not None else set()) - strays.keys():
             del self._holders[cluster][work]
             if not self._holders[cluster]:
@@ -342,8 +366,10 @@ class View:
             return
         if workload is None:
             del self._workloads[key]
+            self._keys.pop(work, None)
         else:
             self._workloads[key] = workload
+            self._keys[work] = key
         self._changed.workloads.add(key)
         self._facts = None
 

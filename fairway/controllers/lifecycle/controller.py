@@ -10,6 +10,7 @@ from fairway.api.cluster import Cluster
 from fairway.api.errors import NotFound
 from fairway.api.fleet import Fleet
 from fairway.api.meta import JsonObject
+from fairway.api.names import work_name
 from fairway.api.queue import Queue
 from fairway.api.workload import Workload
 from fairway.clock import Clock
@@ -67,7 +68,7 @@ class Lifecycle:
         cache.mirror(FLEETS).followers.append(self._fleet_changed)
         cache.mirror(POLICIES).followers.append(lambda name, stored: self._mark_placed())
         states.followers.append(self._state_changed)
-        self._roster.followers.append(self._loop.mark)
+        self._roster.followers.append(self._works_changed)
 
     async def run(self) -> None:
         """Looks at every workload once, then at what changes, until cancelled."""
@@ -103,6 +104,13 @@ class Lifecycle:
         workload = self._roster.workload_of(work)
         if workload is not None:
             self._loop.mark(workload)
+
+    def _works_changed(self, name: Name) -> None:
+        """A work that was sent and of which nothing is heard yet changes no life."""
+        clusters = self._placed.get(name)
+        work = work_name(*name)
+        if not clusters or any(self._states.get(one, work) for one in clusters):
+            self._loop.mark(name)
 
     def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
         found = self._cache.get(Cluster, name[1]) if stored else None

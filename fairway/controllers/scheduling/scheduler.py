@@ -29,6 +29,7 @@ from fairway.controllers import cache as kinds
 from fairway.controllers.board import Board
 from fairway.controllers.cache import WORKLOADS, Cache
 from fairway.controllers.scheduling import restraint
+from fairway.controllers.scheduling.arrivals import Arrivals
 from fairway.controllers.scheduling.claims import Context
 from fairway.controllers.scheduling.committing import (
     Committer,
@@ -101,6 +102,7 @@ class Scheduler:
         self._settings = settings
         self._committer = Committer(store, cache)
         self._alarm = Alarm(clock)
+        self._arrivals = Arrivals(cache, clock)
         self._pending: deque[Fed] = deque()
         self._codes: dict[str, tuple[str, float]] = {}  # workload -> (code, when to write it)
         self._code_alarm = Alarm(clock)
@@ -128,14 +130,21 @@ class Scheduler:
     async def run(self) -> None:
         """Plans whenever there is something to plan, until cancelled."""
         await self._cache.complete()
+        self._arrivals.begin()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._write_codes())
             wake_at: float | None = None
             while True:
                 try:
                     await self._feed()
-                    if self._terms.is_leader and not self._cache.fleet().spec.paused:
+                    awaited = self._arrivals.waits_until()
+                    if awaited is not None:
+                        wake_at = awaited
+                    elif self._terms.is_leader and not self._cache.fleet().spec.paused:
                         wake_at = await self._plan(wake_at)
+                    else:
+                        # Who does not plan is woken by an event, never by the hour of an old plan.
+                        wake_at = None
                     if self._planner.wants_restart:
                         await self._restart()
                 except PlannerLost as fault:

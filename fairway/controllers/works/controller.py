@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from fairway.api import codec
@@ -128,8 +129,6 @@ class Works:
             return None
         self._settled.pop(name, None)
         derived = derive(await self._known(name, workload, works))
-        if inputs is not None and not derived.writes and not derived.faults:
-            self._settled[name] = inputs
         if stored is not None and derived.faults:
             await self._notes.warn(stored.object(), "ManifestRefused", "; ".join(derived.faults))
         again: list[float] = []
@@ -137,8 +136,11 @@ class Works:
             wait = self._wait(write)
             if wait:
                 again.append(self._clock.now() + wait)
-            else:
-                await self._carry_out(write)
+            elif (written := await self._carry_out(write)) is not None:
+                works = {**works, written.spec.cluster: written}
+        if inputs is not None and not again and not derived.faults:
+            # Deriving from its own output gives nothing to write.
+            self._settled[name] = self._inputs(name, workload, works)
         return min(again, default=None)
 
     def _inputs(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> Any:
@@ -253,20 +255,25 @@ class Works:
         self._board.count("Deletions")
         return 0.0
 
-    async def _carry_out(self, write: WorkWrite) -> None:
+    async def _carry_out(self, write: WorkWrite) -> Work | None:
+        """Writes it; what is there then."""
         metadata = write.work.metadata
         match write:
             case Create():
                 body = codec.to_plain(write.work)
-                await self._store.create(WORKS, body, namespace=metadata.namespace, write=_WRITE)
+                stored = await self._store.create(
+                    WORKS, body, namespace=metadata.namespace, write=_WRITE
+                )
             case Update():
                 body = codec.to_plain(write.work)
-                await self._store.update(WORKS, body, namespace=metadata.namespace, write=_WRITE)
+                stored = await self._store.update(
+                    WORKS, body, namespace=metadata.namespace, write=_WRITE
+                )
             case Delete():
                 how = Deletion(uid=metadata.uid, version=metadata.resource_version)
-                try:
+                with suppress(NotFound):  # somebody else was first
                     await self._store.delete(
                         WORKS, metadata.name, namespace=metadata.namespace, how=how, write=_WRITE
                     )
-                except NotFound:
-                    return  # somebody else was first
+                return None
+        return codec.decode(stored.raw, Work)

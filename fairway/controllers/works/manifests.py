@@ -234,5 +234,3 @@ def dependencies_of(workload: Workload, kinds: KnownKinds) -> tuple[ObjectRefere
         and (one.api_version, one.kind, one.name) not in given
         and (one.kind, one.name) != ("ServiceAccount", "default")
     )
-
-

@@ -162,6 +162,8 @@ class _Walk:
             found.append("is started before its back-off ends")
         if workload.held is None and workload.releasing:
             found.append("is started while its last attempt still ends")
+        if workload.held is None and workload.runs_in:
+            found.append("is started though pods of it run")
         if workload.held is None:
             full = self.claims.full_queue(workload)
             if full is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +12,7 @@ from fairway.api.meta import JsonObject, ObjectReference
 from fairway.api.podset import PodSet
 from fairway.kinds import dependencies, pods
 from fairway.kinds.interface import Mode, Observed, Phase, Pod, PodState
-from fairway.kinds.plain import child, listed, number, text
+from fairway.kinds.plain import child, copied, listed, number, text
 from fairway.kinds.rules.expressions import (
     ROLE,
     STATUS,
@@ -109,7 +108,7 @@ class RuleKind:
         return {name: template for name, template in found.items() if template is not None}
 
     def with_counts(self, manifest: JsonObject, counts: Mapping[str, int]) -> JsonObject:
-        made = copy.deepcopy(manifest)
+        made = copied(manifest)
         if _REPLICAS in counts and self._spec.replicas is not None:
             self._replicas.write(made, counts[_REPLICAS])
         for role in self._roles_of(manifest):
@@ -124,11 +123,11 @@ class RuleKind:
         return self._spec.hold is not None and _has(manifest, self._spec.hold.held)
 
     def held(self, manifest: JsonObject) -> JsonObject:
-        made = copy.deepcopy(manifest)
+        made = copied(manifest)
         return made if self._spec.hold is None else _patched(made, self._spec.hold.held)
 
     def released(self, manifest: JsonObject) -> JsonObject:
-        made = copy.deepcopy(manifest)
+        made = copied(manifest)
         if self._spec.hold is None or not self.is_held(manifest):
             return made
         return _patched(made, self._spec.hold.released)
@@ -176,7 +175,7 @@ class RuleKind:
                 name,
             ),
         )
-        made = copy.deepcopy(statuses[order[0]])
+        made = copied(statuses[order[0]])
         if len(statuses) > 1:
             for path in self._status.sums:
                 numbers = [path.first(one) for one in statuses.values()]
@@ -307,7 +306,7 @@ def _of_copy(pod: Pod, copy_number: int, *, per_copy: Mapping[str, int]) -> Pod:
     index = copy_number * per_copy[pod.pod_set] + pod.index
     stem, dash, last = pod.name.rpartition("-")
     name = f"{stem}{dash}{index}" if last.isdecimal() else f"{pod.name}-{index}"
-    return replace(pod, name=name, index=index, spec=copy.deepcopy(pod.spec))
+    return replace(pod, name=name, index=index, spec=copied(pod.spec))
 
 
 def _has(value: Any, part: Any) -> bool:
@@ -328,5 +327,5 @@ def _patched(value: JsonObject, patch: JsonObject) -> JsonObject:
             inner = value.get(key)
             value[key] = _patched(inner if isinstance(inner, dict) else {}, one)
         else:
-            value[key] = copy.deepcopy(one)
+            value[key] = copied(one)
     return value
