@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairway.core import model, nodes
 from fairway.core.fitting import fit
-from fairway.core.places import ranking
+from fairway.core.places import ranking, standing
 from fairway.core.snapshot import Facts, Snapshot
 from fairway.core.turns.flavors import Assignment
 
@@ -121,7 +121,7 @@ def test_the_order_in_arrays_equals_the_plain_ranking(
     ]
     unwelcome = {name for name, (_, is_bad) in zip(names, rows, strict=True) if is_bad}
     plain = ranking.rank(facts, scores, 0.0, unwelcome=unwelcome)
-    order = ranking.Order(
+    order = standing.Order(
         names,
         np.array([others for others, _ in rows], dtype=np.int64),
         scores,

@@ -26,8 +26,12 @@ _MINUTE = 60.0
 def returns(desk: Desk, decided: Set[str]) -> list[Step]:
     """The moves that are due now, of services on which nothing else was decided."""
     steps: list[Step] = []
-    for key in sorted(desk.snapshot.facts.workloads):
-        workload = desk.snapshot.facts.workloads[key]
+    facts = desk.snapshot.facts
+    policies = (facts.default_policy, *facts.policies.values())
+    if not any(one.return_home.enabled for one in policies):
+        return steps
+    for key in sorted(facts.workloads):
+        workload = facts.workloads[key]
         if key not in decided and key not in desk.preempted and _may_return(desk, workload):
             steps.extend(_moves(desk, workload))
     return steps
