@@ -81,17 +81,13 @@ class _Line:
 
     def _offer_next(self, queue: str) -> None:
         """Puts the next workload of a queue forward that is worth a look."""
-        now, seen, is_blocked = self.desk.now, self.seen, queue in self.blocked
+        seen, is_blocked = self.seen, queue in self.blocked
         is_open = _is_open(self.desk, queue)
         for workload in self._heads[queue]:
             if workload.key in seen:
                 continue
-            if not is_open or workload.is_held or workload.not_before > now:
-                reason = _standing(self.desk, workload)
-                if reason is not None:
-                    self._wait(workload, (reason,))
-                    continue
-            reasons = self._set_aside_with(workload)
+            reason = _standing(self.desk, workload, is_open=is_open)
+            reasons = self._set_aside_with(workload) if reason is None else (reason,)
             if reasons is not None:
                 self._wait(workload, reasons)
             elif is_blocked and self._is_behind_head(workload):
@@ -233,12 +229,12 @@ def _is_open(desk: Desk, queue: str) -> bool:
     )
 
 
-def _standing(desk: Desk, workload: Workload) -> Reason | None:
-    """Why a workload is not looked at now, whatever is free."""
-    queue = desk.snapshot.facts.queues.get(workload.queue)
-    if queue is None:
+def _standing(desk: Desk, workload: Workload, *, is_open: bool) -> Reason | None:
+    """Why a workload is not looked at now, whatever is free; an open queue is no reason."""
+    queue = None if is_open else desk.snapshot.facts.queues.get(workload.queue)
+    if not is_open and queue is None:
         return Reason(code=Code.NO_QUEUE, queue=workload.queue)
-    if not desk.ledger.tree.is_usable(workload.queue):
+    if not is_open and not desk.ledger.tree.is_usable(workload.queue):
         return Reason(code=Code.QUEUE_BROKEN, queue=workload.queue, other="it is in a cycle")
     if workload.is_held:
         return Reason(code=Code.HELD)
@@ -247,9 +243,9 @@ def _standing(desk: Desk, workload: Workload) -> Reason | None:
         return Reason(code=Code.STILL_ENDING, cluster=workload.releasing[0].cluster)
     if workload.not_before > desk.now:
         return Reason(code=Code.BACK_OFF, until=workload.not_before)
-    if queue.is_held:
+    if queue is not None and queue.is_held:
         return Reason(code=Code.QUEUE_HELD, queue=queue.name)
-    return _limit_reason(desk, workload)
+    return None if is_open else _limit_reason(desk, workload)
 
 
 def _limit_reason(desk: Desk, workload: Workload) -> Reason | None:
