@@ -11,6 +11,7 @@ What it sees and says
     steps, outcome          the plan; what the fleet would be once it is carried out
     explain                 why one workload waits, and what would let it start
     refusals, shortfalls    why not, in the closed set of reasons; how much is missing exactly
+    why                     reasons that are worked out when somebody reads them
 
 Deciding
     cycle                   plan(snapshot, cursor, budget): the cycle in one screen

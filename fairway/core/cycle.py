@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from fairway.api.reasons import Code, Reason
 from fairway.core.desk import Desk
@@ -38,7 +39,7 @@ class Cursor:
     """
 
     seen: frozenset[str] = frozenset()
-    set_aside: Mapping[Hashable, tuple[Reason, ...]] = field(default_factory=dict)
+    set_aside: Mapping[Hashable, Sequence[Reason]] = field(default_factory=dict)
     blocked: Mapping[str, str] = field(default_factory=dict)  # strict queue -> its head
     only: frozenset[str] | None = None  # who is looked at; None: everyone who waits
     is_done: bool = False
@@ -60,7 +61,7 @@ class _Line:
     steps: list[Step] = field(default_factory=list)
     waiting: list[Waits] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
-    set_aside: dict[Hashable, tuple[Reason, ...]] = field(default_factory=dict)
+    set_aside: dict[Hashable, Sequence[Reason]] = field(default_factory=dict)
     blocked: dict[str, str] = field(default_factory=dict)  # strict queue -> its head
     _heads: dict[str, Iterator[Workload]] = field(default_factory=dict)
     _offered: dict[str, Workload] = field(default_factory=dict)
@@ -80,18 +81,18 @@ class _Line:
 
     def _offer_next(self, queue: str) -> None:
         """Puts the next workload of a queue forward that is worth a look."""
+        seen, is_blocked = self.seen, queue in self.blocked
+        is_open = _is_open(self.desk, queue)
         for workload in self._heads[queue]:
-            if workload.key in self.seen:
+            if workload.key in seen:
                 continue
-            reason = _standing(self.desk, workload)
-            reasons = self._set_aside_with(workload) if reason is None else None
+            reason = _standing(self.desk, workload, is_open=is_open)
+            reasons = self._set_aside_with(workload) if reason is None else (reason,)
             if reasons is not None:
                 self._wait(workload, reasons)
-            elif reason is None and self._is_behind_head(workload):
+            elif is_blocked and self._is_behind_head(workload):
                 other = self.blocked[queue]
                 self._wait(workload, (Reason(code=Code.BEHIND_HEAD, queue=queue, other=other),))
-            elif reason is not None:
-                self._wait(workload, (reason,))
             else:
                 self._offered[queue] = workload
                 self._tournament.offer(queue, _candidate(self.desk, workload))
@@ -136,7 +137,8 @@ class _Line:
                 if victim is not None and victim.queue != workload.queue:
                     self._tournament.refresh(victim.queue)
         if verdict.reasons:
-            reasons = (*verdict.reasons, *warnings_for(self.desk, workload))
+            verdict.reasons.extend(warnings_for(self.desk, workload))
+            reasons = verdict.reasons
             self._wait(workload, reasons)
             if not verdict.is_decided:
                 self._set_aside(workload, reasons)
@@ -144,22 +146,23 @@ class _Line:
                     self.blocked[workload.queue] = workload.key
         self._offer_next(workload.queue)
 
-    def _wait(self, workload: Workload, reasons: tuple[Reason, ...]) -> None:
+    def _wait(self, workload: Workload, reasons: Sequence[Reason]) -> None:
         self.seen.add(workload.key)
         self.waiting.append(Waits(workload=workload.key, reasons=reasons))
-        self.desk.reservations.waits(workload, reasons)
+        if self.desk.reservations:
+            self.desk.reservations.waits(workload, reasons)
 
-    def _set_aside(self, workload: Workload, reasons: tuple[Reason, ...]) -> None:
+    def _set_aside(self, workload: Workload, reasons: Sequence[Reason]) -> None:
         """Others like it need not be asked; where room is kept, its run-time limit counts."""
-        likeness = likeness_of(workload)
+        likeness = workload.likeness
         if self.desk.reservations.is_held_back(workload):
             self.set_aside[likeness, workload.limit_seconds] = reasons
         else:
             self.set_aside[likeness] = reasons
         self.desk.reservations.award(workload, reasons)
 
-    def _set_aside_with(self, workload: Workload) -> tuple[Reason, ...] | None:
-        likeness = likeness_of(workload)
+    def _set_aside_with(self, workload: Workload) -> Sequence[Reason] | None:
+        likeness = workload.likeness
         found = self.set_aside.get(likeness)
         if found is None and self.desk.reservations:
             found = self.set_aside.get((likeness, workload.limit_seconds))
@@ -189,7 +192,7 @@ def plan(
         found = Plan(
             now=snapshot.now,
             steps=tuple(line.steps),
-            waiting=tuple(sorted(line.waiting, key=lambda one: one.workload)),
+            waiting=tuple(sorted(line.waiting, key=attrgetter("workload"))),
             reservations=desk.reservations.listed(),
             choices=tuple(one.render() for one in choices(desk)) if is_done else (),
             warnings=warnings(desk) if is_done else (),
@@ -215,38 +218,23 @@ def _lines(snapshot: Snapshot, only: frozenset[str] | None) -> Mapping[str, Sequ
     return lines
 
 
-def likeness_of(workload: Workload) -> Hashable:
-    """Workloads of equal likeness get equal answers at one moment, whoever is asked first."""
-    if workload.held is not None or len(workload.forms) > 1:
-        return workload.key  # what it holds, or how long it has waited, makes it one of a kind
+def _is_open(desk: Desk, queue: str) -> bool:
+    """Whether nothing about a queue keeps its workloads from being looked at, ever in a plan."""
+    known = desk.snapshot.facts.queues.get(queue)
     return (
-        workload.queue,
-        workload.priority,
-        workload.user,
-        workload.mode,
-        workload.forms,
-        workload.policy,
-        workload.kinds,
-        workload.pinned_to,
-        workload.avoids,
-        workload.preemptible,
-        workload.domain,
-        workload.clusters_max,
-        workload.replicas,
-        workload.tasks,
-        workload.first_task,
-        workload.tasks_over,
-        workload.concurrency,
-        workload.data,
+        known is not None
+        and not known.is_held
+        and desk.ledger.tree.is_usable(queue)
+        and not desk.claims.limiting(queue)
     )
 
 
-def _standing(desk: Desk, workload: Workload) -> Reason | None:
-    """Why a workload is not looked at now, whatever is free."""
-    queue = desk.snapshot.facts.queues.get(workload.queue)
-    if queue is None:
+def _standing(desk: Desk, workload: Workload, *, is_open: bool) -> Reason | None:
+    """Why a workload is not looked at now, whatever is free; an open queue is no reason."""
+    queue = None if is_open else desk.snapshot.facts.queues.get(workload.queue)
+    if not is_open and queue is None:
         return Reason(code=Code.NO_QUEUE, queue=workload.queue)
-    if not desk.ledger.tree.is_usable(workload.queue):
+    if not is_open and not desk.ledger.tree.is_usable(workload.queue):
         return Reason(code=Code.QUEUE_BROKEN, queue=workload.queue, other="it is in a cycle")
     if workload.is_held:
         return Reason(code=Code.HELD)
@@ -258,9 +246,9 @@ def _standing(desk: Desk, workload: Workload) -> Reason | None:
         return Reason(code=Code.RUNS_ALREADY, cluster=workload.runs_in)
     if workload.not_before > desk.now:
         return Reason(code=Code.BACK_OFF, until=workload.not_before)
-    if queue.is_held:
+    if queue is not None and queue.is_held:
         return Reason(code=Code.QUEUE_HELD, queue=queue.name)
-    return _limit_reason(desk, workload)
+    return None if is_open else _limit_reason(desk, workload)
 
 
 def _limit_reason(desk: Desk, workload: Workload) -> Reason | None:

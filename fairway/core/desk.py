@@ -16,9 +16,18 @@ from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.ahead.reservations import Reservations
 from fairway.core.fitting.fit import Want
-from fairway.core.model import Form, PodSet, Policy, Queue, ResourceGroup, Usage, Workload
-from fairway.core.nodes import Cluster, Mask
+from fairway.core.model import (
+    Form,
+    Likeness,
+    Policy,
+    Queue,
+    ResourceGroup,
+    Usage,
+    Workload,
+)
+from fairway.core.nodes import Cluster
 from fairway.core.places import ranking, where
+from fairway.core.places.standing import Board, Holds
 from fairway.core.snapshot import Snapshot
 from fairway.core.turns.flavors import Assignment, assignments, groups_of
 from fairway.core.turns.limits import total_of
@@ -27,6 +36,10 @@ if TYPE_CHECKING:
     from fairway.core.making_room.holders import Holders
 
 _BREAKERS: Mapping[Rung, str] = {"Preempt": "Preemptions", "Provision": "Price"}
+
+
+# Resource groups, with the assignments that suit each form.
+_Assignments = tuple[tuple[ResourceGroup, ...], dict[Likeness, list[Assignment]]]
 
 
 class Desk:
@@ -40,23 +53,20 @@ class Desk:
             room.forget_devices()
         snapshot.stock.begin()
         self.claims = snapshot.claims.copy()
-        self.holder_counts = {name: len(keys) for name, keys in snapshot.holders.items()}
         self.preempted: set[str] = set()  # victims of this plan
         self.changed: set[str] = set()  # who held something and got more or less of it: no victims
         self.holders: Holders | None = None  # gathered by `holders` when first asked for
         self.asking: Workload | None = None  # whom the planner looks at
         self._candidates: dict[Hashable, where.Candidates] = {}
-        self._groups: dict[str, tuple[ResourceGroup, ...]] = {}
-        self._assignments: dict[Hashable, list[Assignment]] = {}
+        self._assignments: dict[str, _Assignments] = {}  # by queue
+        self._by_groups: dict[tuple[ResourceGroup, ...], _Assignments] = {}
         self._free: dict[tuple[str, str], tuple[int, int, int]] = {}
-        self._ranked: dict[Hashable, tuple[int, ranking.Order]] = {}
-        self._reasons: dict[Hashable, Reason] = {}
+        self._boards: dict[Hashable, Board] = {}
+        self._pools: dict[where.Names, bool] = {}
         self._no_victims: dict[Hashable, tuple[Reason, ...]] = {}
-        self._holds = 0  # how often `holder_counts` changed
         self.stock = snapshot.stock
-        self._others = np.array(
-            [self.holder_counts[name] for name in self.stock.position], dtype=np.int64
-        )
+        holders = [len(snapshot.holders[name]) for name in self.stock.position]
+        self._holds = Holds(np.array(holders, dtype=np.int64))
         self.reservations = Reservations(self)
 
     def turn_to(self, workload: Workload) -> None:
@@ -90,23 +100,17 @@ class Desk:
         return found
 
     def assignments(self, workload: Workload, form: Form) -> list[Assignment]:
-        groups = self._groups.get(workload.queue)
-        if groups is None:
+        known = self._assignments.get(workload.queue)
+        if known is None:
             groups = groups_of(self.queue(workload), self.snapshot.above(workload.queue))
-            self._groups[workload.queue] = groups
-        # Many queues have equal groups.
-        key = (groups, form)
-        found = self._assignments.get(key)
+            # Many queues have equal groups.
+            known = self._by_groups.setdefault(groups, (groups, {}))
+            self._assignments[workload.queue] = known
+        found = known[1].get(form.likeness)
         if found is None:
-            found = assignments(form, groups, self.snapshot.facts.flavors)
-            self._assignments[key] = found
+            found = assignments(form, known[0], self.snapshot.facts.flavors)
+            known[1][form.likeness] = found
         return found
-
-    def mask(self, cluster: str, assignment: Assignment, pod_set: PodSet) -> Mask:
-        """The nodes of a cluster on which pods of a set may be."""
-        names = sorted(set(assignment.flavors[pod_set.name].values()))
-        flavors = [self.snapshot.facts.flavors[name] for name in names]
-        return self.snapshot.eligibility.of(self.cluster(cluster), pod_set.shape, flavors)
 
     def wants(
         self, cluster: str, assignment: Assignment, form: Form, *, is_bare: bool = False
@@ -130,7 +134,7 @@ class Desk:
                 shape=one.shape,
                 count=one.count,
                 least=one.least,
-                mask=self.mask(cluster, assignment, one),
+                mask=self.stock.mask(cluster, assignment, one),
                 topology=one.topology,
             )
             for one in form.pod_sets
@@ -169,22 +173,6 @@ class Desk:
 
     # Reasons that many share.
 
-    def no_room(self, cluster: str, group: str, flavor: str, pod_set: str, count: int) -> Reason:
-        """So many pods of a set find no room in a cluster."""
-        key = (cluster, group, flavor, pod_set, count)
-        found = self._reasons.get(key)
-        if found is None:
-            found = self._reasons[key] = Reason(
-                code=Code.DOES_NOT_FIT,
-                cluster=cluster,
-                group=group,
-                rung="Idle",
-                flavor=flavor,
-                pod_set=pod_set,
-                count=count,
-            )
-        return found
-
     def no_victims(self, group: str, clusters: tuple[str, ...]) -> tuple[Reason, ...]:
         """Nobody in these clusters must yield."""
         found = self._no_victims.get((group, clusters))
@@ -202,13 +190,11 @@ class Desk:
             return None
         return Reason(code=Code.BREAKER_OPEN, rung=rung, other=name.lower())
 
-    def no_pool(self, cluster: str) -> Reason:
-        """A cluster has no elastic pool that would help."""
-        found = self._reasons.get(cluster)
+    def has_pools(self, clusters: where.Names) -> bool:
+        """Whether any of these clusters has an elastic pool."""
+        found = self._pools.get(clusters)
         if found is None:
-            found = self._reasons[cluster] = Reason(
-                code=Code.NO_POOL, cluster=cluster, rung="Provision"
-            )
+            found = self._pools[clusters] = any(self.cluster(name).pools for name in clusters)
         return found
 
     # Ranking.
@@ -220,31 +206,28 @@ class Desk:
         if len(names) == 1:
             return [ranking.Ranked(names[0], 0)]
         if workload.held is None and ranking.is_plain(policy.scores):
-            return self._ranked_plainly(tuple(sorted(names)), workload, policy)
+            return self._board(names, workload, policy).standing()
         current = [one.cluster for one in workload.held.placed] if workload.held else []
         facts = [self.facts_of(name, workload, policy) for name in names]
         unwelcome = self.candidates(workload).unwelcome
         return ranking.rank(facts, policy.scores, self.now, current=current, unwelcome=unwelcome)
 
-    def _ranked_plainly(
-        self, names: tuple[str, ...], workload: Workload, policy: Policy
-    ) -> ranking.Order:
-        """Where neither the workload nor room counts: the same for all, until a claim is made."""
+    def _board(self, names: Sequence[str], workload: Workload, policy: Policy) -> Board:
+        """Where neither the workload nor room counts: the same for all."""
         unwelcome = self.candidates(workload).unwelcome
-        key = (names, policy.key, unwelcome)
-        known = self._ranked.get(key)
-        if known is None or known[0] != self._holds:
-            avoided = np.array([name in unwelcome for name in names]) if unwelcome else None
-            others = self._others[self.stock.places(names)]
-            found = ranking.Order(names, others, policy.scores, avoided)
-            known = self._ranked[key] = (self._holds, found)
-        return known[1]
+        key = (names if isinstance(names, where.Names) else tuple(names), policy.key, unwelcome)
+        found = self._boards.get(key)
+        if found is None:
+            ordered = where.Names(sorted(names))
+            avoided = np.array([name in unwelcome for name in ordered]) if unwelcome else None
+            places = self.stock.places(ordered)
+            found = Board(ordered, places, self._holds, policy.scores, avoided)
+            self._boards[key] = found
+        return found
 
     def hold(self, cluster: str) -> None:
         """One more workload is in a cluster."""
-        self.holder_counts[cluster] = self.holder_counts.get(cluster, 0) + 1
-        self._others[self.stock.position[cluster]] += 1
-        self._holds += 1
+        self._holds.add(self.stock.position[cluster])
 
     def facts_of(self, name: str, workload: Workload | None, policy: Policy) -> ranking.Facts:
         """What the scores of a policy look at; only those that count are worked out."""
@@ -264,7 +247,7 @@ class Desk:
         data = workload.data if workload else ()
         return ranking.Facts(
             cluster=name,
-            others=self.holder_counts.get(name, 0),
+            others=int(self._holds.now[self.stock.position[name]]),
             allocatable=allocatable,
             free_on_best_node=best,
             free_in_cluster=free,

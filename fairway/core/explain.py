@@ -96,7 +96,7 @@ def _reasons(facts: Facts, made: Plan, key: str) -> tuple[Reason, ...]:
     """Why a plan lets a workload wait, with the missing amounts."""
     waiting = tuple(one for one in made.waiting if one.workload == key)
     found = with_shortfalls(facts, replace(made, waiting=waiting))
-    return found.waiting[0].reasons if found.waiting else ()
+    return tuple(found.waiting[0].reasons) if found.waiting else ()
 
 
 def _expected(facts: Facts, workload: Workload, position: int) -> Expected:

@@ -8,7 +8,7 @@ core neither evaluates expressions nor knows profiles. Shapes are hashable: equa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -72,14 +72,51 @@ class PodSet:
     member_size: int = 0  # pods that stay in one cluster where a gang may split; 0: all
 
 
+class Likeness:
+    """Something to look up by, hashed once: what it is made of is large and asked about often."""
+
+    __slots__ = ("_hash", "value")
+
+    def __init__(self, value: Hashable) -> None:
+        self.value = value
+        self._hash = hash(value)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Likeness) and self.value == other.value
+
+    def __reduce__(self) -> tuple[type[Likeness], tuple[Hashable]]:
+        """Hashes are another process's own."""
+        return (Likeness, (self.value,))
+
+
+class _Remembers:
+    """Room for what a frozen value works out once; no field, so neither compared nor copied."""
+
+    __slots__ = ("_likeness",)
+    _likeness: Likeness
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class Form(_Remembers):
     """One form in which a workload may run: the first, or an alternative."""
 
     name: str = ""
     after_seconds: int = 0  # how long earlier forms are held out for
     flavors: tuple[str, ...] = ()  # allowed; none means any
     pod_sets: tuple[PodSet, ...] = ()
+
+    @property
+    def likeness(self) -> Likeness:
+        """Equal for equal forms."""
+        try:
+            return self._likeness
+        except AttributeError:
+            made = Likeness((self.name, self.after_seconds, self.flavors, self.pod_sets))
+            object.__setattr__(self, "_likeness", made)
+            return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +179,7 @@ Mode = Literal["Gang", "Divided", "Independent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class Workload(_Remembers):
     """Something to run, with every default resolved."""
 
     key: str  # namespace/name
@@ -183,6 +220,40 @@ class Workload:
     @property
     def is_waiting(self) -> bool:
         return self.held is None and not self.is_over
+
+    @property
+    def likeness(self) -> Likeness:
+        """Workloads of equal likeness get equal answers at one moment, whoever is asked first."""
+        try:
+            return self._likeness
+        except AttributeError:
+            made = Likeness(self._alike())
+            object.__setattr__(self, "_likeness", made)
+            return made
+
+    def _alike(self) -> Hashable:
+        if self.held is not None or len(self.forms) > 1:
+            return self.key  # what it holds, or how long it has waited, makes it one of a kind
+        return (
+            self.queue,
+            self.priority,
+            self.user,
+            self.mode,
+            tuple(form.likeness for form in self.forms),
+            self.policy,
+            self.kinds,
+            self.pinned_to,
+            self.avoids,
+            self.preemptible,
+            self.domain,
+            self.clusters_max,
+            self.replicas,
+            self.tasks,
+            self.first_task,
+            self.tasks_over,
+            self.concurrency,
+            self.data,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,24 +130,29 @@ class Room:
         # Free units of each device, where handed out in fractions; `devices` makes and changes
         # these, together with the columns.
         self.devices: dict[str, Devices] = {}
-        # What `fit` derives: (version, total, largest) of a column, and the topology's levels.
-        self.bounds: dict[str, tuple[int, int, int]] = {}
+        # What `fit` derives: bounds of a column, and the topology's levels.
+        self.bounds: dict[str, Bounds] = {}
         self.levels: tuple[Level, ...] | None = None
         self._own: set[str] = set()  # columns that are copies of our own
         self._used: set[str] = set()  # devices that somebody here has parts of
         self.version = 0  # rises whenever something is taken or given back
         self.freed = 0  # rises whenever something is given back
 
-    def change(self, resource: str, position: int, amount: int) -> None:
-        """Adds to what is free of a resource on a node; negative takes."""
+    def change(self, resource: str, counts: Mapping[int, int], amount: int) -> None:
+        """Adds an amount to what is free of a resource, so often on each node; negative takes."""
+        column = self.free.get(resource)
         if resource not in self._own:
-            column = self.free.get(resource)
             length = len(self.cluster.nodes)
-            self.free[resource] = (
-                np.zeros(length, dtype=np.int64) if column is None else column.copy()
-            )
+            column = np.zeros(length, dtype=np.int64) if column is None else column.copy()
+            self.free[resource] = column
             self._own.add(resource)
-        self.free[resource][position] += amount
+        assert column is not None, "it is our own"
+        known = self.bounds.get(resource)
+        for position, count in counts.items():
+            before = int(column[position])
+            after = column[position] = before + amount * count
+            if known is not None:
+                known.change(before, after)
         self.version += 1
         if amount > 0:
             self.freed += 1
@@ -176,3 +181,34 @@ class Room:
         """Drops devices that were only asked about: the next plan begins as the last one did."""
         if len(self.devices) > len(self._used):
             self.devices = {name: one for name, one in self.devices.items() if name in self._used}
+
+
+class Bounds:
+    """The total and the largest free amount of a resource, kept right change by change.
+
+    Nodes on which more is used than they have must not hide what others have: they count nothing.
+    """
+
+    __slots__ = ("_largest", "total")
+
+    def __init__(self, column: Amounts | None) -> None:
+        self.total = 0 if column is None else int(np.maximum(column, 0).sum())
+        self._largest: int | None = None
+
+    def change(self, before: int, after: int) -> None:
+        """What is free on one node has changed."""
+        self.total += (after if after > 0 else 0) - (before if before > 0 else 0)
+        largest = self._largest
+        if largest is not None:
+            if after >= largest:
+                self._largest = after
+            elif before == largest:
+                self._largest = None  # another may have as much, or none
+
+    def largest(self, column: Amounts | None) -> int:
+        """Worked out again only where the largest was taken from."""
+        found = self._largest
+        if found is None:
+            most = 0 if column is None or not len(column) else int(column.max())
+            found = self._largest = most if most > 0 else 0
+        return found

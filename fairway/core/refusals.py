@@ -6,6 +6,7 @@ What is tried and refused is told in these words; nothing here decides.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
@@ -20,7 +21,7 @@ from fairway.core.turns.limits import total_of
 def quota_reason(desk: Desk, workload: Workload, usage: Usage, option: Assignment) -> Reason | None:
     """Why the queue does not allow so much now; none where it does."""
     tree, queue = desk.ledger.tree, workload.queue
-    missing = tree.shortfall(queue, usage)
+    missing = {} if tree.fits(queue, usage) else tree.shortfall(queue, usage)
     if not missing and not workload.preemptible and tree.borrow_level(queue, usage) > 0:
         missing = {pair: amount for pair, amount in usage.items() if tree.covers(queue, pair[1])}
     if not missing:
@@ -41,8 +42,9 @@ def quota_reason(desk: Desk, workload: Workload, usage: Usage, option: Assignmen
 
 def user_reason(desk: Desk, workload: Workload, usage: Usage) -> Reason | None:
     """Why the user may not have so much more."""
-    total = total_of(usage)
-    for resource, (left, queue) in sorted(desk.claims.left_for_user(workload).items()):
+    allowed = desk.claims.left_for_user(workload)
+    total = total_of(usage) if allowed else {}
+    for resource, (left, queue) in sorted(allowed.items()):
         if total.get(resource, 0) > left:
             return Reason(code=Code.USER_LIMIT_EXCEEDED, queue=queue, other=workload.user)
     return None
@@ -66,22 +68,63 @@ def in_nanos(amounts: Usage) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(total.items()))
 
 
-def idle_reasons(
-    desk: Desk,
-    ranked: Sequence[ranking.Ranked],
-    group: str,
-    option: Assignment,
-    found: tuple[stock.Chance, Mapping[str, Reason]],
-) -> Iterator[Reason]:
-    """Why no cluster has room, from the best on."""
-    chance, refused = found
-    worst, flavor = chance.worst(), ",".join(option.names)
-    for one in ranked:
-        reason = refused.get(one.cluster)
-        if reason is None:
-            count, name = worst[desk.stock.position[one.cluster]]
-            reason = desk.no_room(one.cluster, group, flavor, name, count)
-        yield reason
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoRoom:
+    """No cluster of a group has room on some flavors: a reason for each, from the best on."""
+
+    group: str
+    option: Assignment
+    ranked: Sequence[ranking.Ranked]
+    chance: stock.Chance
+    position: Mapping[str, int]  # of each cluster in the columns of the chance
+    refused: Mapping[str, Reason]  # of clusters that were looked at closely
+
+    def reasons(self) -> Iterator[Reason]:
+        worst, flavor = self.chance.worst(), ",".join(self.option.names)
+        for one in self.ranked:
+            reason = self.refused.get(one.cluster)
+            if reason is None:
+                count, name = worst[self.position[one.cluster]]
+                reason = no_room(one.cluster, self.group, flavor, name, count)
+            yield reason
+
+
+def no_room(cluster: str, group: str, flavor: str, pod_set: str, count: int) -> Reason:
+    """So many pods of a set find no room in a cluster."""
+    return Reason(
+        code=Code.DOES_NOT_FIT,
+        cluster=cluster,
+        group=group,
+        rung="Idle",
+        flavor=flavor,
+        pod_set=pod_set,
+        count=count,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoPools:
+    """No cluster of a group has elastic pools: a reason for each, from the best on."""
+
+    ranked: Sequence[ranking.Ranked]
+
+    def reasons(self) -> Iterator[Reason]:
+        return (no_pool(one.cluster) for one in self.ranked)
+
+
+def no_pool(cluster: str) -> Reason:
+    """A cluster has no elastic pool that would help."""
+    return Reason(code=Code.NO_POOL, cluster=cluster, rung="Provision")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MayNotUse:
+    """Clusters that may not be used, whatever is free there."""
+
+    refused: tuple[tuple[str, where.Refusal], ...]
+
+    def reasons(self) -> Iterator[Reason]:
+        return (refusal_reason(*one) for one in self.refused)
 
 
 def kept_reason(

@@ -8,7 +8,7 @@ everybody who starts has started.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from fairway.api.reasons import Code, Reason
@@ -47,7 +47,7 @@ class _Shortfalls:
         self._desk = Desk(Snapshot(facts))
         self._known: dict[Hashable, Reason] = {}
 
-    def of(self, workload: Workload, reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    def of(self, workload: Workload, reasons: Sequence[Reason]) -> tuple[Reason, ...]:
         return tuple(
             self._completed(workload, one) if one.code == Code.DOES_NOT_FIT else one
             for one in reasons

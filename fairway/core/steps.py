@@ -6,7 +6,7 @@ the stable JSON form that `fairway plan -o json` prints.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,7 +120,7 @@ class Waits:
     """A workload that waits, and why."""
 
     workload: str
-    reasons: tuple[Reason, ...]
+    reasons: Sequence[Reason]  # worked out when read
 
     def render(self) -> dict[str, Any]:
         return {

@@ -287,10 +287,6 @@ class Checks:
             most = self._most(queue, flavor) + fleet.BORROWING
             if used > most:
                 self._log.violated(f"{name}: {queue} holds {used} of {flavor}, and may have {most}")
-        for cluster in sorted({place[2] for place in grown}):
-            used = sum(many for place, many in total.items() if place[2] == cluster)
-            if used > fleet.NODES * fleet.GPUS:
-                self._log.violated(f"{name}: {used} devices of {cluster} are claimed")
 
 
 def _usage(queue: str, placements: tuple[_Placement, ...]) -> Usage:

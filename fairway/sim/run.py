@@ -37,7 +37,7 @@ from fairway.store.interface import ResourceKey, Write
 STEPS_LEAST = 2_000
 FAULT_KINDS_LEAST = 5
 _CHAOS_SECONDS_MOST = 1_500.0
-_REST_SECONDS_MOST = 3_000.0
+_REST_SECONDS_MOST = 900.0
 _TERM_SECONDS = 15.0
 _LOOK_SECONDS = 2.0
 _DEFINITIONS = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from fairway.agent.drivers.simulated.lives import LivePod
 from fairway.api.names import work_name
 from fairway.api.work import Work
-from fairway.sim.fleet import NAMESPACE, Wish
+from fairway.sim.fleet import GPUS, NAMESPACE, NODES, Wish
 from fairway.sim.log import Log
 from fairway.sim.participants import ClusterAgent
 from fairway.sim.time import Time
@@ -87,6 +87,18 @@ class Truth:
                 )
             self._terms[cluster, name] = max(before, work.spec.term)
         self.check(name.partition(".")[2])
+        if what == "apply":
+            self._check_room(cluster)
+
+    def _check_room(self, cluster: str) -> None:
+        """Pods that have a node or ask for one never need more than the cluster has."""
+        world = self._agents[cluster].world
+        needed = sum(
+            sum(one.is_live for one in world.pods(work_name(NAMESPACE, name)) or ()) * wish.gpus
+            for name, wish in self._wishes.items()
+        )
+        if needed > NODES * GPUS:
+            self._log.violated(f"pods in {cluster} ask for {needed} devices")
 
     def _kept(self, cluster: str, work: Work, term: int) -> None:
         if work.spec.term < term:

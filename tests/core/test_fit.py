@@ -119,9 +119,9 @@ def test_a_change_of_the_room_is_seen_at_once() -> None:
     room = room_of({GPU: [2000]})
     want = [Want(name="a", shape=shape(gpu=2000), count=1)]
     assert isinstance(pack(room, want), Packed)
-    room.change(GPU, 0, -1000)
+    room.change(GPU, {0: 1}, -1000)
     assert isinstance(pack(room, want), Shortage)
-    room.change(GPU, 0, 1000)
+    room.change(GPU, {0: 1}, 1000)
     assert isinstance(pack(room, want), Packed)
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core import model, nodes
-from fairway.core.fitting import fit
-from fairway.core.places import ranking
+from fairway.core.fitting import fit, space
+from fairway.core.places import ranking, standing
 from fairway.core.snapshot import Facts, Snapshot
 from fairway.core.turns.flavors import Assignment
 
@@ -121,7 +121,7 @@ def test_the_order_in_arrays_equals_the_plain_ranking(
     ]
     unwelcome = {name for name, (_, is_bad) in zip(names, rows, strict=True) if is_bad}
     plain = ranking.rank(facts, scores, 0.0, unwelcome=unwelcome)
-    order = ranking.Order(
+    order = standing.Order(
         names,
         np.array([others for others, _ in rows], dtype=np.int64),
         scores,
@@ -129,3 +129,26 @@ def test_the_order_in_arrays_equals_the_plain_ranking(
     )
     assert list(order) == plain
     assert list(order.totals().items()) == [(one.cluster, one.total) for one in plain]
+
+
+@given(
+    st.lists(st.integers(-3, 8), min_size=1, max_size=5),
+    st.lists(
+        st.tuples(st.integers(0, 4), st.integers(1, 3), st.sampled_from([-2, -1, 1, 2])),
+        max_size=20,
+    ),
+)
+def test_bounds_kept_change_by_change_equal_bounds_made_anew(
+    free: list[int], changes: list[tuple[int, int, int]]
+) -> None:
+    column = np.array(free, dtype=np.int64)
+    names = tuple(f"node-{at}" for at in range(len(free)))
+    ready = np.ones(len(free), dtype=np.bool_)
+    kept = nodes.Nodes(names=names, capacity={GPU: column}, ready=ready)
+    room = nodes.Room(nodes.Cluster(name="here", nodes=kept))
+    for at, count, amount in changes:
+        space.bounds(room, GPU)
+        room.change(GPU, {at % len(free): count}, amount)
+        now = room.free[GPU]
+        assert space.bounds(room, GPU) == (int(now.clip(min=0).sum()), max(0, int(now.max())))
+    assert column.tolist() == free

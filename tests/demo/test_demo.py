@@ -11,10 +11,11 @@ from fairway import demo
 from fairway.api.codec import to_yaml
 from fairway.clock import VirtualClock
 from fairway.demo.narrator import Line
-from fairway.demo.player import WORKLOADS
+from fairway.demo.player import PROCESSES, WORKLOADS
 from fairway.demo.story import ROUND_SECONDS
 from fairway.demo.telling import Telling
 from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.interface import Selection
 from tests.controllers.fleets import Fleet, running
 
 Told = list[tuple[float, Line]]
@@ -34,10 +35,12 @@ async def told(store: EmbeddedStore, clock: VirtualClock, tmp_path: Path) -> Tol
         )
         playing = asyncio.ensure_future(telling.run())
         await clock.advance(2 * ROUND_SECONDS)
-        playing.cancel()
-        await asyncio.gather(playing, return_exceptions=True)
         left = await store.list(WORKLOADS)
         assert len(left.items) <= 20, "what is finished goes"
+        playing.cancel()
+        await clock.advance(5)
+        assert playing.done(), "it leaves nothing behind"
+        assert not (await store.list(WORKLOADS, Selection(labels=PROCESSES))).items
     return lines
 
 

@@ -317,7 +317,11 @@ def _rest(known: Known, workload: Workload, running: set[str]) -> Iterator[WorkW
             yield Delete(work=work)
         elif not _is_managed(known, cluster):
             continue
-        elif cluster in leaving or (cluster not in claimed and _is_surplus(known, workload, work)):
+        elif cluster in leaving:
+            # What was never sent leaves as well: its agent must answer for that attempt.
+            is_its = is_own(work, workload)
+            yield from _stopped(known, work, leaving[cluster].attempt if is_its else 0)
+        elif cluster not in claimed and _is_surplus(known, workload, work):
             yield from _stopped(known, work)
 
 
@@ -347,9 +351,13 @@ def _is_surplus(known: Known, workload: Workload, work: Work) -> bool:
     return not is_adopted(work)
 
 
-def _stopped(known: Known, work: Work) -> Iterator[WorkWrite]:
-    if not work.spec.tombstone:
-        spec = replace(work.spec, desired="Stop", tombstone=True, term=known.term)
+def _stopped(known: Known, work: Work, attempt: int = 0) -> Iterator[WorkWrite]:
+    """A work with a tombstone, of at least an attempt."""
+    attempt = max(attempt, work.spec.attempt)
+    if not work.spec.tombstone or attempt > work.spec.attempt:
+        spec = replace(
+            work.spec, desired="Stop", tombstone=True, attempt=attempt, term=known.term
+        )
         yield Update(work=replace(work, spec=spec))
 
 

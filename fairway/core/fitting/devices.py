@@ -144,23 +144,23 @@ def give_back(room: Room, packing: Packing, requests: Mapping[str, Request]) -> 
 def _move(
     room: Room, packing: Packing, requests: Mapping[str, Request], sign: int
 ) -> Callable[[], None]:
-    changes: list[tuple[str, int, int]] = []
+    changes: list[tuple[str, Mapping[int, int], int]] = []
     rows: list[tuple[Devices, int, Amounts]] = []
     whole: set[str] = set()
     for name in sorted(packing):
+        counts = packing[name]
         for resource, amount in requests[name]:
             # The table is made before the column changes, since it may be made from the column.
             has_devices = needs_devices(room, resource, amount)
             devices = devices_of(room, resource) if has_devices else None
             if devices is None:
                 whole.add(resource)
-            for position, count in packing[name].items():
-                change = sign * amount * count
-                room.change(resource, position, change)
-                changes.append((resource, position, change))
-                if devices is not None:
-                    rows.append((devices, position, devices.free[position].copy()))
-                    move_pods(devices, position, amount, sign * count)
+            room.change(resource, counts, sign * amount)
+            changes.append((resource, counts, sign * amount))
+            for position, count in counts.items() if devices is not None else ():
+                assert devices is not None
+                rows.append((devices, position, devices.free[position].copy()))
+                move_pods(devices, position, amount, sign * count)
     return lambda: _undo(room, changes, rows, whole)
 
 
@@ -179,12 +179,12 @@ def move_pods(devices: Devices, position: int, amount: int, count: int) -> None:
 
 def _undo(
     room: Room,
-    changes: list[tuple[str, int, int]],
+    changes: list[tuple[str, Mapping[int, int], int]],
     rows: list[tuple[Devices, int, Amounts]],
     whole: set[str],
 ) -> None:
-    for resource, position, change in reversed(changes):
-        room.change(resource, position, -change)
+    for resource, counts, amount in reversed(changes):
+        room.change(resource, counts, -amount)
     for devices, position, row in reversed(rows):
         devices.free[position] = row
     for resource in whole:

@@ -19,7 +19,7 @@ import numpy as np
 
 from fairway.core.fitting.placing import NO_TOPOLOGY, Want, most_of, place_one
 from fairway.core.fitting.search import search
-from fairway.core.fitting.space import UNLIMITED, Space, bounds
+from fairway.core.fitting.space import UNLIMITED, Space, bounds, total_free
 from fairway.core.fitting.topology import Level, Spot, level_index, levels_of, spot_of, sum_by
 from fairway.core.model import Shape
 from fairway.core.nodes import Amounts, Mask, Room
@@ -231,7 +231,7 @@ def _largest_first(space: Space, wants: Sequence[Want]) -> Sequence[Want]:
 
     def size(want: Want) -> float:
         return max(
-            (amount / (bounds(space.room, name)[0] or 1) for name, amount in want.shape.requests),
+            (amount / (total_free(space.room, name) or 1) for name, amount in want.shape.requests),
             default=0.0,
         )
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from fairway.core.fitting.devices import Devices, devices_of, move_pods, needs_devices, pods_on
 from fairway.core.model import Request
-from fairway.core.nodes import Amounts, Mask, Room
+from fairway.core.nodes import Amounts, Bounds, Mask, Room
 
 # Pods of a shape without requests that fit on a node: more than anybody asks for, and small enough
 # that sums over all nodes stay exact.
@@ -26,17 +26,19 @@ _FEW = 16  # so many single writes cost less than one with an array of positions
 
 def bounds(room: Room, resource: str) -> tuple[int, int]:
     """The total and the largest free amount of a resource, over all nodes of a cluster."""
-    known = room.bounds.get(resource)
-    if known is not None and known[0] == room.version:
-        return known[1], known[2]
     column = room.free.get(resource)
-    if column is None or not len(column):
-        total = largest = 0
-    else:
-        # Nodes on which more is used than they have must not hide what others have.
-        total, largest = int(np.maximum(column, 0).sum()), max(int(column.max()), 0)
-    room.bounds[resource] = (room.version, total, largest)
-    return total, largest
+    known = room.bounds.get(resource)
+    if known is None:
+        known = room.bounds[resource] = Bounds(column)
+    return known.total, known.largest(column)
+
+
+def total_free(room: Room, resource: str) -> int:
+    """The total free amount alone, which costs less."""
+    known = room.bounds.get(resource)
+    if known is None:
+        known = room.bounds[resource] = Bounds(room.free.get(resource))
+    return known.total
 
 
 def leading(room: Room, request: Request) -> tuple[str, int]:
@@ -47,7 +49,7 @@ def leading(room: Room, request: Request) -> tuple[str, int]:
     best = ("", 0)
     best_key = (False, -1.0)
     for resource, amount in request:
-        key = ("/" in resource, amount / (bounds(room, resource)[0] or 1))
+        key = ("/" in resource, amount / (total_free(room, resource) or 1))
         if key > best_key:
             best, best_key = (resource, amount), key
     return best

@@ -25,6 +25,7 @@ from fairway.core.turns.fairness import Rules, Shares
 if TYPE_CHECKING:
     from fairway.core.desk import Desk
     from fairway.core.ledger import Ledger
+    from fairway.core.making_room.yielding import Behind
 
 _ACCELERATOR_IN_CPUS: Final = 100
 
@@ -64,6 +65,7 @@ class Holders:
         self._by_key: dict[str, Holder | None] = {}
         self._in_cluster: dict[str, list[Holder]] = {}
         self._feet: dict[tuple[str, str], Foot] = {}
+        self.behind: dict[str, Behind] = {}  # kept by `yielding`
         self.rivals: dict[tuple[str, str], object] = {}  # kept by `legality`
         # What was last found where quota alone decides: it is the same in every cluster.
         # (mark of the ledger, workload, usage, what was found)
@@ -156,9 +158,14 @@ def lost_seconds(workload: Workload, now: float) -> float:
     return ran
 
 
+def may_yield(workload: Workload) -> bool:
+    """Whether a workload that holds something may be a victim at all."""
+    return workload.held is not None and workload.preemptible and not workload.releasing
+
+
 def _holder(snapshot: Snapshot, workload: Workload) -> Holder | None:
     held = workload.held
-    if held is None or not workload.preemptible or workload.releasing:
+    if held is None or not may_yield(workload):
         return None
     usage: dict[FlavorResource, int] = {}
     for placed in held.placed:

@@ -15,6 +15,7 @@ from fairway.core.fitting import fit
 from fairway.core.fitting.eligibility import pool_takes
 from fairway.core.making_room.growth import pack_with_new_nodes
 from fairway.core.model import Form, Pool, Workload
+from fairway.core.refusals import no_pool
 from fairway.core.turns.flavors import Assignment
 
 
@@ -34,7 +35,7 @@ def find_pool(
     """The cheapest pool whose nodes would make a form fit, or why there is none."""
     place = desk.cluster(cluster)
     if not place.pools:
-        return desk.no_pool(cluster)
+        return no_pool(cluster)
     flavors = {
         one.name: [
             desk.snapshot.facts.flavors[name]
@@ -45,7 +46,7 @@ def find_pool(
     rivals = desk.snapshot.eligibility.rivals
     room = desk.ledger.rooms[cluster]
     wants = desk.wants(cluster, option, form)
-    refusal = desk.no_pool(cluster)
+    refusal = no_pool(cluster)
     for pool in sorted(place.pools, key=_price):
         takes = [
             pool_takes(place, pool, one.shape, flavors[one.name], rivals) for one in form.pod_sets

@@ -7,7 +7,7 @@ tried and refused is a reason. A gang that may shrink does so only when nothing 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairway.api.reasons import Code, Reason
@@ -23,16 +23,19 @@ from fairway.core.modes.multiples import full_usage
 from fairway.core.modes.shrinking import most_of
 from fairway.core.modes.splitting import can_split, split
 from fairway.core.places import ranking, stock, where
+from fairway.core.places.standing import Standing, Totals
 from fairway.core.refusals import (
-    idle_reasons,
+    MayNotUse,
+    NoPools,
+    NoRoom,
     kept_reason,
     quota_reason,
-    refusal_reason,
     shortage_reason,
     user_reason,
 )
 from fairway.core.steps import Admit, Preempt, Provision, Step
 from fairway.core.turns.flavors import Assignment
+from fairway.core.why import Reasons
 
 
 @dataclass(slots=True)
@@ -40,7 +43,7 @@ class Verdict:
     """What was decided on a workload: steps, or the reasons why there are none."""
 
     steps: list[Step] = field(default_factory=list)
-    reasons: list[Reason] = field(default_factory=list)
+    reasons: Reasons = field(default_factory=Reasons)
 
     @property
     def is_decided(self) -> bool:
@@ -55,7 +58,7 @@ class Attempt:
     form: Form
     options: list[Assignment]
     group: str
-    clusters: tuple[str, ...]
+    clusters: where.Names
 
 
 def decide(desk: Desk, workload: Workload) -> Verdict:
@@ -94,7 +97,8 @@ def _climb(desk: Desk, workload: Workload, form: Form, verdict: Verdict) -> bool
     if not desk.has_clusters:
         return _by_quota_alone(desk, workload, form, options, verdict)
     candidates = desk.candidates(workload)
-    verdict.reasons.extend(refusal_reason(*one) for one in candidates.refused)
+    if candidates.refused:
+        verdict.reasons.later(MayNotUse(refused=candidates.refused))
     if not candidates.allowed:
         verdict.reasons.append(Reason(code=Code.NO_CLUSTER))
         return False
@@ -142,37 +146,47 @@ def _idle(desk: Desk, attempt: Attempt, verdict: Verdict) -> bool:
         ranked = desk.ranked(attempt.clusters, workload, desk.snapshot.policy(workload))
         chance = desk.stock.chance(option, form)
         refused: dict[str, Reason] = {}
-        for one in _worth_trying(desk, ranked, chance):
-            room = desk.ledger.rooms[one.cluster]
-            found = fit.pack(room, desk.wants(one.cluster, option, form), workload.domain)
+        for cluster in _worth_trying(desk, ranked, chance):
+            room = desk.ledger.rooms[cluster]
+            found = fit.pack(room, desk.wants(cluster, option, form), workload.domain)
             if isinstance(found, fit.Packed):
                 scores = _totals(ranked) if len(ranked) > 1 else None
-                placed = placed_of(one.cluster, attempt.group, form, option, found)
+                placed = placed_of(cluster, attempt.group, form, option, found)
                 admit = Admit(
                     workload=workload.key, placed=(placed,), form=form.name, scores=scores
                 )
                 _admit(desk, workload, admit, found, verdict)
                 return True
-            desk.stock.look_again(one.cluster, option, form)
-            refused[one.cluster] = kept_reason(
-                desk, workload, form, option, (attempt.group, one.cluster)
-            ) or shortage_reason(one.cluster, attempt.group, "Idle", option, found)
-        verdict.reasons.extend(idle_reasons(desk, ranked, attempt.group, option, (chance, refused)))
+            desk.stock.look_again(cluster, option, form)
+            refused[cluster] = kept_reason(
+                desk, workload, form, option, (attempt.group, cluster)
+            ) or shortage_reason(cluster, attempt.group, "Idle", option, found)
+        verdict.reasons.later(
+            NoRoom(
+                group=attempt.group,
+                option=option,
+                ranked=ranked,
+                chance=chance,
+                position=desk.stock.position,
+                refused=refused,
+            )
+        )
     return False
 
 
 def _worth_trying(
     desk: Desk, ranked: Sequence[ranking.Ranked], chance: stock.Chance
-) -> Iterator[ranking.Ranked]:
+) -> Iterator[str]:
     """Those of which the bounds promise room, best first."""
-    if isinstance(ranked, ranking.Order):
-        return ranked.where(chance.fits[desk.stock.places(ranked.names)])
-    return (one for one in ranked if chance.fits[desk.stock.position[one.cluster]])
+    if isinstance(ranked, Standing):
+        return ranked.best(chance.fits)
+    position = desk.stock.position
+    return (one.cluster for one in ranked if chance.fits[position[one.cluster]])
 
 
-def _totals(ranked: Sequence[ranking.Ranked]) -> dict[str, int]:
-    if isinstance(ranked, ranking.Order):
-        return ranked.totals()
+def _totals(ranked: Sequence[ranking.Ranked]) -> Mapping[str, int]:
+    if isinstance(ranked, Standing):
+        return Totals(ranked)
     return {one.cluster: one.total for one in ranked}
 
 
@@ -210,18 +224,13 @@ def _preempt(desk: Desk, attempt: Attempt, verdict: Verdict) -> bool:
             verdict.reasons.append(reason)
             continue
         searched = clusters_to_search(desk, workload, form, (option, usage), attempt.clusters)
-        for cluster, none in zip(
-            attempt.clusters, desk.no_victims(attempt.group, attempt.clusters), strict=True
-        ):
-            found = None
-            if cluster in searched:
-                found = find_victims(desk, workload, form, option, cluster)
-            if found is None:
-                verdict.reasons.append(none)
-            elif best is None or found.harm < best.harm:
+        for cluster in searched:
+            found = find_victims(desk, workload, form, option, cluster)
+            if found is not None and (best is None or found.harm < best.harm):
                 best = found
         if best is not None:
             break
+        verdict.reasons.extend(desk.no_victims(attempt.group, attempt.clusters))
     if best is None:
         return False
     evict(desk, workload, best, verdict)
@@ -248,10 +257,13 @@ def _provision(desk: Desk, attempt: Attempt, verdict: Verdict) -> bool:
         usage = full_usage(form, option)
         reason = quota_reason(desk, workload, usage, option)
         if reason is not None:
-            if reason not in verdict.reasons:
+            if not verdict.reasons.has_said(reason):
                 verdict.reasons.append(reason)
             continue
         ranked = desk.ranked(attempt.clusters, workload, desk.snapshot.policy(workload))
+        if not desk.has_pools(attempt.clusters):
+            verdict.reasons.later(NoPools(ranked=ranked))
+            continue
         for one in ranked:
             found = find_pool(desk, workload, form, option, one.cluster)
             if isinstance(found, Reason):
@@ -350,6 +362,8 @@ def placed_of(
 
 
 def _usage_of(placed: Placed) -> dict[tuple[str, str], int]:
+    if len(placed.pods) == 1:
+        return placed.pods[0].usage()
     total: dict[tuple[str, str], int] = {}
     for pods in placed.pods:
         for pair, amount in pods.usage().items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fairway.core.model import FlavorResource, Form, PlacedPods
+from fairway.core.model import Form, PlacedPods, Usage
 from fairway.core.turns.flavors import Assignment
 
 
@@ -26,10 +26,9 @@ def times(form: Form, count: int) -> Form:
     )
 
 
-def full_usage(form: Form, option: Assignment) -> dict[FlavorResource, int]:
-    """What all pods of a form are charged to quota on some flavors."""
-    counts = {one.name: one.count for one in form.pod_sets}
-    return option.usage(counts, {one.name: one.shape for one in form.pod_sets})
+def full_usage(form: Form, option: Assignment) -> Usage:
+    """What all pods of a form are charged to quota on some flavors; not to be written to."""
+    return option.full_usage(form)
 
 
 def together(before: PlacedPods | None, after: PlacedPods) -> PlacedPods:

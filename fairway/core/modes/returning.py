@@ -26,10 +26,14 @@ _MINUTE = 60.0
 def returns(desk: Desk, decided: Set[str]) -> list[Step]:
     """The moves that are due now, of services on which nothing else was decided."""
     steps: list[Step] = []
-    if "Moves" in desk.snapshot.facts.settings.open_breakers:
+    facts = desk.snapshot.facts
+    policies = (facts.default_policy, *facts.policies.values())
+    if "Moves" in facts.settings.open_breakers:
         return steps
-    for key in sorted(desk.snapshot.facts.workloads):
-        workload = desk.snapshot.facts.workloads[key]
+    if not any(one.return_home.enabled for one in policies):
+        return steps
+    for key in sorted(facts.workloads):
+        workload = facts.workloads[key]
         if key not in decided and key not in desk.preempted and _may_return(desk, workload):
             steps.extend(_moves(desk, workload))
     return steps

@@ -27,7 +27,13 @@ from fairway.core.modes.multiples import full_usage, times, together
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.places import where
 from fairway.core.places.spread import domains
-from fairway.core.refusals import kept_reason, quota_reason, refusal_reason
+from fairway.core.refusals import (
+    kept_reason,
+    no_pool,
+    no_room,
+    quota_reason,
+    refusal_reason,
+)
 from fairway.core.steps import Admit, Provision
 from fairway.core.turns.flavors import Assignment
 
@@ -104,7 +110,7 @@ class Service:
 
     def pool_for(self, cluster: str, option: Assignment) -> tuple[int, Provisioned] | Reason:
         """The most replicas that new nodes of a pool can hold, and those nodes."""
-        best: tuple[int, Provisioned] | Reason = self.desk.no_pool(cluster)
+        best: tuple[int, Provisioned] | Reason = no_pool(cluster)
         low, high = 1, self.allowed_in(cluster, min(self.waiting, self.quota_for(option)))
         while low <= high:
             middle = (low + high) // 2
@@ -116,7 +122,7 @@ class Service:
                 high = middle - 1
                 best = found if isinstance(best, Reason) else best
         if isinstance(best, tuple) and self.allowed_in(cluster, best[0]) < best[0]:
-            return self.desk.no_pool(cluster)  # fewer than a cluster opens with
+            return no_pool(cluster)  # fewer than a cluster opens with
         return best
 
     def add(self, cluster: str, count: int, option: Assignment) -> None:
@@ -257,7 +263,7 @@ def _why_not_idle(
         kept = kept_reason(desk, workload, form, option, (group, name))
         pods = form.pod_sets[0]
         flavor, count = ",".join(option.names), pods.count * service.waiting
-        yield kept or desk.no_room(name, group, flavor, pods.name, count)
+        yield kept or no_room(name, group, flavor, pods.name, count)
 
 
 def _preempt(service: Service, group: str, names: tuple[str, ...], verdict: Verdict) -> None:

@@ -23,7 +23,14 @@ from fairway.core.modes.multiples import full_usage, times, together
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.numbering import numbers_of, ranges
 from fairway.core.places import where
-from fairway.core.refusals import kept_reason, quota_reason, refusal_reason, user_reason
+from fairway.core.refusals import (
+    kept_reason,
+    no_pool,
+    no_room,
+    quota_reason,
+    refusal_reason,
+    user_reason,
+)
 from fairway.core.steps import Admit, Provision
 from fairway.core.turns.flavors import Assignment
 
@@ -190,7 +197,7 @@ def _why_not_idle(sweep: _Sweep, attempt: Attempt, option: Assignment) -> Iterat
         kept = kept_reason(desk, workload, form, option, (attempt.group, name))
         pods = form.pod_sets[0]
         flavor, count = ",".join(option.names), pods.count * len(sweep.left)
-        yield kept or desk.no_room(name, attempt.group, flavor, pods.name, count)
+        yield kept or no_room(name, attempt.group, flavor, pods.name, count)
 
 
 def _preempt(sweep: _Sweep, attempt: Attempt, verdict: Verdict) -> None:
@@ -253,7 +260,7 @@ def _most_on_new_nodes(
 ) -> tuple[int, Provisioned] | Reason:
     """The most ranges of tasks that new nodes of a pool can hold, and those nodes."""
     size = sweep.workload.task_range
-    best: tuple[int, Provisioned] | Reason = sweep.desk.no_pool(cluster)
+    best: tuple[int, Provisioned] | Reason = no_pool(cluster)
     allowed = sweep.allowed(option)
     low, high = 1, allowed // size if allowed < len(sweep.left) else -(-allowed // size)
     while low <= high:

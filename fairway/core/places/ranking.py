@@ -17,11 +17,11 @@ the sign of the weight. It is never silently the best.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from operator import mul
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -117,60 +117,6 @@ def is_plain(scores: Sequence[Score]) -> bool:
     return all(one.is_built_in and one.name in _PLAIN for one in scores if one.weight)
 
 
-class Order(Sequence[Ranked]):
-    """Clusters ranked by plain scores, in arrays: an entry is made when it is looked at."""
-
-    __slots__ = ("_order", "_totals", "_values", "_weights", "names")
-
-    def __init__(
-        self,
-        names: tuple[str, ...],
-        others: npt.NDArray[np.int64],
-        scores: Sequence[Score],
-        unwelcome: npt.NDArray[np.bool_] | None = None,
-    ) -> None:
-        """`names` are sorted; `others` and `unwelcome` have an entry for each."""
-        self.names = names
-        self._weights = [(one.name == "Balance", one.weight) for one in scores if one.weight]
-        self._values = _balance_of(others)
-        self._totals = self._values * sum(weight for counts, weight in self._weights if counts)
-        keys = -self._totals
-        # A stable sort leaves equals in the order of names.
-        order = np.argsort(keys, kind="stable")
-        if unwelcome is not None:
-            order = np.lexsort((keys, unwelcome))
-        self._order: npt.NDArray[np.int64] = order
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    @overload
-    def __getitem__(self, at: int) -> Ranked: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Ranked]: ...
-    def __getitem__(self, at: int | slice) -> Ranked | list[Ranked]:
-        if isinstance(at, slice):
-            return [self._ranked(one) for one in self._order[at].tolist()]
-        return self._ranked(int(self._order[at]))
-
-    def __iter__(self) -> Iterator[Ranked]:
-        return map(self._ranked, self._order.tolist())
-
-    def where(self, fits: npt.NDArray[np.bool_]) -> Iterator[Ranked]:
-        """Those that pass, best first; `fits` has an entry for each name."""
-        return map(self._ranked, self._order[fits[self._order]].tolist())
-
-    def totals(self) -> dict[str, int]:
-        """The total of each cluster, best first."""
-        names, totals = self.names, self._totals.tolist()
-        return {names[at]: totals[at] for at in self._order.tolist()}
-
-    def _ranked(self, at: int) -> Ranked:
-        value = int(self._values[at])
-        values = tuple([value if counts else 0 for counts, _ in self._weights])
-        return Ranked(self.names[at], int(self._totals[at]), values)
-
-
 def points(ranked: Ranked, scores: Sequence[Score]) -> tuple[Points, ...]:
     """How the total of a cluster came about, for people and reports."""
     counted = (score for score in scores if score.weight)
@@ -249,10 +195,11 @@ _Values = list[int | None]
 
 def _balance(rows: Sequence[Facts], _: Score) -> _Values:
     others = np.array([row.others for row in rows], dtype=np.int64)
-    return list(_balance_of(others).tolist())
+    return list(balance_of(others).tolist())
 
 
-def _balance_of(others: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def balance_of(others: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The score Balance of clusters, from how many workloads each has."""
     most = int(others.max(initial=0))
     if most == 0:
         return np.full(len(others), _BEST, dtype=np.int64)

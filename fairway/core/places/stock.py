@@ -1,19 +1,21 @@
 """What clusters have left at most, side by side, so that full ones are passed over at once.
 
 For the nodes that pods of a shape may use on some flavors: the total and the largest free amount of
-each resource, one entry a cluster. These are upper bounds. What a plan takes only lowers the truth,
-so a bound stays right until something is given back; it is made exact again when a packing fails
-although it promised room. A cluster that the bounds refuse has no room for certain.
+each resource, one entry a cluster. Of accelerators, which decide most, it is counted how many pods
+each node has enough for, since a few free on every node are no whole node. These are upper bounds.
+What a plan takes only lowers the truth, so a bound stays right until something is given back; it is
+made exact again when a packing fails although it promised room. A cluster that the bounds refuse
+has no room for certain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from fairway.core.fitting.devices import DEVICE_UNITS
 from fairway.core.fitting.space import UNLIMITED
 from fairway.core.model import Flavor, Form, PodSet, Shape
 from fairway.core.nodes import Amounts, Mask, Room
@@ -23,20 +25,49 @@ if TYPE_CHECKING:
     from fairway.core.snapshot import Snapshot
 
 _TABLES_MOST = 4096  # beyond this all are forgotten, and made again when asked for
+_WHOLES_MOST = 64 * DEVICE_UNITS  # that a pod usually asks for: so many bounds may be kept
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit(NamedTuple):
+    """One resource that a pod set asks for, next to the bounds of all clusters."""
+
+    amount: int
+    total: Amounts
+    largest: Amounts
+
+
 class Chance:
-    """Where a form may fit, by the bounds of each pod set alone; a column a cluster."""
+    """Where a form may fit, by the bounds of each pod set alone; a column a cluster.
 
-    fits: Mask
-    names: tuple[str, ...]  # of the pod sets
-    missing: Amounts  # pods that lack room: a row a pod set, a column a cluster
+    It holds the bounds as they were when it was asked for, which are never written to again.
+    """
+
+    __slots__ = ("_limits", "_pod_sets", "fits")
+
+    def __init__(self, fits: Mask, form: Form, limits: list[list[Limit]]) -> None:
+        self.fits = fits
+        self._pod_sets = form.pod_sets
+        self._limits = limits
+
+    def missing(self, places: Amounts | None = None) -> Amounts:
+        """Pods that lack room: a row a pod set, a column a cluster; of all, or of some places."""
+        count = len(self.fits) if places is None else len(places)
+        found: Amounts = np.zeros((len(self._pod_sets), count), dtype=np.int64)
+        for row, one, limits in zip(found, self._pod_sets, self._limits, strict=True):
+            placeable: Amounts = np.full(count, UNLIMITED, dtype=np.int64)
+            for amount, totals, most in limits:
+                total = totals if places is None else totals.take(places)
+                largest = most if places is None else most.take(places)
+                placeable = np.minimum(placeable, total // amount)
+                placeable[largest < amount] = 0
+            np.maximum(one.count - placeable, 0, out=row)
+        return found
 
     def worst(self) -> list[tuple[int, str]]:
         """For each cluster, the pod set that lacks most, and how many pods."""
-        best = [(count, self.names[0]) for count in self.missing[0].tolist()]
-        for name, row in zip(self.names[1:], self.missing[1:].tolist(), strict=True):
+        missing, names = self.missing(), [one.name for one in self._pod_sets]
+        best = [(count, names[0]) for count in missing[0].tolist()]
+        for name, row in zip(names[1:], missing[1:].tolist(), strict=True):
             best = [max(one, (count, name)) for one, count in zip(best, row, strict=True)]
         return best
 
@@ -51,6 +82,8 @@ class Stock:
         self._tables: dict[Hashable, _Table] = {}
         self._places: dict[tuple[str, ...], Amounts] = {}
         self._plans = 0
+        self._renewals = 0
+        self._last: tuple[_Asked, Chance] | None = None
         self.position = {room.cluster.name: at for at, room in enumerate(self._rooms)}
 
     def begin(self) -> None:
@@ -64,38 +97,62 @@ class Stock:
         """A cluster has other nodes now."""
         at = self.position[cluster]
         for table in self._tables.values():
-            table.masks[at] = self._mask(self._rooms[at], table)
+            masks = table.masks.copy()
+            masks[at] = self._mask(self._rooms[at], table)
+            table.put_masks(masks)
 
     def places(self, names: tuple[str, ...]) -> Amounts:
         """Where these clusters are among all."""
         found = self._places.get(names)
         if found is None:
+            if len(self._places) >= _TABLES_MOST:
+                self._places.clear()
             found = np.array([self.position[name] for name in names], dtype=np.int64)
             self._places[names] = found
         return found
 
     def chance(self, assignment: Assignment, form: Form) -> Chance:
         """Which clusters may have room for a form on some flavors; the others have none."""
-        missing: Amounts = np.zeros((len(form.pod_sets), len(self._rooms)), dtype=np.int64)
-        for row, one in zip(missing, form.pod_sets, strict=True):
+        freed = (self._plans, self._snapshot.ledger.freed)
+        key = (assignment, form, freed, self._renewals)
+        if self._last is not None and _is_same(self._last[0], key):
+            return self._last[1]
+        fits: Mask | None = None
+        limits: list[list[Limit]] = []
+        for one in form.pod_sets:
+            table, count = self._table(assignment, one), one.count
+            limits.append(table.limits(one, freed))
+            for amount, total, largest in limits[-1] if count > 0 else ():
+                enough: Mask = total >= amount * count
+                enough &= largest >= amount
+                fits = enough if fits is None else np.logical_and(fits, enough, out=fits)
+        if fits is None:
+            fits = np.ones(len(self._rooms), dtype=np.bool_)
+        self._last = (key, Chance(fits, form, limits))
+        return self._last[1]
+
+    def large_enough(self, assignment: Assignment, form: Form) -> Mask:
+        """Which clusters have nodes large enough, were they empty; in the others no pod fits."""
+        fits: Mask = np.ones(len(self._rooms), dtype=np.bool_)
+        for one in form.pod_sets:
             table = self._table(assignment, one)
-            placeable = table.placeable(one, (self._plans, self._snapshot.ledger.freed))
-            np.maximum(one.count - placeable, 0, out=row)
-        fits: Mask = (missing == 0).all(axis=0)
-        return Chance(
-            fits=fits,
-            names=tuple(one.name for one in form.pod_sets),
-            missing=missing,
-        )
+            for resource, amount in one.shape.requests if one.count > 0 else ():
+                fits &= table.ceiling(resource) >= amount
+        return fits
 
     def look_again(self, cluster: str, assignment: Assignment, form: Form) -> None:
         """A packing failed where the bounds promised room: makes them exact there."""
+        self._renewals += 1
         for one in form.pod_sets:
             self._table(assignment, one).renew(self.position[cluster], one)
 
+    def mask(self, cluster: str, assignment: Assignment, pod_set: PodSet) -> Mask:
+        """The nodes of a cluster on which pods of a set may be."""
+        return self._table(assignment, pod_set).masks[self.position[cluster]]
+
     def _table(self, assignment: Assignment, pod_set: PodSet) -> _Table:
         shape = pod_set.shape
-        flavors = tuple(sorted(set(assignment.flavors[pod_set.name].values())))
+        flavors = assignment.kinds(pod_set.name)
         key = (flavors, shape.node_selector, shape.node_affinity, shape.tolerations)
         found = self._tables.get(key)
         if found is None:
@@ -103,7 +160,7 @@ class Stock:
                 self._tables.clear()
             kinds = [self._snapshot.facts.flavors[name] for name in flavors]
             found = _Table(self._rooms, shape, kinds)
-            found.masks = [self._mask(room, found) for room in self._rooms]
+            found.put_masks([self._mask(room, found) for room in self._rooms])
             self._tables[key] = found
         return found
 
@@ -111,14 +168,25 @@ class Stock:
         return self._snapshot.eligibility.of(room.cluster, table.shape, table.kinds)
 
 
+_Asked = tuple[Assignment, Form, tuple[int, int], int]
+
+
+def _is_same(one: _Asked, other: _Asked) -> bool:
+    """The very same question: the rungs of a ladder ask it one after the other."""
+    return one[0] is other[0] and one[1] is other[1] and one[2:] == other[2:]
+
+
 class _Bound:
     """One resource over all clusters, and what it was worked out from."""
 
-    __slots__ = ("freed", "largest", "seen", "total", "versions")
+    __slots__ = ("freed", "is_shared", "largest", "resource", "seen", "total", "unit", "versions")
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, resource: str, unit: int) -> None:
+        self.resource = resource
+        self.unit = unit  # of what is free on a node only so many wholes count
         self.total: Amounts = np.zeros(count, dtype=np.int64)
         self.largest: Amounts = np.zeros(count, dtype=np.int64)
+        self.is_shared = False  # a chance holds the arrays: copied before they are written to
         self.versions = [-1] * count
         self.freed = [-1] * count
         # Which plan asked, and how often the ledger had given something back by then.
@@ -128,51 +196,81 @@ class _Bound:
 class _Table:
     """Clusters with the nodes of each that count."""
 
-    __slots__ = ("_bounds", "_rooms", "kinds", "masks", "shape")
+    __slots__ = ("_bounds", "_ceilings", "_positions", "_rooms", "kinds", "masks", "shape")
 
     def __init__(self, rooms: list[Room], shape: Shape, kinds: list[Flavor]) -> None:
         self._rooms = rooms
         self.shape = shape  # one of those that may use the same nodes
         self.kinds = kinds
         self.masks: list[Mask] = []
-        self._bounds: dict[str, _Bound] = {}
+        self._positions: list[Amounts] = []
+        self._ceilings: dict[str, Amounts] = {}
+        self._bounds: dict[tuple[str, int], _Bound] = {}
 
-    def placeable(self, pod_set: PodSet, freed: tuple[int, int]) -> Amounts:
-        """How many pods each cluster has room for at most, up to what is wanted."""
-        found: Amounts = np.full(len(self._rooms), UNLIMITED, dtype=np.int64)
+    def put_masks(self, masks: list[Mask]) -> None:
+        """Says which nodes of each cluster count."""
+        self.masks = masks
+        self._positions = [mask.nonzero()[0] for mask in masks]
+        self._ceilings.clear()
+
+    def limits(self, pod_set: PodSet, freed: tuple[int, int]) -> list[Limit]:
+        """What a pod set asks for, and what there is of it."""
+        found = []
         for resource, amount in pod_set.shape.requests:
-            bound = self._fresh(resource, freed)
-            found = np.minimum(found, bound.total // amount)
-            found[bound.largest < amount] = 0
+            bound = self._bound(resource, amount)
+            if bound.seen != freed:
+                self._refresh(bound, freed)
+            bound.is_shared = True
+            found.append(Limit(amount // bound.unit, bound.total, bound.largest))
         return found
 
     def renew(self, at: int, pod_set: PodSet) -> None:
-        for resource, _ in pod_set.shape.requests:
-            bound = self._bounds[resource]
+        for resource, amount in pod_set.shape.requests:
+            bound = self._bound(resource, amount)
             if bound.versions[at] != self._rooms[at].version:
-                self._measure(bound, resource, at)
+                self._measure(bound, at)
 
-    def _fresh(self, resource: str, freed: tuple[int, int]) -> _Bound:
-        bound = self._bounds.get(resource)
-        if bound is None:
-            bound = self._bounds[resource] = _Bound(len(self._rooms))
-        if bound.seen != freed:
-            is_first = bound.seen[0] != freed[0]
-            bound.seen = freed
-            for at, room in enumerate(self._rooms):
-                if bound.freed[at] != room.freed or (
-                    is_first and bound.versions[at] != room.version
-                ):
-                    self._measure(bound, resource, at)
-        return bound
+    def _bound(self, resource: str, amount: int) -> _Bound:
+        """Of an accelerator in wholes of what a pod takes, where that is a usual number of them."""
+        is_usual = "/" in resource and amount % DEVICE_UNITS == 0 and amount <= _WHOLES_MOST
+        unit = amount if is_usual else 1
+        found = self._bounds.get((resource, unit))
+        if found is None:
+            found = self._bounds[resource, unit] = _Bound(len(self._rooms), resource, unit)
+        return found
 
-    def _measure(self, bound: _Bound, resource: str, at: int) -> None:
+    def ceiling(self, resource: str) -> Amounts:
+        """What the largest node of each cluster has for our pods in all."""
+        found = self._ceilings.get(resource)
+        if found is None:
+            found = np.zeros(len(self._rooms), dtype=np.int64)
+            for at, (room, mask) in enumerate(zip(self._rooms, self.masks, strict=True)):
+                column = room.cluster.nodes.capacity.get(resource)
+                if column is not None:
+                    found[at] = column[mask].max(initial=0)
+            self._ceilings[resource] = found
+        return found
+
+    def _refresh(self, bound: _Bound, freed: tuple[int, int]) -> None:
+        is_first = bound.seen[0] != freed[0]
+        bound.seen = freed
+        for at, room in enumerate(self._rooms):
+            if bound.freed[at] != room.freed or (is_first and bound.versions[at] != room.version):
+                self._measure(bound, at)
+
+    def _measure(self, bound: _Bound, at: int) -> None:
+        if bound.is_shared:
+            bound.total, bound.largest = bound.total.copy(), bound.largest.copy()
+            bound.is_shared = False
         room = self._rooms[at]
-        column = room.free.get(resource)
+        column = room.free.get(bound.resource)
         bound.versions[at], bound.freed[at] = room.version, room.freed
-        usable = None if column is None else column[self.masks[at]]
-        if usable is None or not usable.size:
+        positions = self._positions[at]
+        if column is None or not len(positions):
             bound.total[at] = bound.largest[at] = 0
-        else:
-            bound.total[at] = usable.clip(min=0).sum()
-            bound.largest[at] = max(int(usable.max()), 0)
+            return
+        usable = column.take(positions)
+        np.maximum(usable, 0, out=usable)
+        if bound.unit > 1:
+            usable //= bound.unit
+        bound.total[at], bound.largest[at] = np.add.reduce(usable), np.maximum.reduce(usable)

@@ -100,26 +100,36 @@ def evicts(refusal: Refusal) -> bool:
     return isinstance(refusal, Tainted) and refusal.taint.effect == "NoExecute"
 
 
+class Names(tuple[str, ...]):
+    """Names of clusters, hashed once: much is remembered by them, and there may be many."""
+
+    _hash: int
+
+    def __new__(cls, names: Iterable[str] = ()) -> Names:
+        found = super().__new__(cls, names)
+        found._hash = tuple.__hash__(found)
+        return found
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """What may be used, group by group in the policy's order, and why not the rest."""
 
-    groups: tuple[tuple[str, tuple[str, ...]], ...]  # clusters by name; empty groups stay
+    groups: tuple[tuple[str, Names], ...]  # clusters by name; empty groups stay
+    allowed: Names  # all clusters that may be used, those of earlier groups first
     refused: tuple[tuple[str, Refusal], ...]  # by name of the cluster
     unwelcome: frozenset[str]  # allowed, but better left alone: PreferNoSchedule
     changes_at: float | None  # when a toleration runs out next
 
-    @property
-    def allowed(self) -> tuple[str, ...]:
-        """All clusters that may be used, those of earlier groups first."""
-        return tuple(name for _, names in self.groups for name in names)
-
-    def in_group(self, group: str) -> tuple[str, ...]:
+    def in_group(self, group: str) -> Names:
         """Clusters of a group; an empty name that is no group's means those of all groups."""
         for name, clusters in self.groups:
             if name == group:
                 return clusters
-        return self.allowed if group == "" else ()
+        return self.allowed if group == "" else Names()
 
     def group_of(self) -> dict[str, str]:
         return {cluster: group for group, names in self.groups for cluster in names}
@@ -128,8 +138,13 @@ class Candidates:
 def likeness(workload: Workload | None, policy: Policy, queue: Queue | None) -> Hashable:
     """What `candidates` looks at: of equal likeness, equal candidates (at one moment)."""
     if workload is None:
-        return (policy.key, queue and queue.name)
-    return (policy.key, queue and queue.name, workload.kinds, workload.pinned_to, workload.avoids)
+        return (policy.key, _fenced(queue))
+    return (policy.key, _fenced(queue), workload.kinds, workload.pinned_to, workload.avoids)
+
+
+def _fenced(queue: Queue | None) -> str | None:
+    """A queue with a fence; to all others the same clusters are open."""
+    return None if queue is None or queue.fence is None else queue.name
 
 
 def candidates(
@@ -163,7 +178,8 @@ def candidates(
         if not _is_welcome(cluster.taints, policy.tolerations):
             unwelcome.add(name)
     return Candidates(
-        groups=tuple((group, tuple(names)) for group, names in grouped.items()),
+        groups=tuple((group, Names(names)) for group, names in grouped.items()),
+        allowed=Names(name for names in grouped.values() for name in names),
         refused=tuple(refused),
         unwelcome=frozenset(unwelcome),
         changes_at=None if changes_at == EVER else changes_at,

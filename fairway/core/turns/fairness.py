@@ -62,13 +62,15 @@ class _Seat:
     """
 
     __slots__ = (
-        "added", "bracket", "candidate", "children", "index", "level", "node", "parent", "seen",
+        "added", "bracket", "candidate", "children", "index", "level", "node", "parent", "position",
+        "seen",
     )  # fmt: skip
 
     def __init__(self, node: Node | None, parent: _Seat | None, index: int) -> None:
         self.node = node
         self.parent = parent
         self.index = index  # among the children of the parent
+        self.position = -1  # of a leaf, among the leaves
         self.children: list[_Seat] = []
         self.bracket: list[Place] = []
         self.candidate: Candidate | None = None
@@ -104,8 +106,9 @@ class Tournament:
     priority, borrow level, workload priority, age, key.
 
     Whoever changes usage calls `refresh` for each queue that was charged: only its path to the
-    root is compared again. The answer equals that of a tournament played from scratch. Where it is
-    known who has a head, a tournament `among` these leaves costs what they are.
+    root is compared again, once, when somebody next asks who is best. The answer equals that of a
+    tournament played from scratch. Where it is known who has a head, a tournament `among` these
+    leaves costs what they are.
     """
 
     def __init__(self, tree: Tree, rules: Rules = FAIR, among: Iterable[str] | None = None) -> None:
@@ -115,6 +118,7 @@ class Tournament:
         self._seats: dict[str, _Seat] = {}
         self._leaves: list[_Seat] = []
         self._position: dict[str, int] = {}
+        self._unplaced: dict[_Seat, bool] = {}  # what has changed: seat -> whether usage did
         for node in tree.nodes if among is None else _paths(tree, among):
             if node.is_usable:
                 above = self._root if node.parent is None else self._seats[node.parent.name]
@@ -127,7 +131,7 @@ class Tournament:
             if seat.node is not None:
                 seat.seen = {cell: cell.usage for cell in seat.node.cells.values()}
             if seat.node is not None and not seat.node.children:
-                self._position[name] = len(self._leaves)
+                seat.position = self._position[name] = len(self._leaves)
                 self._leaves.append(seat)
 
     def offer(self, leaf: str, candidate: Candidate) -> bool:
@@ -141,7 +145,7 @@ class Tournament:
         seat.added = added_at(seat.node, candidate.usage)
         if not self._is_fair:
             seat.level = seat.borrow_level()
-        self._climb(seat, usage_changed=False)
+        self._unplaced.setdefault(seat, False)
         return True
 
     def withdraw(self, leaf: str) -> None:
@@ -149,7 +153,7 @@ class Tournament:
         position = self._position.get(leaf)
         if position is not None and self._leaves[position].candidate is not None:
             self._leaves[position].candidate = None
-            self._climb(self._leaves[position], usage_changed=False)
+            self._unplaced.setdefault(self._leaves[position], False)
 
     def refresh(self, queue: str) -> None:
         """Usage charged to this queue has changed."""
@@ -157,12 +161,14 @@ class Tournament:
         if seat is None:
             return
         if self._is_fair:
-            self._climb(seat, usage_changed=True)
+            self._unplaced[seat] = True
         else:
+            self._place_all()
             self._lower_levels(seat)
 
     def best(self) -> str | None:
         """The leaf whose head is next; None where nobody has one."""
+        self._place_all()
         while True:
             position = self._root.best[-1]
             if position < 0:
@@ -186,9 +192,15 @@ class Tournament:
             self.withdraw(leaf)
         return leaf
 
+    def _place_all(self) -> None:
+        """Places all queues again of which something has changed."""
+        for seat, usage_changed in self._unplaced.items():
+            self._climb(seat, usage_changed=usage_changed)
+        self._unplaced.clear()
+
     def _climb(self, seat: _Seat, *, usage_changed: bool) -> None:
         """Places a queue again, and its ancestors as far as that changes anything."""
-        changed = -1 if seat.node is None else self._position.get(seat.node.name, -1)
+        changed = seat.position
         last: _Seat | None = None
         added: Added = []
         while (above := seat.parent) is not None and seat.node is not None:
@@ -211,7 +223,9 @@ class Tournament:
         if not seat.children:
             return None if seat.candidate is None else seat
         position = seat.best[-1]
-        return None if position < 0 else self._leaves[position]
+        leaf = None if position < 0 else self._leaves[position]
+        # One who has withdrawn, and is to be placed yet, wins nothing.
+        return None if leaf is None or leaf.candidate is None else leaf
 
     def _raised_to(self, node: Node, leaf: _Seat) -> Added:
         """What the head of a leaf would add at an ancestor."""
@@ -224,8 +238,6 @@ class Tournament:
     def _place(self, node: Node, leaf: _Seat, added: Added) -> Place:
         head = leaf.candidate
         assert head is not None
-        assert leaf.node is not None
-        position = self._position[leaf.node.name]
         level, infinite, scaled = leaf.level, False, 0
         if self._is_fair and node.parent is not None:
             level = 0
@@ -235,7 +247,16 @@ class Tournament:
                     break
             infinite, scaled = self._shares.of(node, added)
         first = -node.queue.priority
-        return (first, level, infinite, scaled, -head.priority, head.queued_at, head.key, position)
+        return (
+            first,
+            level,
+            infinite,
+            scaled,
+            -head.priority,
+            head.queued_at,
+            head.key,
+            leaf.position,
+        )
 
     def _lower_levels(self, seat: _Seat) -> None:
         """Notes levels again that may be lower, as some queue of the path has less in use now.

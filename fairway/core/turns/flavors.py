@@ -11,7 +11,7 @@ that no group covers has no flavor and no quota.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
 from fairway.api.meta import NodeTerm
@@ -37,6 +37,9 @@ class Assignment:
 
     flavors: Mapping[str, Mapping[str, str]]  # pod set -> resource -> flavor
     names: tuple[str, ...]  # the flavors used, in order of groups
+    form: Form | None = field(default=None, compare=False)  # that it was made for
+    full: Mapping[FlavorResource, int] = field(default_factory=dict, compare=False)
+    # what all pods of that form are charged; not to be written to
 
     def usage(
         self, counts: Mapping[str, int], shapes: Mapping[str, Shape]
@@ -49,6 +52,17 @@ class Assignment:
                 key = (flavor_of.get(resource, NO_FLAVOR), resource)
                 total[key] = total.get(key, 0) + amount * count
         return total
+
+    def full_usage(self, form: Form) -> Mapping[FlavorResource, int]:
+        """What all pods of a form are charged."""
+        if form is self.form:
+            return self.full
+        counts = {one.name: one.count for one in form.pod_sets}
+        return self.usage(counts, {one.name: one.shape for one in form.pod_sets})
+
+    def kinds(self, pod_set: str) -> tuple[str, ...]:
+        """The flavors of a pod set, each once, by name."""
+        return tuple(sorted(set(self.flavors[pod_set].values())))
 
     def flavors_of(self, pod_set: str) -> tuple[tuple[str, str], ...]:
         return tuple(sorted(self.flavors[pod_set].items()))
@@ -81,7 +95,8 @@ def assignments(
                 for resource, _ in pod_set.shape.requests:
                     if resource in group.resources:
                         by_set[pod_set.name][resource] = flavor
-        found.append(Assignment(flavors=by_set, names=tuple(names)))
+        made = Assignment(flavors=by_set, names=tuple(names))
+        found.append(replace(made, form=form, full=made.full_usage(form)))
     return found
 
 

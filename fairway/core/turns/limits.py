@@ -33,17 +33,19 @@ class Claims:
         self._of_queue: dict[str, int] = {}
         self._of_user: dict[tuple[str, str], int] = {}
         self._amounts: dict[tuple[str, str, str], int] = {}
+        self._limiting: dict[str, tuple[str, ...]] = {}  # queue -> those of its path with limits
 
     def copy(self) -> Claims:
         twin = Claims(self._tree, self._queues)
         twin._of_queue = dict(self._of_queue)
         twin._of_user = dict(self._of_user)
         twin._amounts = dict(self._amounts)
+        twin._limiting = self._limiting  # limits are the same to both
         return twin
 
     def count(self, queue: str, user: str, change: int) -> None:
-        """Adds claims to a queue and all above it."""
-        for name in self._line(queue):
+        """Adds claims to a queue and all above it; only where some queue limits them."""
+        for name in self.limiting(queue):
             self._of_queue[name] = self._of_queue.get(name, 0) + change
             count = self._of_user[name, user] = self._of_user.get((name, user), 0) + change
             if not count:
@@ -51,8 +53,8 @@ class Claims:
 
     def add(self, queue: str, user: str, usage: Usage, sign: int = 1) -> None:
         """Adds amounts that a user holds; only where some queue limits its users."""
-        for name in self._line(queue):
-            if name not in self._queues or not self._queues[name].user_limits:
+        for name in self.limiting(queue):
+            if not self._queues[name].user_limits:
                 continue
             for (_, resource), amount in usage.items():
                 key = (name, user, resource)
@@ -62,7 +64,7 @@ class Claims:
 
     def full_queue(self, workload: Workload) -> tuple[str, int] | None:
         """The queue that may have no more claims, and how many it may have."""
-        for name in self._line(workload.queue):
+        for name in self.limiting(workload.queue):
             most = self._queues[name].claimed_max
             if most is not None and self._of_queue.get(name, 0) >= most:
                 return name, most
@@ -70,7 +72,7 @@ class Claims:
 
     def full_for_user(self, workload: Workload) -> str:
         """The queue in which the user may have no more claims; empty where there is none."""
-        for name in self._line(workload.queue):
+        for name in self.limiting(workload.queue):
             limit = limit_of(self._queues[name], workload.user)
             most = None if limit is None else limit.claimed_max
             if most is not None and self._of_user.get((name, workload.user), 0) >= most:
@@ -80,13 +82,24 @@ class Claims:
     def left_for_user(self, workload: Workload) -> dict[str, tuple[int, str]]:
         """What the user may still have of each limited resource, and the queue that says so."""
         left: dict[str, tuple[int, str]] = {}
-        for name in self._line(workload.queue):
+        for name in self.limiting(workload.queue):
             limit = limit_of(self._queues[name], workload.user)
             for resource, most in limit.amounts if limit is not None else ():
                 more = most - self._amounts.get((name, workload.user, resource), 0)
                 if resource not in left or more < left[resource][0]:
                     left[resource] = (more, name)
         return left
+
+    def limiting(self, queue: str) -> tuple[str, ...]:
+        """The queue and those above it, as far as they limit claims or users."""
+        found = self._limiting.get(queue)
+        if found is None:
+            found = self._limiting[queue] = tuple(
+                name
+                for name in self._line(queue)
+                if self._queues[name].claimed_max is not None or self._queues[name].user_limits
+            )
+        return found
 
     def _line(self, queue: str) -> tuple[str, ...]:
         return (queue, *self._tree.ancestors(queue)) if queue in self._queues else ()

@@ -38,6 +38,7 @@ class Tree:
         self._nodes = nodes  # parents before their children
         self.problems = problems
         self._ancestors: dict[str, tuple[str, ...]] = {}  # as they were asked for
+        self._share_bits = 0
 
     @classmethod
     def of(cls, queues: Iterable[Queue]) -> Tree:
@@ -88,6 +89,16 @@ class Tree:
     def leaves(self) -> tuple[str, ...]:
         """Queues without children that can be used, by name: those that take workloads."""
         return tuple(sorted(one.name for one in self.nodes if one.is_usable and not one.children))
+
+    @property
+    def share_bits(self) -> int:
+        """Bits by which all shares of this tree are scaled; see `shares`."""
+        if not self._share_bits:
+            lendable = max((n for one in self.nodes for n in one.lendable.values()), default=1)
+            weight = max((one.queue.weight_nanos for one in self.nodes), default=1)
+            # Ten bits more than order needs, so that thousandths round as the fraction would.
+            self._share_bits = 2 * (max(1, lendable) * max(1, weight)).bit_length() + 11
+        return self._share_bits
 
     def is_usable(self, queue: str) -> bool:
         """Whether the queue is known and no member of a cycle, nor below one."""

@@ -85,10 +85,7 @@ class Shares:
     def __init__(self, tree: Tree, rules: Rules = FAIR) -> None:
         self.tree = tree
         self._rules = rules
-        lendable = max((n for one in tree.nodes for n in one.lendable.values()), default=1)
-        weight = max((one.queue.weight_nanos for one in tree.nodes), default=1)
-        self.bits = 2 * (max(1, lendable) * max(1, weight)).bit_length() + 11
-        # Ten bits more than order needs, so that thousandths round as the fraction would.
+        self.bits = tree.share_bits
         # queue -> (resource, denominator, over by memory); filled as they are asked for
         self._measures: dict[str, tuple[tuple[str, int, int], ...]] = {}
 
