@@ -140,15 +140,15 @@ PATCHES = (
     Patch(
         "tasks that run already are placed again",
         "modes/sweeps.py",
-        "left = [number for number in wanted if number not in running]",
-        "left = list(wanted)",
+        "    passed = running | set(numbers_of(workload.tasks_over))\n",
+        "    passed = set(numbers_of(workload.tasks_over))\n",
         "../properties",
     ),
     Patch(
         "a sweep runs more tasks at a time than it may",
         "modes/sweeps.py",
-        "left = left[: max(0, workload.concurrency - len(running))]",
-        "left = left[: workload.concurrency]",
+        "    return list(islice(left, max(0, workload.concurrency - len(running))))\n",
+        "    return list(islice(left, workload.concurrency))\n",
         "../properties",
     ),
     Patch(
