@@ -245,8 +245,18 @@ async def _measure(report: Report, folder: Path, scale: float) -> None:
         following.cancel()
 
 
+async def _look(folder: Path, latencies: list[float]) -> None:
+    """Reads an object again and again, and takes the time of each."""
+    connection = await Connection(folder).open()
+    while True:
+        started = time.perf_counter()
+        await connection.call("GET", f"{_WORKLOADS}/w1")
+        latencies.append(time.perf_counter() - started)
+        await asyncio.sleep(0.02)
+
+
 async def _restart(report: Report, folder: Path, scale: float) -> None:
-    """A hub that starts with many who wait: how long until its first claim."""
+    """A hub that starts with many who wait: how long until its first claim, and how it answers."""
     count = max(1_000, int(100_000 * scale))
     async with _hub(folder):
         bodies = [workload(f"w{number}", gpus=2, queue="none") for number in range(count)]
@@ -256,6 +266,8 @@ async def _restart(report: Report, folder: Path, scale: float) -> None:
     async with _hub(folder):
         followed = _Followed()
         following = asyncio.ensure_future(followed.run(folder))
+        latencies: list[float] = []
+        looking = asyncio.ensure_future(_look(folder, latencies))
         connection = await Connection(folder).open()
         await connection.call("POST", _WORKLOADS, workload("first"))
         while ("first", "Claimed") not in followed.at and ("first", "Running") not in followed.at:
@@ -266,7 +278,20 @@ async def _restart(report: Report, folder: Path, scale: float) -> None:
             "s",
             20,
         )
+        # Another plan over all of them: a quota that changes frees something.
+        await connection.call("PUT", f"{_GROUP}/queues/none", await _changed_queue(connection))
+        await asyncio.sleep(10)
+        p99 = percentile(latencies, 0.99) * 1e3
+        report.add(f"ms to read an object while {count:,} are planned, p99", p99, "ms", 50)
+        looking.cancel()
         following.cancel()
+
+
+async def _changed_queue(connection: Connection) -> bytes:
+    _, body = await connection.call("GET", f"{_GROUP}/queues/none")
+    queue = json.loads(body)
+    queue["spec"]["weight"] = "2"
+    return json.dumps(queue).encode()
 
 
 def run(report: Report, *, scale: float = 1.0) -> None:

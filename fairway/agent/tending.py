@@ -110,7 +110,7 @@ class Tender:
         if found in ("Accepted", "Known"):
             self._teller.accept(name)
         else:
-            _log.warning("%s: the work %s is refused: %s", self._hub.cluster, name, found)
+            _log.info("%s: the work %s is refused: %s", self._hub.cluster, name, found)
             self._teller.refuse(name, found)
 
     def _duty(self, name: str, kept: Kept) -> Duty:

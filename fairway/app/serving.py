@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fairway.api.errors import NotFound
 from fairway.clock import Clock
+from fairway.page import built_files
 from fairway.schema.node import JsonObject
 from fairway.server import escalation
 from fairway.server.api import Api
@@ -15,6 +16,7 @@ from fairway.server.documents import Documents
 from fairway.server.identity import Identity
 from fairway.server.metrics import Metrics
 from fairway.server.objects import Gate, Objects
+from fairway.server.page import Page
 from fairway.server.questions import Questions
 from fairway.server.rbac import Authorizer
 from fairway.server.reviewing import Reviewer
@@ -57,6 +59,7 @@ def make_api(store: EmbeddedStore, data: Path, audit_log: AuditLog, clock: Clock
         reviewer=reviewer,
         questions=Questions(store),
         documents=documents,
+        page=Page(built_files()),
         audit_log=audit_log,
         metrics=metrics,
         clock=clock,

@@ -176,6 +176,8 @@ def _ended(past: PastAttempt, workload: Workload, others: Mapping[str, Workload]
     lost = f", {_span(past.lost_seconds)} of work lost" if past.lost_seconds else ""
     if past.started_at is not None and not lost:
         lost = ", no work lost"
+    if workload.spec.mode == "Divided":
+        lost = ""  # a service has none to lose
     by = past.preempted_by
     if by is not None:
         other = others.get(f"{by.namespace}/{by.name}")
@@ -200,9 +202,11 @@ def _why(past: PastAttempt, workload: Workload, other: Workload | None) -> str:
 
 
 _PHASES = {
-    "Unready": Line("silent", "", "gets no new work until its agent is heard again"),
-    "Lost": Line("lost", "", "what ran there moves once it has surely stopped"),
+    "Unready": Line("silent", "", "gets no new work until it is heard again"),
+    "Lost": Line("lost", "", "is silent for too long; what runs there moves once it surely ended"),
 }
+
+_RETURNS = {"Unready": "is heard again", "Lost": "is heard again", "Held": "is used again"}
 
 
 def of_cluster(before: Cluster | None, after: Cluster) -> Iterator[Line]:
@@ -213,15 +217,15 @@ def of_cluster(before: Cluster | None, after: Cluster) -> Iterator[Line]:
         yield Line(_PHASES[is_].verb, who, _PHASES[is_].text)
     if was != is_ and is_ == "Ready":
         gpus = after.status.allocatable.get("nvidia.com/gpu")
-        text = "is heard again" if was in _PHASES else "joined the fleet"
+        text = _RETURNS.get(was, "joined the fleet")
         yield Line("ready", who, text + (f", {gpus} GPUs" if gpus else ""))
     pools = {one.name: one.nodes for one in before.status.elastic_pools} if before else {}
     for pool in after.status.elastic_pools:
         more = pool.nodes - pools.get(pool.name, 0)
         if more:
-            came = "came" if more > 0 else "went back"
+            verb = "got" if more > 0 else "gave back"
             nodes = f"{abs(more)} node{'s' if abs(more) != 1 else ''} of {pool.name}"
-            yield Line("nodes", who, f"{nodes} {came}")
+            yield Line("nodes", who, f"{verb} {nodes}")
 
 
 def _span(seconds: float) -> str:

@@ -128,7 +128,7 @@ def drawn(name: str, chance: random.Random) -> tuple[Wish, JsonObject]:
         name=name,
         mode=mode,
         pods=chance.choice((1, 1, 2, 2, 3, 4)),
-        gpus=chance.choice((1, 2, 4, 8)) if mode == "Gang" else 1,
+        gpus=chance.choice((1, 2, 4)) if mode == "Gang" else 1,
         is_duplicate_allowed=lost == "AllowDuplicate",
         is_moved_when_lost=lost == "StopAndMove",
     )

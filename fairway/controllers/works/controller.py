@@ -19,7 +19,15 @@ from fairway.controllers.lifecycle import gathering
 from fairway.controllers.notes import Notes
 from fairway.controllers.states import States
 from fairway.controllers.terms import Terms
-from fairway.controllers.works.derive import Create, Delete, Known, Update, WorkWrite, derive
+from fairway.controllers.works.derive import (
+    Create,
+    Delete,
+    Known,
+    Update,
+    WorkWrite,
+    derive,
+    is_refused,
+)
 from fairway.controllers.works.manifests import dependencies_of
 from fairway.controllers.works.roster import Roster
 from fairway.kinds.registry import KnownKinds, LiveKinds
@@ -149,7 +157,8 @@ class Works:
         Most events on a workload change nothing that its works say, and deriving them is dear.
         """
         if workload is None or any(
-            one.spec.desired != "Run" or one.spec.tombstone for one in works.values()
+            one.spec.desired != "Run" or one.spec.tombstone or is_refused(one)
+            for one in works.values()
         ):
             return None
         claim, metadata = workload.status.claim, workload.metadata

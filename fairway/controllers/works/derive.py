@@ -33,6 +33,7 @@ from fairway.kinds.registry import KnownKinds, built_in
 AVOIDED_NODES = "fairway.dev/avoided-nodes"
 Desired = Literal["Run", "Reserve", "Hold"]
 _AVOIDED_MOST = 64
+_ACCEPTED = "Accepted"  # the condition by which an agent says whether it took a work
 _OWN_ANNOTATIONS = (PLACEMENT, AVOIDED_NODES)
 _OVER = ("Succeeded", "Failed", "Cancelled")
 
@@ -280,7 +281,23 @@ def _is_same(before: Work, after: Work) -> bool:
     return (
         replace(before.spec, term=0) == replace(after.spec, term=0)
         and not is_adopted(before)
+        and not is_refused(before)
         and all(_noted(before, key) == _noted(after, key) for key in _OWN_ANNOTATIONS)
+    )
+
+
+def is_refused(work: Work) -> bool:
+    """Whether its agent did not take it as it is now, since it knew of a higher term.
+
+    Works are written one by one as terms go on. One who was away, or busy with this work, hears of
+    a later one first; the leader's word of today is then to be said again in the term of today.
+    """
+    return any(
+        one.type == _ACCEPTED
+        and one.status == "False"
+        and one.reason == "TermTooLow"
+        and one.observed_generation == work.metadata.generation
+        for one in work.status.conditions
     )
 
 
@@ -354,10 +371,8 @@ def _is_surplus(known: Known, workload: Workload, work: Work) -> bool:
 def _stopped(known: Known, work: Work, attempt: int = 0) -> Iterator[WorkWrite]:
     """A work with a tombstone, of at least an attempt."""
     attempt = max(attempt, work.spec.attempt)
-    if not work.spec.tombstone or attempt > work.spec.attempt:
-        spec = replace(
-            work.spec, desired="Stop", tombstone=True, attempt=attempt, term=known.term
-        )
+    if not work.spec.tombstone or attempt > work.spec.attempt or is_refused(work):
+        spec = replace(work.spec, desired="Stop", tombstone=True, attempt=attempt, term=known.term)
         yield Update(work=replace(work, spec=spec))
 
 

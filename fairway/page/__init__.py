@@ -1,0 +1,29 @@
+"""The page, as it was built: plain files that travel with the package.
+
+Its sources are in `web/`; `make ui` writes `built/`. Nothing here knows what the files say, and
+nothing of ours but the server reads them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+
+@cache
+def built_files() -> dict[str, bytes]:
+    """Every built file by its path, such as `index.html` or `assets/index-3f2a.js`."""
+    root = resources.files(__name__) / "built"
+    return dict(_walked(root, "")) if root.is_dir() else {}
+
+
+def _walked(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
+    found: list[tuple[str, bytes]] = []
+    for one in sorted(folder.iterdir(), key=lambda child: child.name):
+        path = f"{prefix}{one.name}"
+        if one.is_dir():
+            found += _walked(one, f"{path}/")
+        else:
+            found.append((path, one.read_bytes()))
+    return found

@@ -1,0 +1,24 @@
+"""Writes the OpenAPI document that the page's types are made of, as a hub serves it.
+
+    python tools/page_types.py FILE
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from fairway.api.meta import GROUP
+from fairway.resources.catalogue import Catalogue
+from fairway.server import openapi
+
+
+def main() -> None:
+    served = [one for one in Catalogue() if one.group == GROUP]
+    Path(sys.argv[1]).write_bytes(msgspec.json.encode(openapi.document(served)))
+
+
+if __name__ == "__main__":
+    main()
