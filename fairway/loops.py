@@ -107,7 +107,7 @@ class Loop(Generic[Key]):
 
     async def run(self) -> None:
         """Looks at keys until cancelled."""
-        tasks: set[asyncio.Task[None]] = set()
+        tasks: dict[asyncio.Task[None], Key] = {}
         try:
             while True:
                 self._ring()
@@ -116,7 +116,7 @@ class Loop(Generic[Key]):
                     self._queued.discard(key)
                     self._busy.add(key)
                     task = asyncio.ensure_future(self._look_at(key))
-                    tasks.add(task)
+                    tasks[task] = key
                     task.add_done_callback(lambda done: self._ended(tasks, done))
                 await self._alarm.wait(self._timers[0][0] if self._timers else None)
         finally:
@@ -124,9 +124,17 @@ class Loop(Generic[Key]):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _ended(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
-        tasks.discard(task)
+    def _ended(self, tasks: dict[asyncio.Task[None], Key], task: asyncio.Task[None]) -> None:
+        key = tasks.pop(task)
+        if task.cancelled():
+            self._let_go(key)  # one that was cancelled before it began has not done so itself
         self._alarm.mark()
+
+    def _let_go(self, key: Key) -> None:
+        self._busy.discard(key)
+        if key in self._again:
+            self._again.discard(key)
+            self.mark(key)
 
     def _ring(self) -> None:
         now = self._clock.now()
@@ -150,10 +158,7 @@ class Loop(Generic[Key]):
             _log.exception("%s: looking at %s failed", self._name, key)
             self._later(key, "see above", is_quiet=True)
         finally:
-            self._busy.discard(key)
-            if key in self._again:
-                self._again.discard(key)
-                self.mark(key)
+            self._let_go(key)
 
     def _later(self, key: Key, why: str, *, is_quiet: bool = False) -> None:
         failures = self._failures.get(key, 0) + 1

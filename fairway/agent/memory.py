@@ -162,6 +162,7 @@ class Memory:
         """The log anew, with what counts alone; the old one stays until the new one is whole."""
         data = b"".join(encode(line) + b"\n" for line in self._everything())
         fresh = self._path.with_suffix(".new")
+        fresh.touch(mode=0o600)  # works may hold secrets
         with fresh.open("wb") as file:
             file.write(data)
             self._sync(file.fileno())

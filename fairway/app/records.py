@@ -14,6 +14,7 @@ from typing import BinaryIO
 _SEGMENT_BYTES = 32 << 20
 _SEGMENTS_MOST = 8
 _CHUNK_BYTES = 1 << 16
+_TIMES_FED = 5
 _SUFFIX = ".decisions"
 
 
@@ -25,12 +26,13 @@ class FileSink:
         self._folder = folder
         self._segment_bytes = segment_bytes
         self._written = 0
+        self._most = segment_bytes
         self._file: BinaryIO | None = None
         self._compressor = zlib.compressobj(1)
 
     @property
     def is_full(self) -> bool:
-        return self._written >= self._segment_bytes
+        return self._written >= self._most
 
     def begin(self) -> None:
         """Begins a segment, and drops the oldest if there are too many."""
@@ -39,9 +41,17 @@ class FileSink:
         number = int(known[-1].stem) + 1 if known else 1
         for old in known[: max(0, len(known) + 1 - _SEGMENTS_MOST)]:
             old.unlink(missing_ok=True)
-        self._file = (self._folder / f"{number:08d}{_SUFFIX}").open("wb")
+        path = self._folder / f"{number:08d}{_SUFFIX}"
+        path.touch(mode=0o600)  # it holds what workloads hold
+        self._file = path.open("wb")
         self._compressor = zlib.compressobj(1)
         self._written = 0
+        self._most = self._segment_bytes
+
+    def fed(self) -> None:
+        """A segment holds several times what it begins with, however large the fleet: beginning
+        another takes everything to be fed again."""
+        self._most = max(self._segment_bytes, _TIMES_FED * self._written)
 
     def write(self, entry: bytes) -> None:
         assert self._file is not None, "a segment has begun"

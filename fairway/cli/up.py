@@ -171,7 +171,7 @@ def welcome(url: str, data: Path, kubeconfig: Path, *, has_demo: bool = False) -
     """What a person needs to know of a hub that has just started."""
     is_found = kubeconfig == _default_kubeconfig()
     option = "" if is_found else f" --kubeconfig {_short(kubeconfig)}"
-    demo = ("get workloads -A -w", "queue", "top", "history", "logs -f hello-1")
+    demo = ("get workloads -A -w", "queue", "top", "history")
     commands = demo if has_demo else ("get fairway -A",)
     return [
         Text.assemble(("Fairway ", "bold"), (__version__, "bold"), (" is up.", "bold green")),

@@ -29,6 +29,7 @@ from fairway.controllers.scheduling.planner import InlinePlanner, Planner
 from fairway.controllers.scheduling.recording import NoSink, RecordingPlanner, Sink
 from fairway.controllers.scheduling.scheduler import FED, Scheduler
 from fairway.controllers.scheduling.scheduler import Settings as SchedulerSettings
+from fairway.controllers.shadows import Shadows
 from fairway.controllers.states import States
 from fairway.controllers.terms import Settings, Terms
 from fairway.controllers.volumes import Volumes
@@ -103,6 +104,9 @@ class ControlPlane:
             Clusters(store=store, cache=self.cache, states=self.states, clock=clock, board=board),
             Queues(store=store, cache=self.cache, scheduler=self.scheduler, clock=clock),
             Natives(store=store, cache=self.cache, kinds=kinds, clock=clock, notes=notes),
+            Shadows(
+                store=store, cache=self.cache, scheduler=self.scheduler, clock=clock, notes=notes
+            ),
             Volumes(store=store, cache=self.cache, states=self.states, clock=clock),
             KindRules(store=store, cache=self.cache, kinds=kinds, clock=clock),
         )

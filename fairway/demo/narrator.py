@@ -211,15 +211,16 @@ _RETURNS = {"Unready": "is heard again", "Lost": "is heard again", "Held": "is u
 
 def of_cluster(before: Cluster | None, after: Cluster) -> Iterator[Line]:
     """What became of a cluster."""
-    who = after.metadata.name
-    was, is_ = (before.status.phase if before else ""), after.status.phase
+    if before is None:
+        return
+    who, was, is_ = after.metadata.name, before.status.phase, after.status.phase
     if was != is_ and is_ in _PHASES:
         yield Line(_PHASES[is_].verb, who, _PHASES[is_].text)
     if was != is_ and is_ == "Ready":
         gpus = after.status.allocatable.get("nvidia.com/gpu")
         text = _RETURNS.get(was, "joined the fleet")
         yield Line("ready", who, text + (f", {gpus} GPUs" if gpus else ""))
-    pools = {one.name: one.nodes for one in before.status.elastic_pools} if before else {}
+    pools = {one.name: one.nodes for one in before.status.elastic_pools}
     for pool in after.status.elastic_pools:
         more = pool.nodes - pools.get(pool.name, 0)
         if more:

@@ -51,7 +51,7 @@ class Player:
         for step in STORY:
             await self._clock.sleep(max(0.0, began + step.at - self._clock.now()))
             if step.says:
-                self._says(step.says)
+                self._says(step.says.format(number=number))
             await self._do(step, number)
         await self._clock.sleep(max(0.0, began + ROUND_SECONDS - self._clock.now()))
 

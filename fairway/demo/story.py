@@ -43,7 +43,7 @@ class Step:
     down: str = ""  # a cluster that is lost
     up: str = ""  # a cluster that comes back
     runs_here: bool = False  # a real process on this machine
-    says: str = ""
+    says: str = ""  # with {number} for that of the round
 
 
 H100 = ("h100",)
@@ -82,7 +82,11 @@ STORY: tuple[Step, ...] = (
             checkpoint_seconds=10,
         ),
     ),
-    Step(at=8, runs_here=True, says="a real process runs on this machine: see its logs"),
+    Step(
+        at=8,
+        runs_here=True,
+        says="a real process runs on this machine: fairway logs -f hello-{number}",
+    ),
     Step(
         at=14,
         says="the site is full, and research has something urgent that needs a whole rack",

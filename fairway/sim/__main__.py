@@ -37,7 +37,7 @@ def _many(seeds: range, jobs: int) -> int:
         _tell(result)
         faults.update(result.faults)
         steps += result.steps
-        seconds += result.wall_seconds
+        seconds += result.processor_seconds
         counted += result.is_counted
         if result.violations:
             failed.append(result)
@@ -62,7 +62,7 @@ def _tell(result: Result) -> None:
     _say(
         f"seed {result.seed} {result.digest} {word}: {result.steps} steps, "
         f"{len(result.faults)} kinds of faults, {result.crashes_after_claim} crashes between claim "
-        f"and work, {result.virtual_seconds:.0f} s in {result.wall_seconds:.2f} s, "
+        f"and work, {result.virtual_seconds:.0f} s in {result.processor_seconds:.2f} s, "
         f"{dict(sorted(result.phases.items()))}"
     )
     for sentence in result.violations:

@@ -122,10 +122,16 @@ class Checks:
         self._yielded: dict[str, int] = {}  # in which term victims were told to go
         self._nominal: deque[tuple[float, dict[str, dict[str, int]]]] = deque()
         self.seen: dict[str, Seen] = {}
+        truth.is_claimed = self._is_claimed
+
+    def _is_claimed(self, name: str, cluster: str) -> bool:
+        found = self.seen.get(name)
+        claim = found.status.claim if found is not None else None
+        return claim is not None and any(one.cluster == cluster for one in claim.placements)
 
     def follow(self, change: Change) -> None:
         """A write is on disk."""
-        group, plural = change.kind
+        plural = change.kind[1]
         name = change.record.name[1]
         if change.kind != _LEASES:
             told = f"{plural} {name} v{change.version}{' removed' if change.is_removed else ''}"

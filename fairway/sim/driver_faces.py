@@ -15,7 +15,13 @@ class DriverFace:
     """A driver whose calls are slow or fail while it is told so."""
 
     def __init__(
-        self, driver: Driver, *, cluster: str, time: Time, gate: Gate, log: Log,
+        self,
+        driver: Driver,
+        *,
+        cluster: str,
+        time: Time,
+        gate: Gate,
+        log: Log,
         chance: random.Random,
     ) -> None:
         self._driver = driver

@@ -134,7 +134,7 @@ def drawn(name: str, chance: random.Random) -> tuple[Wish, JsonObject]:
     )
     spec: dict[str, Any] = {
         "queue": "serving" if mode == "Divided" else chance.choice(QUEUES),
-        "priority": chance.choice((0, 0, 0, 5, 10)),
+        "priority": chance.choice((0, 0, 0, 0, 5, 10)),
         "mode": mode,
         "template": {"manifests": [_manifest(wish)]},
     }
@@ -143,7 +143,7 @@ def drawn(name: str, chance: random.Random) -> tuple[Wish, JsonObject]:
     if mode == "Divided":
         spec["replicas"] = wish.pods
     else:
-        spec["runSeconds"] = {"estimate": chance.randint(3, 40)}
+        spec["runSeconds"] = {"estimate": chance.randint(3, 25)}
     if mode == "Independent":
         wish.pods = chance.randint(3, 10)
         spec["tasks"] = {"count": wish.pods, "concurrency": 4, "retries": 1, "failedMax": 10}
@@ -160,9 +160,7 @@ def drawn(name: str, chance: random.Random) -> tuple[Wish, JsonObject]:
 
 def native(name: str, chance: random.Random) -> tuple[Wish, JsonObject]:
     """A Job as its users would give it to a cluster, with the name of a queue."""
-    wish = Wish(
-        name=f"job-{name}", mode="Gang", pods=chance.choice((1, 2)), gpus=1, is_native=True
-    )
+    wish = Wish(name=f"job-{name}", mode="Gang", pods=chance.choice((1, 2)), gpus=1, is_native=True)
     body = _manifest(wish)
     body["metadata"] = {
         "name": name,

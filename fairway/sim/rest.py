@@ -52,8 +52,10 @@ class Rest:
                 return
 
     def _restless(self) -> Iterator[str]:
-        works = {(one["metadata"]["namespace"], one["metadata"]["name"]): one
-                 for one in self._store.bodies((GROUP, "works"))}
+        works = {
+            (one["metadata"]["namespace"], one["metadata"]["name"]): one
+            for one in self._store.bodies((GROUP, "works"))
+        }
         wanted = set()
         for name, wish in self._wishes.items():
             found = self._checks.seen.get(name)
@@ -65,8 +67,10 @@ class Rest:
                 yield f"{name} is not deleted"
             yield from self._unfinished(name, wish, found)
             if found.status.claim is not None:
-                wanted |= {(one.cluster, work_name(NAMESPACE, name))
-                           for one in found.status.claim.placements}
+                wanted |= {
+                    (one.cluster, work_name(NAMESPACE, name))
+                    for one in found.status.claim.placements
+                }
         for cluster in FLAVOR_OF:
             for (namespace, name), body in works.items():
                 if namespace != f"fairway-cluster-{cluster}":

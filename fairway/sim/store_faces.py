@@ -61,7 +61,14 @@ class StoreFace:
     """The store, for one run of one participant."""
 
     def __init__(
-        self, store: Store, *, name: str, time: Time, gate: Gate, weather: Weather, log: Log,
+        self,
+        store: Store,
+        *,
+        name: str,
+        time: Time,
+        gate: Gate,
+        weather: Weather,
+        log: Log,
         chance: random.Random,
     ) -> None:
         self._store = store

@@ -7,7 +7,7 @@ agent that is to stop it is itself not well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fairway.agent.drivers.simulated.lives import LivePod
 from fairway.api.names import work_name
@@ -34,6 +34,8 @@ class Truth:
         self._agents = {one.cluster: one for one in agents}
         self._uids: dict[tuple[str, str], str] = {}  # of what was applied, by cluster and work
         self._terms: dict[tuple[str, str], int] = {}
+        # Whether a workload holds a claim on a place in a cluster.
+        self.is_claimed: Callable[[str, str], bool] = lambda name, cluster: True
         for one in agents:
             one.on_act = self._acted
             one.on_keep = self._kept
@@ -70,7 +72,10 @@ class Truth:
         now = self._time.now()
         agents = [self._agents[one] for one in clusters]
         return wish.is_moved_when_lost and any(
-            not one.is_up or one.gate.is_shut or one.slow_seconds or one.failing
+            not one.is_up
+            or one.gate.is_shut
+            or one.slow_seconds
+            or one.failing
             or now - one.hurt_at < _RECOVERY_SECONDS
             for one in agents
         )
@@ -91,11 +96,15 @@ class Truth:
             self._check_room(cluster)
 
     def _check_room(self, cluster: str) -> None:
-        """Pods that have a node or ask for one never need more than the cluster has."""
+        """Pods that have a node or ask for one never need more than the cluster has.
+
+        What is told to leave is not counted: others may have been given its place already.
+        """
         world = self._agents[cluster].world
         needed = sum(
             sum(one.is_live for one in world.pods(work_name(NAMESPACE, name)) or ()) * wish.gpus
             for name, wish in self._wishes.items()
+            if self.is_claimed(name, cluster)
         )
         if needed > NODES * GPUS:
             self._log.violated(f"pods in {cluster} ask for {needed} devices")
@@ -127,5 +136,3 @@ class Truth:
             seen = agent.world.observe(agent.clock.now())
             found.extend(f"{cluster}/{name}" for name in seen.works if self.pods(cluster, name))
         return found
-
-

@@ -63,7 +63,7 @@ class Users:
                 self._log.note("user", f"{act.__name__} was refused: {fault}")
 
     async def _submit(self) -> None:
-        for _ in range(self._chance.choice((1, 1, 1, 2, 4))):
+        for _ in range(self._chance.choice((1, 1, 1, 1, 3))):
             name = self._name()
             wish, body = fleet.drawn(name, self._chance)
             is_many = sum(one.mode == "Divided" for one in self._live()) >= _SERVICES_MOST
@@ -149,9 +149,7 @@ class Users:
     async def _change(self, wish: Wish, spec: dict[str, Any]) -> None:
         patch = Patch(type="merge", body={"spec": spec})
         try:
-            await self._store.patch(
-                WORKLOADS, wish.name, patch, namespace=NAMESPACE, write=_WRITE
-            )
+            await self._store.patch(WORKLOADS, wish.name, patch, namespace=NAMESPACE, write=_WRITE)
         except NotFound:
             if not wish.is_deleted:
                 raise

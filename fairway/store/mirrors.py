@@ -166,6 +166,14 @@ def _identity(stored: Stored) -> tuple[Name, str]:
     return (metadata.namespace, metadata.name), metadata.resource_version
 
 
+def is_newer(one: Stored, other: Stored) -> bool:
+    """Whether one is a later version of an object than another; versions are numbers."""
+    versions = [_head(each.raw).metadata.resource_version for each in (one, other)]
+    if all(each.isdecimal() for each in versions):
+        return int(versions[0]) > int(versions[1])
+    return versions[0] != versions[1]
+
+
 async def complete(mirrors: Sequence[Mirror]) -> None:
     """Returns once every mirror has read its first list."""
     for mirror in mirrors:

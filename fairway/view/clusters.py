@@ -30,6 +30,9 @@ from fairway.view.reports import (
 from fairway.view.selecting import ClusterFacts
 
 
+SHADOWED = "what would run there is only noted"
+
+
 def facts_of(cluster: Cluster) -> ClusterFacts:
     return ClusterFacts(
         name=cluster.metadata.name,
@@ -139,7 +142,7 @@ def _closed_because(cluster: Cluster) -> str:
         return "it is held"
     if cluster.status.phase in ("Lost", "Unready"):
         return f"it is {cluster.status.phase.lower()}"
-    return ""
+    return SHADOWED if spec.mode == "Shadow" else ""
 
 
 def _nodes(cluster: Cluster, rows: Rows, away: frozenset[str]) -> nodes.Nodes:

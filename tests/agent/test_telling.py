@@ -206,3 +206,13 @@ class TestElasticPools:
         (report,) = await stage.reports()
         assert "burst-e0000" not in report.spec.nodes.names
         assert (await stage.cluster()).status.elastic_pools[0].stock == 3
+
+
+async def test_a_report_says_what_each_pod_takes(stage: Stage) -> None:
+    """So that pods which no claim accounts for are known by their size."""
+    await stage.put(work("one", job("one", cpu="250m")))
+    await stage.passes(5)
+    pods = [one for report in await stage.reports() for one in report.spec.works]
+    assert [{name: str(amount) for name, amount in one.requests.items()} for one in pods] == [
+        {"cpu": "250m"}
+    ]

@@ -28,10 +28,10 @@ def start(*words: str) -> Outcome:
 
 
 @contextmanager
-def running(data: Path) -> Iterator[subprocess.Popen[str]]:
+def running(data: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     """A hub that has said where it is."""
     process = subprocess.Popen(
-        command("--data", str(data), "--port", "0"),
+        command("--data", str(data), "--port", "0", *words),
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -58,6 +58,20 @@ def test_a_hub_serves_stops_when_told_and_keeps_everything(tmp_path: Path) -> No
         assert process.wait(10) == 0
     with running(data), Client.connect(str(data / "kubeconfig")) as client:
         assert client.get("configmaps", "kept")["metadata"]["uid"] == made["metadata"]["uid"]
+
+
+def test_a_demo_tells_what_happens_and_ends_when_interrupted(tmp_path: Path) -> None:
+    with running(tmp_path / "hub", "--demo") as process:
+        assert process.stdout is not None
+        told = ""
+        for line in process.stdout:
+            told += line
+            if "spread     assistant over onprem-hangzhou (6)" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        rest, faults = process.communicate(timeout=30)
+    assert "submitted  assistant to serving: 6 replicas" in told
+    assert (process.returncode, "Traceback" in told + rest + faults) == (0, False)
 
 
 @pytest.mark.parametrize(

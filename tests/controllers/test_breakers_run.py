@@ -1,4 +1,4 @@
-"""Breakers stop the hub: what it did in the past hour is counted, and then no more of it is done."""
+"""Breakers stop the hub: what it did in the past hour is counted, and no more of it is done."""
 
 from __future__ import annotations
 

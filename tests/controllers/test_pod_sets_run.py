@@ -150,7 +150,5 @@ spec: {}
     events = await fleet.store.list(EVENTS, Selection(namespace="default"))
     told = [one.object() for one in events.items]
     refused = [one["message"] for one in told if one["reason"] == "ManifestRefused"]
-    assert refused == [
-        "spec.template: without one there is nothing to run in here; "
-        "only simulated clusters run pod sets alone"
-    ]
+    why = "without one there is nothing to run in here; only simulated clusters run pod sets alone"
+    assert refused == [f"spec.template: {why}"]

@@ -102,6 +102,13 @@ def room_of(rows: list[Row]) -> Room:
             id="a slice that is not full needs room for a whole one",
         ),
         pytest.param(
+            Topology(required="example/rack"),
+            3,
+            "rack",
+            {"r2": 3},
+            id="a level that is named by its node label",
+        ),
+        pytest.param(
             Topology(preferred="planet"), 2, "", {}, id="no domain where the level is unknown"
         ),
     ],

@@ -166,47 +166,43 @@ async def test_a_gang_that_loses_a_worker_meets_anew_and_outlives_its_hub(tmp_pa
     assert stamps.faults(runs, tasks=tasks, gap_seconds_max=GAP_SECONDS_MAX, cut_runs=2) == []
 
 
-async def test_a_hub_killed_at_random_points_runs_everything_once(tmp_path: Path) -> None:
+FAILS = """
+import os, sys, time
+print("loading", flush=True)
+while not os.path.exists(sys.argv[1]): time.sleep(0.01)
+print("no such file", file=sys.stderr)
+sys.exit(3)
+"""
+
+
+async def test_a_hub_killed_at_random_points_runs_everything_once_and_forgets_nothing(
+    tmp_path: Path,
+) -> None:
     """Set SEED for other points."""
     chance = random.Random(SEED)
     file, names = tmp_path / "stamps", [f"job-{number}" for number in range(20)]
-    script = str(Path(stamps.__file__))
-    async with hub_process(tmp_path, cpus=4) as hub:
+    script, end = str(Path(stamps.__file__)), tmp_path / "end"
+    async with hub_process(tmp_path, cpus=5) as hub:
+        await hub.client.create(job("fails", [sys.executable, "-S", "-c", FAILS, str(end)]))
         for name in names:
             command = [sys.executable, "-S", script, str(file), name, "0.4"]
             await hub.client.create(job(name, command))
+        await hub.until("fails", "Running")
+        assert await hub.line_of("fails", "", "loading") == "loading"
         # Some 200 stamps in all; between two points the hub may well not have come up yet.
         for point in sorted(chance.randrange(0, 180) for _ in range(5)):
             await until(lambda at=point: lines(file) >= at, "stamps before the next kill")
             await hub.kill()
             await hub.launch()
+        end.touch()
         await hub.until_up()
         for name in names:
             ended = await hub.until(name, "Succeeded")
             assert attempts(ended) == [(1, "Succeeded", None)]
-    runs = stamps.read(file)
-    assert stamps.faults(runs, tasks=names, gap_seconds_max=GAP_SECONDS_MAX) == []
-
-
-async def test_what_a_program_said_and_how_it_ended_is_told_by_the_next_hub(tmp_path: Path) -> None:
-    end = tmp_path / "end"
-    text = (
-        "import os, sys, time\n"
-        "print('loading', flush=True)\n"
-        f"while not os.path.exists({str(end)!r}): time.sleep(0.01)\n"
-        "print('no such file', file=sys.stderr)\n"
-        "sys.exit(3)\n"
-    )
-    async with hub_process(tmp_path) as hub:
-        await hub.client.create(job("fails", [sys.executable, "-S", "-c", text]))
-        await hub.until("fails", "Running")
-        assert await hub.line_of("fails", "", "loading") == "loading"
-        await hub.kill()
-        end.touch()
-        await hub.start()
-        ended = await hub.until("fails", "Failed")
-        assert [one.exit_code for one in ended.status.history] == [3]
+        assert attempts(await hub.until("fails", "Failed")) == [(1, "ProgramFailed", 3)]
         assert await hub.log("fails") == "loading\nno such file\n"
         assert await hub.end() == 0
         assert "Traceback" not in "".join(hub.said)
     assert processes_of(hub.data) == []
+    runs = stamps.read(file)
+    assert stamps.faults(runs, tasks=names, gap_seconds_max=GAP_SECONDS_MAX) == []

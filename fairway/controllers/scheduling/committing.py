@@ -24,7 +24,8 @@ from fairway.controllers.scheduling import claims
 from fairway.controllers.scheduling.claims import Context
 from fairway.controllers.scheduling.planning import Planned
 from fairway.core.steps import Admit, Move, Preempt, Provision, Reservation, Step
-from fairway.store.interface import Patch, Store, Write
+from fairway.store.interface import Patch, Store, Stored, Write
+from fairway.store.mirrors import Name
 
 FINALIZER = "fairway.dev/works"
 
@@ -40,10 +41,17 @@ MakeStatus = Callable[[Workload], WorkloadStatus]
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a batch."""
+    """What became of a batch.
+
+    Of those refused, some were changed, and are heard of in a moment. Where a write failed, only
+    the store can tell whether it was carried out: the answer alone may have been lost.
+    """
 
     written: list[Step] = field(default_factory=list)
+    stored: dict[Name, Stored] = field(default_factory=dict)  # workloads as they were written
     refused: dict[str, str] = field(default_factory=dict)  # workload -> why
+    awaited: set[str] = field(default_factory=set)
+    unsure: dict[str, str] = field(default_factory=dict)  # workload -> version that was seen
 
 
 class Committer:
@@ -57,7 +65,8 @@ class Committer:
     async def commit(self, planned: Planned, context: Context) -> Outcome:
         """Writes what still holds; the rest is refused, with reasons."""
         outcome = Outcome()
-        deals = await self._with_victims_gone(deals_of(planned.steps), context, outcome)
+        deals = await self._with_finalizers(deals_of(planned.steps), planned, outcome)
+        deals = await self._with_victims_gone(deals, context, outcome)
         async with asyncio.TaskGroup() as tasks:
             for deal in deals:
                 tasks.create_task(self._commit_deal(deal, planned, context, outcome))
@@ -65,6 +74,61 @@ class Committer:
                 make = _reserving(reservation, context)
                 tasks.create_task(self._commit_one(key, make, planned, outcome))
         return outcome
+
+    async def _with_finalizers(
+        self, deals: Sequence[Sequence[Step]], planned: Planned, outcome: Outcome
+    ) -> Sequence[Sequence[Step]]:
+        """The deals whose workloads have the finalizer; others get it, and a claim next time.
+
+        A claim must be the very next version after the one that was seen: were there one between
+        them, who plans would for a moment see a workload that holds nothing.
+        """
+        missing = {
+            position: body
+            for position, deal in enumerate(deals)
+            if (body := self._unkept(deal, planned)) is not None
+        }
+        if not missing:
+            return deals
+        async with asyncio.TaskGroup() as tasks:
+            for body in missing.values():
+                tasks.create_task(self._give_finalizer(body, planned, outcome))
+        kept = []
+        for position, deal in enumerate(deals):
+            if position not in missing:
+                kept.append(deal)
+                continue
+            _refuse(deal, outcome)
+            if any(isinstance(step, Preempt) for step in deal):
+                for one in deals[position + 1 :]:
+                    _refuse(one, outcome)
+                break
+        return kept
+
+    def _unkept(self, deal: Sequence[Step], planned: Planned) -> JsonObject | None:
+        """The workload that is to be claimed for, if it could vanish while it holds something."""
+        for step in deal:
+            if isinstance(step, Admit):
+                namespace, _, name = step.workload.partition("/")
+                stored = self._cache.mirror(WORKLOADS).get((namespace, name))
+                if stored is None or FINALIZER.encode() in stored.raw:
+                    return None
+                body = self._seen(step.workload, planned)
+                return body if body and "deletionTimestamp" not in body["metadata"] else None
+        return None
+
+    async def _give_finalizer(self, body: JsonObject, planned: Planned, outcome: Outcome) -> None:
+        metadata = body["metadata"]
+        key = f"{metadata['namespace']}/{metadata['name']}"
+        try:
+            async with self._width:
+                await self._with_finalizer(body)
+        except (ApiError, OSError) as fault:
+            outcome.refused[key] = str(fault) or type(fault).__name__
+            outcome.unsure[key] = planned.versions[key]
+        else:
+            outcome.refused[key] = "it was given its finalizer first"
+            outcome.awaited.add(key)
 
     async def _with_victims_gone(
         self, deals: Sequence[Sequence[Step]], context: Context, outcome: Outcome
@@ -109,18 +173,27 @@ class Committer:
         self, key: str, make: MakeStatus, planned: Planned, outcome: Outcome
     ) -> bool:
         """Writes one workload's status, if it is still the one that was seen."""
+        body = self._seen(key, planned)
+        if body is None:
+            outcome.refused[key] = "it changed meanwhile"
+            outcome.awaited.add(key)
+            return False
+        try:
+            await self._write(body, make, outcome)
+        except (ApiError, OSError) as fault:
+            outcome.refused[key] = str(fault) or type(fault).__name__
+            outcome.unsure[key] = planned.versions[key]
+            return False
+        return True
+
+    def _seen(self, key: str, planned: Planned) -> JsonObject | None:
+        """A workload, if it is still the one that was seen when it was decided on."""
         namespace, _, name = key.partition("/")
         stored = self._cache.mirror(WORKLOADS).get((namespace, name))
         body = stored.object() if stored else None
         if body is None or body["metadata"]["resourceVersion"] != planned.versions.get(key):
-            outcome.refused[key] = "it changed meanwhile"
-            return False
-        try:
-            await self._write(body, make)
-        except (ApiError, OSError) as fault:
-            outcome.refused[key] = str(fault)
-            return False
-        return True
+            return None
+        return body
 
     async def _preempt(self, step: Preempt, context: Context, outcome: Outcome) -> bool:
         """Takes a victim's claim; tried again if only its status moved on meanwhile."""
@@ -133,17 +206,27 @@ class Committer:
                 outcome.refused[step.workload] = "it holds its claim no more"
                 return False
             try:
-                await self._write(body, lambda workload: claims.preempted(workload, step, context))
-            except Conflict:
+                if await self._is_preempted(body, step, context, outcome):
+                    outcome.written.append(step)
+                    return True
                 body = await self._read(namespace, name)
             except (ApiError, OSError) as fault:
-                outcome.refused[step.workload] = str(fault)
+                outcome.refused[step.workload] = str(fault) or type(fault).__name__
                 return False
-            else:
-                outcome.written.append(step)
-                return True
         outcome.refused[step.workload] = "it changes too quickly"
         return False
+
+    async def _is_preempted(
+        self, body: JsonObject, step: Preempt, context: Context, outcome: Outcome
+    ) -> bool:
+        """Takes a victim's claim, unless somebody else has changed it."""
+        try:
+            await self._write(
+                body, lambda workload: claims.preempted(workload, step, context), outcome
+            )
+        except Conflict:
+            return False
+        return True
 
     async def _read(self, namespace: str, name: str) -> JsonObject | None:
         try:
@@ -151,50 +234,46 @@ class Committer:
         except NotFound:
             return None
 
-    async def _write(self, body: JsonObject, make: MakeStatus) -> None:
+    async def _write(self, body: JsonObject, make: MakeStatus, outcome: Outcome) -> None:
         async with self._width:
-            body = await self._with_finalizer(body)
             status = make(codec.decode(body, Workload))
-            await write_status(self._store, body, status, _WRITE)
+            stored = await write_status(self._store, body, status, _WRITE)
+        metadata = body["metadata"]
+        outcome.stored[metadata["namespace"], metadata["name"]] = stored
 
-    async def _with_finalizer(self, body: JsonObject) -> JsonObject:
+    async def _with_finalizer(self, body: JsonObject) -> None:
         """A workload that was made without it, by hand, gets the finalizer before a claim."""
         metadata = body["metadata"]
-        finalizers = metadata.get("finalizers") or []
-        if FINALIZER in finalizers or metadata.get("deletionTimestamp"):
-            return body
         change = {
             "metadata": {
                 "resourceVersion": metadata["resourceVersion"],
-                "finalizers": [*finalizers, FINALIZER],
+                "finalizers": [*(metadata.get("finalizers") or []), FINALIZER],
             }
         }
-        stored, _ = await self._store.patch(
+        await self._store.patch(
             WORKLOADS,
             metadata["name"],
             Patch(type="merge", body=change),
             namespace=metadata["namespace"],
             write=_WRITE,
         )
-        return stored.object()
 
 
 async def write_status(
     store: Store, body: JsonObject, status: WorkloadStatus, write: Write
-) -> JsonObject:
+) -> Stored:
     """Writes a workload's status; what a newer version of the hub keeps there stays."""
     unknown = {
         key: value for key, value in (body.get("status") or {}).items() if key not in _STATUS_FIELDS
     }
     changed = {**body, "status": {**unknown, **codec.to_plain(status)}}
-    stored = await store.update(
+    return await store.update(
         WORKLOADS,
         changed,
         namespace=body["metadata"]["namespace"],
         subresource="status",
         write=write,
     )
-    return stored.object()
 
 
 def deals_of(steps: Sequence[Step]) -> list[list[Step]]:

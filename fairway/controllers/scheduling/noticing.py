@@ -28,6 +28,7 @@ class Notice:
         self._held: dict[str, int] = {}  # workload -> pods and places that it is charged for
         self._told: dict[tuple[str, str], Any] = {}  # what mattered of an object, last time
         self._timers: list[tuple[float, str]] = []
+        self._set: set[tuple[float, str]] = set()  # the timers there are
 
     def put(self, plain: Mapping[str, Any]) -> None:
         """An object was made or changed."""
@@ -65,7 +66,9 @@ class Notice:
     def ring(self, now: float) -> None:
         """Wakes those whose moment has come."""
         while self._timers and self._timers[0][0] <= now:
-            self.woken.add(heapq.heappop(self._timers)[1])
+            timer = heapq.heappop(self._timers)
+            self._set.discard(timer)
+            self.woken.add(timer[1])
 
     def next_moment(self) -> float | None:
         return self._timers[0][0] if self._timers else None
@@ -90,7 +93,9 @@ class Notice:
             return
         self.woken.add(key)
         for moment in _moments(plain):
-            heapq.heappush(self._timers, (moment, key))
+            if (moment, key) not in self._set:
+                self._set.add((moment, key))
+                heapq.heappush(self._timers, (moment, key))
 
     def _matters(self, plain: Mapping[str, Any], what: Any) -> None:
         """Something is freed if what matters of an object is not what it was."""

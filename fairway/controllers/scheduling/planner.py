@@ -26,6 +26,10 @@ class PlannerLost(Exception):
     """The planner's process has ended; another one must be fed from the beginning."""
 
 
+class PlannerFault(Exception):
+    """The planner failed at a call; it says where, and what it knows is not to be counted on."""
+
+
 class Planner(Protocol):
     """What the scheduler asks for; see `Planning`."""
 
@@ -40,6 +44,8 @@ class Planner(Protocol):
     async def explain(self, key: str, now: float) -> dict[str, Any] | None: ...
 
     async def standings(self, now: float) -> list[Standing]: ...
+
+    async def shadow(self, now: float) -> dict[str, list[str]]: ...
 
     async def close(self) -> None: ...
 
@@ -67,6 +73,9 @@ class InlinePlanner:
 
     async def standings(self, now: float) -> list[Standing]:
         return self._planning.standings(now)
+
+    async def shadow(self, now: float) -> dict[str, list[str]]:
+        return self._planning.shadow(now)
 
     async def close(self) -> None:
         return
@@ -101,6 +110,9 @@ class ProcessPlanner:
     async def standings(self, now: float) -> list[Standing]:
         return cast("list[Standing]", await self._call("standings", now))
 
+    async def shadow(self, now: float) -> dict[str, list[str]]:
+        return cast("dict[str, list[str]]", await self._call("shadow", now))
+
     async def close(self) -> None:
         process = self._process
         if process is None or process.stdin is None:
@@ -114,6 +126,16 @@ class ProcessPlanner:
             await process.wait()
 
     async def _call(self, method: str, *arguments: Any) -> Any:
+        """Asks, and reads the answer even if whoever asks is cancelled meanwhile: what is left in
+        the pipe would be taken for the answer to the next call."""
+        exchange = asyncio.ensure_future(self._exchange(method, arguments))
+        exchange.add_done_callback(_look_at_fault)
+        is_fault, value = await asyncio.shield(exchange)
+        if is_fault:
+            raise PlannerFault(value)
+        return value
+
+    async def _exchange(self, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any]:
         async with self._calling:
             process = await self._running()
             assert process.stdin is not None, "it is a pipe"
@@ -126,10 +148,7 @@ class ProcessPlanner:
                 answer = await process.stdout.readexactly(_LENGTH.unpack(head)[0])
             except (asyncio.IncompleteReadError, ConnectionError) as fault:
                 raise PlannerLost(f"it ended with {await process.wait()}") from fault
-        is_fault, value = pickle.loads(answer)  # noqa: S301 - from our own child
-        if is_fault:
-            raise value
-        return value
+        return cast("tuple[bool, Any]", pickle.loads(answer))  # noqa: S301 - from our own child
 
     async def _running(self) -> asyncio.subprocess.Process:
         if self._process is None:
@@ -142,3 +161,9 @@ class ProcessPlanner:
                 start_new_session=True,  # Ctrl-C is for the hub, which then ends its child
             )
         return self._process
+
+
+def _look_at_fault(exchange: asyncio.Future[tuple[bool, Any]]) -> None:
+    """A fault that nobody waits for any more is no surprise: the next who asks has it too."""
+    if not exchange.cancelled():
+        exchange.exception()

@@ -7,6 +7,7 @@ import os
 import pickle
 import struct
 import sys
+import traceback
 from contextlib import suppress
 from typing import Any, BinaryIO
 
@@ -37,8 +38,8 @@ def serve(calls: BinaryIO, answers: BinaryIO, planning: Planning) -> None:
 def _answer(planning: Planning, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any]:
     try:
         return False, getattr(planning, method)(*arguments)
-    except Exception as fault:  # the caller raises it
-        return True, fault
+    except Exception:  # the caller raises it, with this text: not every fault can be sent
+        return True, traceback.format_exc()
 
 
 if __name__ == "__main__":

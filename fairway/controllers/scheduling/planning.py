@@ -8,7 +8,7 @@ from a record of its calls.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -20,8 +20,10 @@ from fairway.core.cycle import START, Cursor
 from fairway.core.snapshot import Snapshot
 from fairway.core.standings import Standing
 from fairway.core.steps import Admit, Plan, Reservation, Step
+from fairway.view.clusters import SHADOWED
 from fairway.view.view import View
 
+_SHADOW_MOST = 1_000  # decisions of one look at what shadowed clusters would get
 _CODES_MOST = 2_000  # changed codes that are told with one part of a plan
 _AGAIN_SECONDS = 30.0  # run times grow and shares fade: who waits is looked at again by then
 
@@ -64,6 +66,7 @@ class Planning:
         self._settled = START  # what was set aside when the last whole plan ended
         self._codes: dict[str, str] = {}
         self._versions: dict[str, str] = {}  # of workloads, as fed
+        self._looked_at = 0.0  # when the last plan over everybody began
 
     def feed(self, events: Iterable[Fed]) -> None:
         for event in events:
@@ -75,15 +78,17 @@ class Planning:
                 self._view.put(plain)
                 self._notice.put(plain)
             if plain["kind"] == "Workload":
-                self._remember_version(plain["metadata"], is_removed=event.is_removed)
+                self._remember(plain, is_removed=event.is_removed)
 
-    def _remember_version(self, metadata: Mapping[str, Any], *, is_removed: bool) -> None:
+    def _remember(self, workload: Mapping[str, Any], *, is_removed: bool) -> None:
+        metadata = workload["metadata"]
         key = f"{metadata['namespace']}/{metadata['name']}"
         if is_removed:
             self._versions.pop(key, None)
-            self._codes.pop(key, None)
         else:
             self._versions[key] = metadata["resourceVersion"]
+        if is_removed or (workload.get("status") or {}).get("phase") not in (None, "Waiting"):
+            self._codes.pop(key, None)  # told anew, should it wait again
 
     def forget(self, keys: Iterable[str]) -> None:
         """Decisions that could not be written: the workloads are as the store says."""
@@ -99,6 +104,8 @@ class Planning:
         cursor = self._next_cursor(snapshot.facts.workloads)
         if cursor is None:
             return Planned(now=now, wake_at=self._wake_at(now))
+        if cursor is START:
+            self._looked_at = now
         found, cursor = cycle.plan(snapshot, cursor, budget)
         is_whole = cursor.only is None
         self._cursor = None if cursor.is_done else cursor
@@ -144,7 +151,7 @@ class Planning:
         )
 
     def _wake_at(self, now: float) -> float | None:
-        moments = [now + _AGAIN_SECONDS] if self._codes else []
+        moments = [min(self._looked_at, now) + _AGAIN_SECONDS] if self._codes else []
         next_moment = self._notice.next_moment()
         if next_moment is not None:
             moments.append(next_moment)
@@ -170,6 +177,24 @@ class Planning:
     def standings(self, now: float) -> list[Standing]:
         """How every queue stands."""
         return standings.standings(self._view.snapshot(now))
+
+    def shadow(self, now: float) -> dict[str, list[str]]:
+        """Which of those who wait would get something in clusters that are only shadowed."""
+        facts = self._view.facts(now)
+        opened = {
+            name: replace(one, is_open=True, closed_because="")
+            for name, one in facts.clusters.items()
+            if one.closed_because == SHADOWED
+        }
+        if not opened:
+            return {}
+        others = replace(facts, clusters={**facts.clusters, **opened})
+        found: dict[str, list[str]] = {name: [] for name in opened}
+        for step in cycle.plan(Snapshot(others), START, _SHADOW_MOST)[0].steps:
+            for placed in step.placed if isinstance(step, Admit) else ():
+                if placed.cluster in found:
+                    found[placed.cluster].append(step.workload)
+        return found
 
     def explain(self, key: str, now: float) -> dict[str, Any] | None:
         """Why a workload waits and what would let it start; None where there is no such one."""

@@ -21,7 +21,7 @@ from fairway.controllers.scheduling.planner import Planner
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
 from fairway.core.standings import Standing
 
-_DECISIONS_MOST = 5_000  # kept in memory for whoever asks what was decided lately
+_STEPS_MOST = 20_000  # kept in memory for whoever asks what was decided lately
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -35,6 +35,10 @@ class Sink(Protocol):
         ...
 
     def write(self, entry: bytes) -> None: ...
+
+    def fed(self) -> None:
+        """All that is there has been written; what comes now is what happens."""
+        ...
 
     @property
     def is_full(self) -> bool:
@@ -50,6 +54,9 @@ class NoSink:
     def begin(self) -> None:
         return
 
+    def fed(self) -> None:
+        return
+
     def write(self, entry: bytes) -> None:
         del entry
 
@@ -63,7 +70,9 @@ class RecordingPlanner:
         self._planner = make()
         # Calls are recorded in the order in which the planner takes them, whoever makes them.
         self._calling = asyncio.Lock()
-        self.decisions: deque[dict[str, Any]] = deque(maxlen=_DECISIONS_MOST)
+        self.decisions: deque[dict[str, Any]] = deque()
+        self._steps = 0  # in these decisions
+        self._is_begun = False  # a segment, of which all is fed and the first plan is yet to come
         sink.begin()
 
     @property
@@ -71,17 +80,21 @@ class RecordingPlanner:
         """Whether a new segment should begin, which takes everything to be fed again."""
         return self._sink.is_full
 
-    async def restart(self, events: Sequence[Fed]) -> None:
-        """Begins a segment, with a planner that is fed everything anew."""
+    async def restart(self, everything: Callable[[], Sequence[Fed]], most: int) -> None:
+        """Begins a segment, with a planner that is fed everything anew, `most` at a time."""
         async with self._calling:
             await self._planner.close()
             self._planner = self._make()
             self._sink.begin()
-            await self._feed(events)
+            self._is_begun = False
+            events = everything()
+            for start in range(0, len(events), most):
+                await self._feed(events[start : start + most])
 
-    async def feed(self, events: Sequence[Fed]) -> None:
+    async def feed(self, take: Callable[[], Sequence[Fed]]) -> None:
+        """Feeds what `take` gives once it is this call's turn."""
         async with self._calling:
-            await self._feed(events)
+            await self._feed(take())
 
     async def _feed(self, events: Sequence[Fed]) -> None:
         told = [[msgspec.Raw(one.raw), one.is_removed] for one in events]
@@ -102,9 +115,15 @@ class RecordingPlanner:
         async with self._calling:
             planned = await self._planner.plan(now, budget)
             answer = answer_of(planned)
+            if not self._is_begun:
+                self._is_begun = True
+                self._sink.fed()
             self._sink.write(_encode({"call": "plan", "now": now, "budget": budget, **answer}))
         if planned.steps:
             self.decisions.append({"now": now, **answer})
+            self._steps += len(planned.steps)
+            while self._steps > _STEPS_MOST:
+                self._steps -= len(self.decisions.popleft()["steps"])
         return planned
 
     async def explain(self, key: str, now: float) -> dict[str, Any] | None:
@@ -112,6 +131,9 @@ class RecordingPlanner:
 
     async def standings(self, now: float) -> list[Standing]:
         return await self._planner.standings(now)
+
+    async def shadow(self, now: float) -> dict[str, list[str]]:
+        return await self._planner.shadow(now)
 
     async def close(self) -> None:
         await self._planner.close()

@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
+from itertools import islice
 from typing import Any
 
 from msgspec.structs import replace
 
 from fairway.api import codec
 from fairway.api.cluster import Cluster
-from fairway.api.errors import ApiError
+from fairway.api.errors import ApiError, NotFound, Unavailable
 from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers import cache as kinds
@@ -44,8 +45,8 @@ from fairway.controllers.scheduling.restraint import Restrained
 from fairway.controllers.terms import NotLeader, Terms
 from fairway.core.standings import Standing
 from fairway.loops import Alarm
-from fairway.store.interface import Store, Stored, Write
-from fairway.store.mirrors import Follower, Mirror, Name
+from fairway.store.interface import ResourceKey, Store, Stored, Write
+from fairway.store.mirrors import Follower, Mirror, Name, is_newer
 
 _log = logging.getLogger(__name__)
 
@@ -62,8 +63,10 @@ FED = (
     kinds.WORKLOADS,
 )
 _WRITE = Write(user="system:fairway", manager="fairway-scheduler")
-_FED_MOST = 250  # events in one message to the planner, which is packed without a pause
+_FED_MOST = 250  # events in one message to the planner; more would keep others waiting
 _AGAIN_SECONDS = 1.0  # until a plan whose term could not be written is made anew
+_BACK_OFF_SECONDS = 0.05  # after a plan of which nothing could be written; doubles
+_BACK_OFF_SECONDS_MAX = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +106,12 @@ class Scheduler:
         self._committer = Committer(store, cache)
         self._alarm = Alarm(clock)
         self._arrivals = Arrivals(cache, clock)
-        self._pending: deque[Fed] = deque()
+        # What the planner is to be told: of each object the last, after its removal if it had one.
+        self._pending: dict[tuple[ResourceKey, Name, bool], Fed] = {}
+        self._echoes: dict[Name, Stored] = {}  # what was written and is not told of yet
+        self._unsure: dict[str, str] = {}  # see `Outcome`
+        self._failures = 0  # plans in a row of which nothing could be written
+        self._has_run = self._is_lost = False
         self._codes: dict[str, tuple[str, float]] = {}  # workload -> (code, when to write it)
         self._code_alarm = Alarm(clock)
         self.observers: list[Observer] = []
@@ -113,13 +121,17 @@ class Scheduler:
 
     def _follower(self, mirror: Mirror) -> Follower:
         last: dict[Name, Stored] = {}
+        kind = mirror.kind
 
         def follow(name: Name, stored: Stored | None) -> None:
+            self._pending.pop((kind, name, False), None)
             if stored is not None:
                 last[name] = stored
-                self._pending.append(Fed(stored.raw))
+                self._pending[kind, name, False] = Fed(stored.raw)
             elif name in last:
-                self._pending.append(Fed(last.pop(name).raw, is_removed=True))
+                self._pending[kind, name, True] = Fed(last.pop(name).raw, is_removed=True)
+            if kind == WORKLOADS:
+                self._echoes.pop(name, None)
             self._alarm.mark()
 
         return follow
@@ -131,11 +143,16 @@ class Scheduler:
         """Plans whenever there is something to plan, until cancelled."""
         await self._cache.complete()
         self._arrivals.begin()
+        if self._has_run:
+            await self._restart()  # it failed somewhere, and may have assumed what never came
+        self._has_run = True
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._write_codes())
             wake_at: float | None = None
             while True:
                 try:
+                    if self._is_lost:
+                        await self._restart()
                     await self._feed()
                     awaited = self._arrivals.waits_until()
                     if awaited is not None:
@@ -155,40 +172,57 @@ class Scheduler:
 
     async def _restart(self) -> None:
         """Another planner, fed with everything there is."""
+        await self._planner.restart(self._everything, _FED_MOST)
+
+    def _everything(self) -> list[Fed]:
+        self._is_lost = False
         self._pending.clear()
-        await self._planner.restart(
-            [
-                Fed(stored.raw)
-                for kind in FED
-                for _, stored in sorted(self._cache.mirror(kind).items())
-            ]
-        )
+        self._unsure.clear()
+        return [
+            Fed((self._echoes.get(name, stored) if kind == WORKLOADS else stored).raw)
+            for kind in FED
+            for name, stored in self._cache.mirror(kind).items()
+        ]
 
     async def _feed(self) -> None:
         while self._pending:
-            count = min(len(self._pending), _FED_MOST)
-            await self._planner.feed([self._pending.popleft() for _ in range(count)])
+            await self._planner.feed(self._taken)
+
+    def _taken(self) -> list[Fed]:
+        """What the planner is told next; asked for only once it listens, so nothing is lost if
+        whoever feeds it is cancelled while waiting for that."""
+        return [self._pending.pop(one) for one in list(islice(self._pending, _FED_MOST))]
 
     async def _plan(self, wake_at: float | None) -> float | None:
         """Plans and commits until nothing is left to decide; when to look again."""
         if wake_at is not None and self._clock.now() >= wake_at:
             await self._planner.look_again()
         while True:
+            await self._make_sure()
             planned = await self._planner.plan(self._clock.now(), self._settings.budget)
+            outcome = Outcome()
             if planned.steps or planned.reservations:
                 try:
-                    await self._commit(planned)
+                    outcome = await self._commit(planned)
                 except (NotLeader, ApiError, OSError) as fault:
                     # Nothing was written yet: the first thing that is would be the term.
                     _log.warning("what was planned is dropped, the term is not ours: %r", fault)
                     await self._planner.forget(sorted({one.workload for one in planned.steps}))
                     return self._clock.now() + _AGAIN_SECONDS
             self._note_codes(planned)
-            if planned.is_done:
-                return planned.wake_at
+            is_futile = bool(outcome.refused) and not outcome.stored
+            self._failures = self._failures + 1 if is_futile else 0
+            if is_futile:
+                return self._clock.now() + self._back_off()
+            if planned.is_done and not outcome.refused:
+                return self._clock.now() + _AGAIN_SECONDS if self._unsure else planned.wake_at
             await self._feed()
 
-    async def _commit(self, planned: Planned) -> None:
+    def _back_off(self) -> float:
+        doubled: float = _BACK_OFF_SECONDS * 2 ** min(self._failures, 10)
+        return min(doubled, _BACK_OFF_SECONDS_MAX)
+
+    async def _commit(self, planned: Planned) -> Outcome:
         term = await self._terms.advance()
         context = Context(
             now=planned.now,
@@ -199,6 +233,8 @@ class Scheduler:
         )
         allowed = self._restrained(planned)
         outcome = await self._committer.commit(with_fields(planned, steps=allowed.steps), context)
+        for workload, stored in outcome.stored.items():
+            self._await_echo(workload, stored)
         for name, nanos in restraint.counted(allowed.steps, outcome.written, self._price_of):
             self._board.spend(name, nanos)
         if allowed.refused:
@@ -207,10 +243,35 @@ class Scheduler:
             await self._planner.forget(sorted(allowed.refused.keys() - outcome.refused.keys()))
         if outcome.refused:
             _log.info("%d decisions were not written: %s", len(outcome.refused), outcome.refused)
-            await self._planner.forget(sorted(outcome.refused))
-            self._alarm.mark()
+            unheard = outcome.awaited | outcome.unsure.keys()
+            self._unsure.update(outcome.unsure)
+            await self._planner.forget(sorted(outcome.refused.keys() - unheard))
         for observe in self.observers:
             observe(planned, outcome, term)
+        return outcome
+
+    def _await_echo(self, name: Name, stored: Stored) -> None:
+        """A planner that begins before it is told of this must know of it all the same."""
+        before = self._cache.mirror(WORKLOADS).get(name)
+        if before is not None and is_newer(stored, before):
+            self._echoes[name] = stored
+
+    async def _make_sure(self) -> None:
+        """Asks the store what became of writes that failed; until it answers they count."""
+        for key, version in list(self._unsure.items()):
+            namespace, _, name = key.partition("/")
+            try:
+                stored = await self._store.get(WORKLOADS, name, namespace)
+            except NotFound:
+                del self._unsure[key]  # which is told in a moment
+                continue
+            except (ApiError, OSError) as fault:
+                _log.info("%s: whether it was written is not known yet: %s", key, fault)
+                return
+            self._unsure.pop(key, None)
+            self._await_echo((namespace, name), stored)
+            if stored.object()["metadata"]["resourceVersion"] == version:
+                await self._planner.forget([key])
 
     def _restrained(self, planned: Planned) -> Restrained:
         return restraint.restrained(
@@ -231,13 +292,31 @@ class Scheduler:
 
     async def explain(self, key: str) -> dict[str, Any] | None:
         """Why a workload waits, worked out now."""
-        await self._feed()
-        return await self._planner.explain(key, self._clock.now())
+        with self._told_if_lost():
+            await self._feed()
+            return await self._planner.explain(key, self._clock.now())
 
     async def standings(self) -> list[Standing]:
         """How every queue stands now."""
-        await self._feed()
-        return await self._planner.standings(self._clock.now())
+        with self._told_if_lost():
+            await self._feed()
+            return await self._planner.standings(self._clock.now())
+
+    @contextmanager
+    def _told_if_lost(self) -> Iterator[None]:
+        """Whoever asks is told to ask again, and a planner that is lost is replaced."""
+        try:
+            yield
+        except PlannerLost as fault:
+            self._is_lost = True
+            self._alarm.mark()
+            raise Unavailable("the planner begins anew, ask again in a moment") from fault
+
+    async def shadow(self) -> dict[str, list[str]]:
+        """Which of those who wait would get something in clusters that are only shadowed."""
+        with self._told_if_lost():
+            await self._feed()
+            return await self._planner.shadow(self._clock.now())
 
     # Codes of why workloads wait.
 
@@ -263,6 +342,8 @@ class Scheduler:
             del self._codes[key]
             if self._terms.is_leader and await self._write_code(key, code):
                 await self._clock.sleep(1 / self._settings.codes_per_second)
+            else:
+                await asyncio.sleep(0)  # a hundred thousand that need no write keep nobody waiting
 
     async def _write_code(self, key: str, code: str) -> bool:
         namespace, _, name = key.partition("/")
@@ -286,4 +367,6 @@ class Scheduler:
             await write_status(self._store, body, changed, _WRITE)
         except (ApiError, OSError) as fault:
             _log.debug("%s: its code was not written: %s", key, fault)
+            again = self._clock.now() + self._settings.code_after_seconds
+            self._codes.setdefault(key, (code, again))
         return True

@@ -66,7 +66,7 @@ class Works:
         self._board = board or Board(clock)
         self._roster = Roster(cache)
         self._loop: Loop[Name] = Loop("works", self._reconcile, clock=clock)
-        self._waiting_for: dict[Name, set[Name]] = {}  # by victim: those who wait for it
+        self._waiting_for: dict[Name, dict[Name, None]] = {}  # by victim: those who wait for it
         self._fleet = cache.fleet().spec
         self._settled: dict[Name, Any] = {}  # what the works of a workload were derived from
         self._stopped: dict[str, tuple[int, int]] = {}  # by cluster: (second, stopped in it)
@@ -229,7 +229,7 @@ class Works:
             if one is None:
                 self._waiting_for.pop(victim, None)
             else:
-                self._waiting_for.setdefault(victim, set()).add(name)
+                self._waiting_for.setdefault(victim, {})[name] = None
                 found["/".join(victim)] = one
         return found
 

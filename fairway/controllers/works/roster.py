@@ -33,7 +33,7 @@ class Roster:
         """The works of a workload, by cluster."""
         name = work_name(*workload)
         found = {}
-        for namespace in self._namespaces.get(name, ()):
+        for namespace in sorted(self._namespaces.get(name, ())):
             work = self._cache.get(Work, name, namespace)
             if work is not None:
                 found[work.spec.cluster] = work

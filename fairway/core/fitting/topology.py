@@ -71,8 +71,12 @@ def levels_of(room: Room) -> tuple[Level, ...]:
 
 
 def level_index(room: Room, name: str) -> int | None:
+    """The level of this name; or, as others name levels, the one told by this node label."""
     for index, level in enumerate(levels_of(room)):
         if level.name == name:
+            return index
+    for index, (_, label) in enumerate(room.cluster.levels):
+        if label == name:
             return index
     return None
 

@@ -138,16 +138,17 @@ class Watches:
     """All open watches, by kind."""
 
     def __init__(self) -> None:
-        self._by_kind: dict[KindId, set[EmbeddedWatch]] = {}
+        # In the order in which they came: two runs of one simulation tell them in the same.
+        self._by_kind: dict[KindId, dict[EmbeddedWatch, None]] = {}
         self._is_closed = False
 
     def add(self, watch: EmbeddedWatch) -> None:
         if self._is_closed:
             raise Unavailable("the hub is shutting down")
-        self._by_kind.setdefault(watch.kind, set()).add(watch)
+        self._by_kind.setdefault(watch.kind, {})[watch] = None
 
     def remove(self, watch: EmbeddedWatch) -> None:
-        self._by_kind.get(watch.kind, set()).discard(watch)
+        self._by_kind.get(watch.kind, {}).pop(watch, None)
 
     def publish(self, change: Change) -> None:
         for watch in self._by_kind.get(change.kind, ()):

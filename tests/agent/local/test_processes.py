@@ -443,3 +443,29 @@ async def test_a_keeper_that_is_killed_takes_its_container_with_it(rig: LocalRig
     seen = await rig.until(is_over(one), "the end of the pod")
     assert seen.works[one.metadata.name].pods[0].reason == "Lost"
     assert not is_alive(child)
+
+
+def annotated(manifest: Plain, **annotations: str) -> Plain:
+    keys = {f"fairway.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    return {**manifest, "metadata": {**manifest["metadata"], "annotations": keys}}
+
+
+async def test_files_that_a_controller_would_mount_are_where_the_program_looks_for_them(
+    rig: LocalRig,
+) -> None:
+    files = json.dumps({"/etc/peers/hostfile": "a slots=1\nb slots=1\n"})
+    one = annotated(pod("one", "cat", "/etc/peers/hostfile"), files=files)
+    _, seen, told = await run(rig, one)
+    assert seen.phase == "Succeeded"
+    assert told == "a slots=1\nb slots=1\n"
+
+
+async def test_a_pod_that_needs_a_controller_is_refused_with_the_reason(rig: LocalRig) -> None:
+    why = "its commands are written by the controller"
+    one = work("one", annotated(pod("one", "true"), needs_controller=why))
+    await rig.driver.apply(one)
+    seen = (await rig.driver.observe()).works[one.metadata.name]
+    assert seen.faults == {
+        0: f"pod one: a local cluster has no controller of its kind: {why}",
+    }
+    assert not [each for each in seen.pods if each.phase != "Pending"]

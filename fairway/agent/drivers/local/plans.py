@@ -25,6 +25,7 @@ from fairway.agent.drivers.local.slots import Share
 from fairway.api.amounts import NANO, Quantity
 from fairway.api.meta import JsonObject
 from fairway.kinds.plain import child, listed, text
+from fairway.kinds.rules.running import NEEDS_CONTROLLER_ANNOTATION
 
 Plain = dict[str, Any]
 
@@ -88,6 +89,9 @@ def grace_seconds(spec: JsonObject, limits: Limits) -> float:
 
 def _containers(ground: Ground, share: Share) -> tuple[list[Plain], list[volumes.VolumePlan]]:
     around = ground.around
+    why = around.pod.annotations.get(NEEDS_CONTROLLER_ANNOTATION)
+    if why:
+        raise PodFault(f"a local cluster has no controller of its kind: {why}")
     folders = volumes.plan_volumes(
         around,
         ground.folder / "volumes",

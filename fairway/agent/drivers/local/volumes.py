@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from fairway.agent.drivers.local.environment import PodFault, Surroundings, contents, pod_field
 from fairway.api.meta import JsonObject
 from fairway.kinds.plain import child, listed, text
+from fairway.kinds.rules.running import FILES_ANNOTATION
 
 _KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_GIVEN = "fairway-files"
 Rewrite = Callable[[str], str]
 
 
@@ -28,6 +32,7 @@ class VolumePlan:
     folder: Path
     files: Mapping[str, bytes]
     is_made: bool  # false for a folder of the host
+    mounted_at: Mapping[str, str] = field(default_factory=dict)  # in every container: path -> file
 
 
 def plan_volumes(
@@ -52,7 +57,31 @@ def plan_volumes(
             key: _rewritten(value, rewrite) for key, value in _files(volume, around, path).items()
         }
         made.append(VolumePlan(name=name, folder=folder / name, files=files, is_made=True))
+    made.extend(_given_files(around.pod.annotations, folder, rewrite))
     return made
+
+
+def _given_files(
+    annotations: Mapping[str, str], folder: Path, rewrite: Rewrite
+) -> Iterator[VolumePlan]:
+    """Files that the controller of the pod's kind would mount, as its rule says."""
+    if FILES_ANNOTATION not in annotations:
+        return
+    try:
+        given = msgspec.json.decode(annotations[FILES_ANNOTATION], type=dict[str, str])
+    except msgspec.DecodeError as fault:
+        raise PodFault(f"metadata.annotations[{FILES_ANNOTATION}]: {fault}") from fault
+    names = {path: f"{number}/{Path(path).name}" for number, path in enumerate(sorted(given))}
+    for path in given:
+        if not path.startswith("/") or not _is_file_name(Path(path).name):
+            raise PodFault(f"metadata.annotations[{FILES_ANNOTATION}]: {path!r} names no file")
+    yield VolumePlan(
+        name=_GIVEN,
+        folder=folder / _GIVEN,
+        files={names[path]: _rewritten(given[path].encode(), rewrite) for path in given},
+        is_made=True,
+        mounted_at=names,
+    )
 
 
 def make(plans: Sequence[VolumePlan]) -> None:
@@ -84,6 +113,9 @@ class Mounts:
             where = text(mount, "mountPath").rstrip("/")
             if where:
                 self._folder_by_path[where] = folders[name] / below if below else folders[name]
+        for plan in plans:
+            for where, file in plan.mounted_at.items():
+                self._folder_by_path.setdefault(where, plan.folder / file)
         paths = sorted(self._folder_by_path, key=lambda one: (-len(one), one))
         self._pattern = (
             re.compile(rf"(?<![\w./-])({'|'.join(map(re.escape, paths))})(?![\w.-])")

@@ -1,0 +1,111 @@
+"""Shadows: what the hub would do with clusters that it may not touch yet.
+
+A cluster in mode Shadow takes no part in decisions. Now and then the same decisions are made as if
+it did; who would get something there is counted in a condition of the cluster, and noted on each
+workload. So one sees what would differ before a cluster is handed over.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from typing import Literal
+
+from msgspec.structs import replace
+
+from fairway.api import codec
+from fairway.api.cluster import Cluster
+from fairway.api.errors import ApiError
+from fairway.api.meta import Condition
+from fairway.clock import Clock
+from fairway.controllers.cache import CLUSTERS, WORKLOADS, Cache
+from fairway.controllers.notes import Notes
+from fairway.controllers.scheduling.planner import PlannerLost
+from fairway.controllers.scheduling.scheduler import Scheduler
+from fairway.controllers.statuses import with_status
+from fairway.store.interface import Store, Write
+
+DIFFERS = "ShadowDiffers"
+_WRITE = Write(user="system:fairway", manager="fairway-shadows")
+_LOOK_SECONDS = 30.0
+_NAMED_MOST = 10  # workloads that are named, and get a note each
+
+_log = logging.getLogger(__name__)
+
+
+class Shadows:
+    """Tells what would run in shadowed clusters."""
+
+    def __init__(
+        self, *, store: Store, cache: Cache, scheduler: Scheduler, clock: Clock, notes: Notes
+    ) -> None:
+        self._store = store
+        self._cache = cache
+        self._scheduler = scheduler
+        self._clock = clock
+        self._notes = notes
+
+    async def run(self) -> None:
+        """Looks every half minute, where there is a cluster to shadow, until cancelled."""
+        while True:
+            await self._clock.sleep(_LOOK_SECONDS)
+            clusters = list(self._cache.all(Cluster))
+            if any(one.spec.mode == "Shadow" or _condition(one) for one in clusters):
+                try:
+                    await self._look(clusters)
+                except (ApiError, OSError, PlannerLost) as fault:
+                    _log.debug("what shadowed clusters would get was not told: %s", fault)
+
+    async def _look(self, clusters: list[Cluster]) -> None:
+        found = await self._scheduler.shadow()
+        for cluster in clusters:
+            name = cluster.metadata.name
+            if cluster.spec.mode == "Shadow":
+                await self._tell(name, found.get(name, []))
+                await self._note(name, found.get(name, []))
+            elif _condition(cluster):
+                await self._tell(name, None)
+
+    async def _tell(self, name: str, workloads: list[str] | None) -> None:
+        """Writes the condition of a cluster; None takes it away."""
+        stored = self._cache.mirror(CLUSTERS).get(("", name))
+        if stored is None:
+            return
+        body = stored.object()
+        cluster = codec.decode(body, Cluster)
+        others = tuple(one for one in cluster.status.conditions if one.type != DIFFERS)
+        made = () if workloads is None else (self._made(cluster, workloads),)
+        status = replace(cluster.status, conditions=(*others, *made))
+        if set(status.conditions) != set(cluster.status.conditions):
+            changed = with_status(body, status)
+            await self._store.update(CLUSTERS, changed, subresource="status", write=_WRITE)
+
+    def _made(self, cluster: Cluster, workloads: list[str]) -> Condition:
+        word: Literal["True", "False"] = "True" if workloads else "False"
+        old = _condition(cluster)
+        now = datetime.fromtimestamp(int(self._clock.now()), UTC)
+        named = ", ".join(sorted(workloads)[:_NAMED_MOST])
+        more = ", ..." if len(workloads) > _NAMED_MOST else ""
+        count = len(workloads)
+        return Condition(
+            type=DIFFERS,
+            status=word,
+            reason="WouldRunHere" if workloads else "NoDifference",
+            message=f"{count} that wait would run here: {named}{more}" if workloads else "",
+            last_transition_time=(
+                old.last_transition_time if old is not None and old.status == word else now
+            ),
+            observed_generation=cluster.metadata.generation,
+        )
+
+    async def _note(self, cluster: str, workloads: list[str]) -> None:
+        for key in sorted(workloads)[:_NAMED_MOST]:
+            namespace, _, name = key.partition("/")
+            stored = self._cache.mirror(WORKLOADS).get((namespace, name))
+            if stored is not None:
+                message = f"it would run in {cluster}, if that cluster were managed"
+                await self._notes.say(stored.object(), "WouldRun", message)
+
+
+def _condition(cluster: Cluster) -> Condition | None:
+    return next((one for one in cluster.status.conditions if one.type == DIFFERS), None)

@@ -1,0 +1,157 @@
+"""Records the statuses that real controllers write, for the tests of kinds.
+
+    python -m tests.kinds.record [WORD ...]      all scenarios, or those with a word in their file
+
+Needs the programs of tests.kubernetes.binaries. Runs a whole control plane with a small kubelet,
+plays each scenario, and writes statuses/<kind>/recorded-<name>.yaml. What is to be read from each
+status is for a person to say: it is kept where the file had that status before (but for moments,
+names and identities), and is `phase: unjudged`, which no test passes, where the status is new.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fairway.client import Client
+from tests.kinds.recorded import HERE
+from tests.kinds.scenarios import SCENARIOS
+from tests.kinds.stage import Change, Json, Scenario, Stage, merged
+from tests.kubernetes import binaries, control_plane
+from tests.kubernetes.kubelet import Kubelet
+
+AT_A_TIME = 4
+UNJUDGED = {"phase": "unjudged"}
+_VARYING = (
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "MOMENT"),
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "IDENTITY"),
+    # Suffixes of generated names; Kubernetes leaves out letters that could make words.
+    (re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5,10}\b"), "-SUFFIX"),
+)
+
+
+def record(plane: control_plane.ControlPlane, scenarios: Sequence[Scenario], source: str) -> None:
+    """Plays scenarios and writes what was seen."""
+    with Client.connect(str(plane.kubeconfig)) as client, Kubelet(client) as kubelet:
+        prepare(client, kubelet)
+        with ThreadPoolExecutor(AT_A_TIME) as threads:
+            played = [
+                threads.submit(_play, client, kubelet, each, number)
+                for number, each in enumerate(scenarios)
+            ]
+            for scenario, each in zip(scenarios, played, strict=True):
+                _write(scenario, each.result(), source)
+                print(f"{scenario.file}: {len(each.result())} statuses", flush=True)
+
+
+def prepare(client: Client, kubelet: Kubelet) -> None:
+    """Nodes with GPUs, and volumes for those who claim them."""
+    for number in range(1, 4):
+        kubelet.add_node(f"gpu-node-{number}", accelerator="a100")
+    for number in range(40):
+        client.create(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": f"volume-{number}"},
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "capacity": {"storage": "100Gi"},
+                    "storageClassName": "fast",
+                    "hostPath": {"path": f"/volumes/{number}"},
+                },
+            }
+        )
+
+
+def _play(client: Client, kubelet: Kubelet, scenario: Scenario, number: int) -> list[Change]:
+    documents = list(yaml.safe_load_all((HERE / "samples" / scenario.sample).read_text()))
+    manifest = copy.deepcopy(documents[scenario.document])
+    manifest["metadata"]["namespace"] = f"{manifest['metadata']['namespace']}-{number}"
+    manifest["spec"] = merged(manifest["spec"], scenario.spec)
+    namespace = manifest["metadata"]["namespace"]
+    client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    for one in scenario.before:
+        client.create(merged(one, {"metadata": {"namespace": namespace}}))
+    stage = Stage(client, kubelet, manifest)
+    try:
+        for act in scenario.acts:
+            stage.play(act)
+    finally:
+        stage.close()
+    return stage.changes
+
+
+def _write(scenario: Scenario, changes: Sequence[Change], source: str) -> None:
+    path = HERE / "statuses" / scenario.file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    judged = _judged(path)
+    steps, times = [], dict[str, int]()
+    for change in changes:
+        times[change.what] = times.get(change.what, 0) + 1
+        number = times[change.what]
+        step: Json = {
+            "what": change.what if number == 1 else f"{change.what} ({number})",
+            "metadata": {"generation": change.generation},
+            "spec": change.spec,
+            "status": change.status,
+        }
+        step["reads"] = judged.get(_key(step), UNJUDGED)
+        steps.append({name: value for name, value in step.items() if value or name == "status"})
+    whole: Json = {
+        "recorded": source,
+        "sample": scenario.sample,
+        "document": scenario.document,
+        "spec": scenario.spec,
+        "steps": steps,
+    }
+    path.write_text(text_of({name: one for name, one in whole.items() if one or name != "spec"}))
+
+
+def text_of(value: Json) -> str:
+    return yaml.dump(value, Dumper=_Plain, sort_keys=False, width=100)
+
+
+class _Plain(yaml.SafeDumper):
+    """Writes the same value twice rather than refer to it."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _judged(path: Path) -> dict[str, Json]:
+    """What is read from each status that the file already had."""
+    if not path.exists():
+        return {}
+    return {_key(step): step["reads"] for step in yaml.safe_load(path.read_text())["steps"]}
+
+
+def _key(step: Json) -> str:
+    """What makes a status this one, whenever it is recorded."""
+    generation = step.get("metadata", {}).get("generation")
+    text = json.dumps([generation, step.get("spec", {}), step["status"]], sort_keys=True)
+    for pattern, word in _VARYING:
+        text = pattern.sub(word, text)
+    return text
+
+
+def main(words: Sequence[str]) -> None:
+    chosen = [one for one in SCENARIOS if not words or any(word in one.file for word in words)]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        control_plane.running(Path(folder), print, is_whole=True) as plane,
+    ):
+        record(plane, chosen, f"Kubernetes {binaries.VERSION}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

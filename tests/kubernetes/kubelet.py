@@ -1,0 +1,172 @@
+"""A small kubelet for recordings: nodes that are kept alive, and pods that run when told to.
+
+What only a kubelet does is done here, in the form that it writes: leases, the statuses of pods, and
+the end of pods that are deleted. All else (which node, which pods, what a controller says of them)
+is left to the real programs. A thread keeps house; `start`, `ready`, `wait` and `end` are asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from datetime import UTC, datetime
+from typing import Any
+
+from fairway.client import Client, ClientError, PatchType, Scope
+
+Pod = dict[str, Any]
+ROUND_SECONDS = 0.3
+ALLOCATABLE = {"cpu": "512", "memory": "8Ti", "pods": "500", "nvidia.com/gpu": "64"}
+
+
+def now(*, has_fractions: bool = False) -> str:
+    form = "%Y-%m-%dT%H:%M:%S.%fZ" if has_fractions else "%Y-%m-%dT%H:%M:%SZ"
+    return datetime.now(UTC).strftime(form)
+
+
+def condition(kind: str, holds: bool, reason: str = "", message: str = "") -> Pod:
+    told = {"reason": reason, "message": message}
+    return {
+        "type": kind,
+        "status": "True" if holds else "False",
+        "lastProbeTime": None,
+        "lastTransitionTime": now(),
+        **{name: text for name, text in told.items() if text},
+    }
+
+
+class Kubelet:
+    """Nodes of one cluster, and the pods on them."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.nodes: list[str] = []
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._keep_house, daemon=True)
+
+    def __enter__(self) -> Kubelet:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def add_node(self, name: str, **labels: str) -> None:
+        """A node with plenty of everything."""
+        labels = {"kubernetes.io/hostname": name, **labels}
+        self.client.create(
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+        )
+        ready = condition("Ready", True, "KubeletReady", "kubelet is posting ready status")
+        status = {"capacity": ALLOCATABLE, "allocatable": ALLOCATABLE, "conditions": [ready]}
+        self._patch("nodes", name, status)
+        self.client.create(
+            {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": name, "namespace": "kube-node-lease"},
+                "spec": {"holderIdentity": name, "leaseDurationSeconds": 40},
+            }
+        )
+        self.nodes.append(name)
+
+    def fall_silent(self, node: str) -> None:
+        """The node is heard of no more, and does nothing more for its pods."""
+        self.nodes.remove(node)
+
+    def start(self, pod: Pod) -> None:
+        """Containers run; those without a readiness probe are ready at once."""
+        state = {"running": {"startedAt": now()}}
+        probed = {
+            one["name"] for one in pod["spec"]["containers"] if "readinessProbe" in one
+        }
+        self._tell(pod, "Running", state, ready=not probed)
+
+    def ready(self, pod: Pod) -> None:
+        self._tell(pod, "Running", pod["status"]["containerStatuses"][0]["state"], ready=True)
+
+    def wait(self, pod: Pod, reason: str, message: str = "") -> None:
+        """Containers do not start, such as for an image that cannot be pulled."""
+        waiting = {"reason": reason, **({"message": message} if message else {})}
+        self._tell(pod, "Pending", {"waiting": waiting})
+
+    def end(self, pod: Pod, exit_code: int = 0, **told: str) -> None:
+        """Containers end by themselves."""
+        reason = "Completed" if exit_code == 0 else "Error"
+        ended = {"exitCode": exit_code, "reason": reason, "startedAt": _started(pod)}
+        state = {"terminated": {**ended, "finishedAt": now(), **told}}
+        self._tell(pod, "Succeeded" if exit_code == 0 else "Failed", state)
+
+    def _tell(self, pod: Pod, phase: str, state: Pod, *, ready: bool = False) -> None:
+        over = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
+        why = "" if ready else over
+        address = {"hostIP": "10.4.0.17", "podIP": "10.244.0.5"} if phase != "Pending" else {}
+        status = {
+            "phase": phase,
+            "startTime": pod["status"].get("startTime", now()),
+            **address,
+            "conditions": [
+                condition("PodReadyToStartContainers", phase == "Running"),
+                condition("Initialized", True, why if phase == "Succeeded" else ""),
+                condition("Ready", ready, why),
+                condition("ContainersReady", ready, why),
+            ],
+            "containerStatuses": [
+                {
+                    "name": one["name"],
+                    "image": one["image"],
+                    "imageID": f"{one['image'].split(':')[0]}@sha256:0f3c" if address else "",
+                    **({"containerID": "containerd://8c8d1b5a"} if address else {}),
+                    "ready": ready,
+                    "started": "running" in state,
+                    "restartCount": 0,
+                    "lastState": {},
+                    "state": state,
+                }
+                for one in pod["spec"]["containers"]
+            ],
+        }
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        self._patch("pods", name, status, namespace)
+
+    def _patch(self, kind: str, name: str, status: Pod, namespace: str | None = None) -> None:
+        self.client.patch(
+            kind, name, {"status": status}, type=PatchType.STRATEGIC, namespace=namespace,
+            subresource="status", manager="kubelet",
+        )  # fmt: skip
+
+    def _keep_house(self) -> None:
+        for turn in range(10**9):
+            if self._ended.wait(ROUND_SECONDS):
+                return
+            # Another writer may be quicker; the next round sees what became of it.
+            with contextlib.suppress(ClientError):
+                if turn % 6 == 0:
+                    self._renew()
+                for pod in self.client.list("pods", scope=Scope()).items:
+                    if pod["spec"].get("nodeName") in self.nodes:
+                        self._look_after(pod)
+
+    def _renew(self) -> None:
+        for name in tuple(self.nodes):
+            renewal = {"spec": {"renewTime": now(has_fractions=True)}}
+            self.client.patch("leases", name, renewal, namespace="kube-node-lease")
+
+    def _look_after(self, pod: Pod) -> None:
+        metadata, status = pod["metadata"], pod["status"]
+        is_over = status["phase"] in ("Succeeded", "Failed")
+        if "deletionTimestamp" in metadata:
+            if not is_over and "containerStatuses" in status:
+                self.end(pod, exit_code=143)
+            self.client.delete(
+                "pods", metadata["name"], namespace=metadata["namespace"],
+                options={"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}},
+            )  # fmt: skip
+        elif "containerStatuses" not in status and not is_over:
+            self.wait(pod, "ContainerCreating")
+
+
+def _started(pod: Pod) -> str:
+    state = pod["status"].get("containerStatuses", [{}])[0].get("state", {})
+    return str(state.get("running", {}).get("startedAt") or now())
