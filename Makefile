@@ -4,10 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DATA   ?= .fairway
 PORT   ?= 7878
+SEEDS  ?= 20
+FIRST  ?= 1
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format planted bench lock generate clean
+.PHONY: help demo test check format planted sim bench lock generate clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +42,9 @@ format: $(STAMP) ## Format the code and mend what can be mended
 
 planted: $(STAMP) ## Plant bugs in the core, one by one, and see that the tests notice each
 	@$(BIN)/python -m tests.core.planted.run
+
+sim: $(STAMP) ## Simulate a fleet with faults: one seed in full (SEED=7), or many (SEEDS=200)
+	@$(BIN)/python -m fairway.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --first $(FIRST))
 
 bench: $(STAMP) ## Measure; results with their machine go to bench/results
 	@$(BIN)/python -m bench $(ARGS)

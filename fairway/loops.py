@@ -2,7 +2,8 @@
 
 A key is queued once however often it is marked, and never looked at twice at the same time. One
 that fails is looked at again after a while that doubles; one that names a moment is looked at then.
-The queue is bounded by the number of keys there are.
+The queue is bounded by the number of keys there are: a loop that does not always run forgets what
+is marked meanwhile, and is told all keys that there are when it runs.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import heapq
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
 from fairway.api.errors import ApiError, Conflict
@@ -25,6 +26,7 @@ _log = logging.getLogger(__name__)
 
 _BACK_OFF_SECONDS = 0.05
 _BACK_OFF_SECONDS_MAX = 60.0
+_SPARE_TIMERS = 1_024  # that may be kept though an earlier one took their place
 
 
 class Alarm:
@@ -63,8 +65,17 @@ class Loop(Generic[Key]):
     """Looks at keys as they are marked."""
 
     def __init__(
-        self, name: str, reconcile: Reconcile[Key], *, clock: Clock, width: int = 16
+        self,
+        name: str,
+        reconcile: Reconcile[Key],
+        *,
+        clock: Clock,
+        width: int = 16,
+        forgets: bool = False,
     ) -> None:
+        """`forgets` what is marked while it does not run."""
+        self._forgets = forgets
+        self._is_running = False
         self._name = name
         self._reconcile = reconcile
         self._clock = clock
@@ -81,6 +92,8 @@ class Loop(Generic[Key]):
 
     def mark(self, key: Key) -> None:
         """Something about a key changed."""
+        if self._forgets and not self._is_running:
+            return
         if key in self._busy:
             self._again.add(key)
         elif key not in self._queued:
@@ -96,6 +109,9 @@ class Loop(Generic[Key]):
         self._due[key] = moment
         self._sequence += 1
         heapq.heappush(self._timers, (moment, self._sequence, key))
+        if len(self._timers) > 2 * len(self._due) + _SPARE_TIMERS:
+            self._timers = [one for one in self._timers if self._due.get(one[2]) == one[0]]
+            heapq.heapify(self._timers)
         self._alarm.mark()
 
     @property
@@ -105,10 +121,13 @@ class Loop(Generic[Key]):
     def __len__(self) -> int:
         return len(self._ready) + len(self._busy)
 
-    async def run(self) -> None:
-        """Looks at keys until cancelled."""
-        tasks: dict[asyncio.Task[None], Key] = {}
+    async def run(self, first: Iterable[Key] = ()) -> None:
+        """Looks at keys until cancelled, beginning with the first."""
+        tasks: dict[asyncio.Task[None], None] = {}
+        self._is_running = True
         try:
+            for key in first:
+                self.mark(key)
             while True:
                 self._ring()
                 while self._ready and len(tasks) < self._width:
@@ -116,25 +135,26 @@ class Loop(Generic[Key]):
                     self._queued.discard(key)
                     self._busy.add(key)
                     task = asyncio.ensure_future(self._look_at(key))
-                    tasks[task] = key
+                    tasks[task] = None
                     task.add_done_callback(lambda done: self._ended(tasks, done))
                 await self._alarm.wait(self._timers[0][0] if self._timers else None)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self._is_running = False
+            if self._forgets:
+                self._forget()
 
-    def _ended(self, tasks: dict[asyncio.Task[None], Key], task: asyncio.Task[None]) -> None:
-        key = tasks.pop(task)
-        if task.cancelled():
-            self._let_go(key)  # one that was cancelled before it began has not done so itself
+    def _forget(self) -> None:
+        for kept in (self._ready, self._queued, self._again, self._timers):
+            kept.clear()
+        self._due.clear()
+        self._failures.clear()
+
+    def _ended(self, tasks: dict[asyncio.Task[None], None], task: asyncio.Task[None]) -> None:
+        del tasks[task]
         self._alarm.mark()
-
-    def _let_go(self, key: Key) -> None:
-        self._busy.discard(key)
-        if key in self._again:
-            self._again.discard(key)
-            self.mark(key)
 
     def _ring(self) -> None:
         now = self._clock.now()
@@ -158,7 +178,10 @@ class Loop(Generic[Key]):
             _log.exception("%s: looking at %s failed", self._name, key)
             self._later(key, "see above", is_quiet=True)
         finally:
-            self._let_go(key)
+            self._busy.discard(key)
+            if key in self._again:
+                self._again.discard(key)
+                self.mark(key)
 
     def _later(self, key: Key, why: str, *, is_quiet: bool = False) -> None:
         failures = self._failures.get(key, 0) + 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from fairway.agent.agent import Agent
@@ -76,7 +75,7 @@ class Agents:
             async with asyncio.TaskGroup() as tasks:
                 for mirror in self._mirrors:
                     tasks.create_task(mirror.run())
-                tasks.create_task(self._loop.run())
+                tasks.create_task(self._loop.run(list(self._clusters)))
         finally:
             for name in list(self._running):
                 await self._end(name)
@@ -106,9 +105,8 @@ class Agents:
     async def _look_after(self, name: str) -> float | None:
         cluster, running = self._clusters.get(name), self._running.get(name)
         if running is not None:
-            if running.task.done():
-                self._tell_why(name, running.task)
-            elif cluster is not None and running.made_from == _made_from(cluster):
+            is_same = cluster is not None and running.made_from == _made_from(cluster)
+            if is_same and not running.task.done():
                 return None
             await self._end(name)
         if cluster is None:
@@ -134,8 +132,8 @@ class Agents:
     async def _end(self, name: str) -> None:
         running = self._running.pop(name)
         running.task.cancel()
-        with suppress(asyncio.CancelledError, Exception):
-            await running.task
+        await asyncio.wait((running.task,))  # so that a cancellation of our own is not lost
+        self._tell_why(name, running.task)
 
 
 def _made_from(cluster: Cluster) -> object:

@@ -68,6 +68,7 @@ class Memory:
         self._is_synced = is_synced
         self._sizes: dict[str, int] = {}
         self._size = 0
+        self._is_torn = False  # an entry could not be written to its end
         self._lines: list[bytes] = []
         self._writing: asyncio.Task[None] | None = None
 
@@ -110,7 +111,15 @@ class Memory:
         lines = [_Line(work=msgspec.Raw(raw), term=self.term)]
         if before is not None and before.ended is not None and ended is None:
             lines.append(_Line(resumed=name))
-        await self._remember(*lines)
+        try:
+            await self._remember(*lines)
+        except OSError:
+            # What is not on the disk was not accepted, and is offered again.
+            if before is None:
+                self.works.pop(name, None)
+            else:
+                self.works[name] = before
+            raise
 
     async def end(self, name: str, state: WorkState) -> None:
         """A work has ended; its attempt is over for good."""
@@ -149,13 +158,15 @@ class Memory:
 
     def _write(self, lines: list[bytes]) -> None:
         live = sum(self._sizes.values())
-        if self._size > 2 * live + _SPARE_BYTES:
+        if self._is_torn or self._size > 2 * live + _SPARE_BYTES:
             self._rewrite()
             return
         data = b"".join(line + b"\n" for line in lines)
+        self._is_torn = True  # until it is whole: half a line would spoil the next one
         with self._path.open("ab") as file:
             file.write(data)
             self._sync(file.fileno())
+        self._is_torn = False
         self._size += len(data)
 
     def _rewrite(self) -> None:
@@ -174,6 +185,7 @@ class Memory:
             finally:
                 os.close(folder)
         self._size = len(data)
+        self._is_torn = False
 
     def _everything(self) -> Iterable[_Line]:
         yield _Line(epoch=self.epoch, term=self.term, mode=self.mode, heard=self.heard_at)

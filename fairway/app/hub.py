@@ -17,7 +17,7 @@ from fairway.app.records import FileSink
 from fairway.app.serving import make_api
 from fairway.app.storing import load_demo, open_store, prepare_store
 from fairway.clock import Clock, SystemClock
-from fairway.controllers.plane import ControlPlane, PlaneOptions, run_all
+from fairway.controllers.plane import ControlPlane, PlaneOptions, kept_up, run_all
 from fairway.controllers.scheduling.planner import ProcessPlanner
 from fairway.controllers.terms import Settings as TermSettings
 from fairway.kinds.registry import LiveKinds, built_in
@@ -111,7 +111,7 @@ async def _controlled(
     )
     agents = make_agents(store, options.data / "clusters", kinds=kinds, clock=clock)
     api.questions.answers_from = HubAnswers(plane, Logs(agents, plane.cache, clock))
-    running = asyncio.ensure_future(run_all([plane.run(), agents.run()]))
+    running = asyncio.ensure_future(run_all([plane.run(), kept_up(agents.run, clock)]))
     try:
         yield plane, agents
     finally:

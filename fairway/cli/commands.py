@@ -67,6 +67,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Settings": {
         "config": ("config:config", "Show and choose contexts"),
+        "token": ("token:token", "Print the token that signs in to the hub's page"),
         "completion": ("completion:completion", "Print a completion script for your shell"),
         "version": ("version:version", "Show the versions of client and server"),
     },

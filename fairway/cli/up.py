@@ -176,11 +176,16 @@ def welcome(url: str, data: Path, kubeconfig: Path, *, has_demo: bool = False) -
     return [
         Text.assemble(("Fairway ", "bold"), (__version__, "bold"), (" is up.", "bold green")),
         "",
+        _pair("Page", f"{url}/"),
         _pair("API", url),
         _pair("Data", str(data)),
         _pair("Kubeconfig", str(kubeconfig)),
         "",
         "In another terminal:",
+        # The token itself is not shown: what a terminal prints is kept, copied and recorded.
+        Text.assemble(
+            (f"  {_own_name()} token{option}", "cyan"), ("   to sign in to the page with", "dim")
+        ),
         *(Text(f"  {_own_name()} {one}{option}", style="cyan") for one in commands),
         Text(f"  kubectl get workloads -A --kubeconfig {_short(kubeconfig)}", style="cyan"),
         "",

@@ -41,14 +41,12 @@ class KindRules:
         self._clock = clock
         self._specs: dict[Name, object] = {}  # as the kinds were made from
         self._loaded = Loaded()
-        self._loop: Loop[Name] = Loop("kind rules", self._reconcile, clock=clock)
+        self._loop: Loop[Name] = Loop("kind rules", self._reconcile, clock=clock, forgets=True)
         cache.mirror(KIND_RULES).followers.append(self._rule_changed)
 
     async def run(self) -> None:
         """Writes the status of every rule, then of those that change, until cancelled."""
-        for name in self._cache.names(KIND_RULES):
-            self._loop.mark(name)
-        await self._loop.run()
+        await self._loop.run(self._cache.names(KIND_RULES))
 
     def _rule_changed(self, name: Name, stored: Stored | None) -> None:
         rule = self._cache.get(KindRule, name[1]) if stored is not None else None

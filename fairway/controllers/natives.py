@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any
 
@@ -26,8 +27,8 @@ from fairway.controllers.cache import WORKLOADS, WORKS, Cache
 from fairway.controllers.notes import Notes
 from fairway.kinds.native import QUEUE, as_workload
 from fairway.kinds.registry import KnownKinds, LiveKinds
-from fairway.loops import Loop
-from fairway.store.interface import Patch, ResourceKey, Store, Stored, Write
+from fairway.loops import Alarm, Loop
+from fairway.store.interface import Deletion, Patch, ResourceKey, Store, Stored, Write
 from fairway.store.mirrors import Mirror, Name
 
 DEFAULT_QUEUE = "fairway.dev/default-queue"
@@ -35,6 +36,7 @@ STATUS_FEEDBACK = "status"  # the feedback value that carries an object's whole 
 _HASH = "fairway.dev/source-hash"
 _DEFINITIONS = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 _NAMESPACES = ResourceKey("", "v1", "namespaces")
+_SOURCE = b'"source"'
 _BUILT_IN = frozenset({"v1", "apps/v1", "batch/v1"})
 _WRITE = Write(user="system:fairway", manager="fairway-natives")
 
@@ -55,42 +57,43 @@ class Natives:
         self._kinds = kinds
         self._clock = clock
         self._notes = notes
-        self._loop: Loop[Source] = Loop("natives", self._reconcile, clock=clock)
+        self._loop: Loop[Source] = Loop("natives", self._reconcile, clock=clock, forgets=True)
         self._mirrors: dict[tuple[str, str], Mirror] = {}
         self._namespaces = Mirror(store, _NAMESPACES, clock=clock)
         self._definitions = Mirror(store, _DEFINITIONS, clock=clock)
+        self._served = Alarm(clock)  # marked when another kind may be served or known
         self._namespaces.followers.append(self._namespace_changed)
+        self._definitions.followers.append(lambda name, stored: self._served.mark())
+        if isinstance(kinds, LiveKinds):
+            kinds.followers.append(self._kinds_changed)
+        self._standing: dict[Name, Source] = {}  # for which object each workload stands
+        cache.mirror(WORKLOADS).followers.append(self._workload_changed)
         cache.mirror(WORKS).followers.append(self._work_changed)
 
     async def run(self) -> None:
         """Follows every kind that is served and known, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            served: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
-
-            def defined(name: Name, stored: Stored | None) -> None:
-                if stored is not None:
-                    for one in self._defined_kinds(stored.object()):
-                        served.put_nowait(one)
-
-            def kinds_changed() -> None:
-                for name, stored in self._definitions.items():
-                    defined(name, stored)
-                for source in self._all_sources():
-                    self._loop.mark(source)
-
-            self._definitions.followers.append(defined)
-            if isinstance(self._kinds, LiveKinds):
-                self._kinds.followers.append(kinds_changed)
             tasks.create_task(self._namespaces.run())
             tasks.create_task(self._definitions.run())
-            tasks.create_task(self._loop.run())
-            for one in self._kinds.known():
-                if one[0] in _BUILT_IN:
-                    served.put_nowait(one)
+            # What was followed before, by a run that ended, is looked at as it is now.
+            tasks.create_task(self._loop.run(list(self._all_sources())))
+            followed: set[tuple[str, str]] = set()
             while True:
-                one = await served.get()
-                if one not in self._mirrors:
-                    tasks.create_task(self._mirror(one).run())
+                for one in self._followable():
+                    if one not in followed:
+                        followed.add(one)
+                        tasks.create_task(self._mirror(one).run())
+                await self._served.wait()
+
+    def _followable(self) -> Iterator[tuple[str, str]]:
+        yield from (one for one in self._kinds.known() if one[0] in _BUILT_IN)
+        for _, stored in self._definitions.items():
+            yield from self._defined_kinds(stored.object())
+
+    def _kinds_changed(self) -> None:
+        self._served.mark()
+        for source in self._all_sources():
+            self._loop.mark(source)
 
     def _defined_kinds(self, definition: JsonObject) -> list[tuple[str, str]]:
         spec = definition["spec"]
@@ -102,6 +105,8 @@ class Natives:
         return known[:1]  # the same objects are served in every version
 
     def _mirror(self, kind: tuple[str, str]) -> Mirror:
+        if kind in self._mirrors:
+            return self._mirrors[kind]
         mirror = Mirror(self._store, resource_of(*kind), clock=self._clock)
         mirror.followers.append(lambda name, _: self._loop.mark((*kind, *name)))
         self._mirrors[kind] = mirror
@@ -118,6 +123,18 @@ class Natives:
                 if namespace == name[1]:
                     self._loop.mark((*kind, namespace, one))
 
+    def _workload_changed(self, name: Name, stored: Stored | None) -> None:
+        """Once one is gone, its object may need another: it may have been made anew meanwhile."""
+        if stored is None:
+            source = self._standing.pop(name, None)
+            if source is not None:
+                self._loop.mark(source)
+        elif name not in self._standing and _SOURCE in stored.raw:
+            workload = self._cache.get(Workload, name[1], name[0])
+            if workload is not None and workload.spec.source is not None:
+                found = workload.spec.source
+                self._standing[name] = (found.api_version, found.kind, name[0], found.name)
+
     def _work_changed(self, name: Name, stored: Stored | None) -> None:
         work = self._cache.get(Work, name[1], name[0])
         if work is None:
@@ -132,12 +149,13 @@ class Natives:
 
     async def _reconcile(self, source: Source) -> float | None:
         api_version, kind, namespace, name = source
-        stored = self._mirrors[api_version, kind].get((namespace, name))
+        mirror = self._mirrors.get((api_version, kind))
+        stored = mirror.get((namespace, name)) if mirror is not None else None
         if stored is None:
             return None  # its workload goes with it
         found = {"apiVersion": api_version, "kind": kind, **stored.object()}
-        if found["metadata"].get("deletionTimestamp"):
-            return None
+        if found["metadata"].get("deletionTimestamp") or self._kinds.of(found) is None:
+            return None  # a rule that is taken away stops nothing
         try:
             wanted = as_workload(self._with_queue(found), self._kinds)
         except Invalid as fault:
@@ -179,13 +197,17 @@ class Natives:
         digest = sha256(msgspec.json.encode([metadata, wanted["spec"]], order="sorted")).hexdigest()
         annotations = {**metadata.get("annotations", {}), _HASH: digest[:16]}
         existing = self._cache.get(Workload, name, metadata["namespace"])
+        if existing is not None and not await self._may_change(existing, owner["uid"]):
+            return  # it is looked at again once that is gone
         if existing is not None and existing.metadata.annotations.get(_HASH) == digest[:16]:
             return
+        version = {"resourceVersion": existing.metadata.resource_version} if existing else {}
         body = {
             "apiVersion": API_VERSION,
             "kind": "Workload",
             "metadata": {
                 **metadata,
+                **version,
                 "name": name,
                 "annotations": annotations,
                 "ownerReferences": [owner],
@@ -200,16 +222,35 @@ class Natives:
             write=_WRITE,
         )
 
+    async def _may_change(self, workload: Workload, uid: str) -> bool:
+        """Whether a workload is not about to go, nor stands for an earlier object of the name."""
+        metadata = workload.metadata
+        if metadata.deletion_timestamp is not None:
+            return False
+        is_earlier = bool(metadata.owner_references) and workload.spec.source is not None
+        if not is_earlier or any(one.uid == uid for one in metadata.owner_references):
+            return True
+        await self._delete(workload)
+        return False
+
+    async def _delete(self, workload: Workload) -> None:
+        metadata = workload.metadata
+        with suppress(NotFound):  # somebody else was first
+            await self._store.delete(
+                WORKLOADS,
+                metadata.name,
+                namespace=metadata.namespace,
+                how=Deletion(uid=metadata.uid),
+                write=_WRITE,
+            )
+
     async def _drop(self, namespace: str, name: str, found: JsonObject) -> None:
         """Its queue was taken away: the workload that stood for it is stopped."""
         workload = self._cache.get(Workload, name, namespace)
         if workload is None or workload.metadata.deletion_timestamp is not None:
             return
         if any(one.uid == found["metadata"]["uid"] for one in workload.metadata.owner_references):
-            try:
-                await self._store.delete(WORKLOADS, name, namespace=namespace, write=_WRITE)
-            except NotFound:
-                return
+            await self._delete(workload)
 
     async def _write_status(self, found: JsonObject, name: str) -> None:
         """Writes what the clusters say of it to the object, where it changed."""

@@ -114,7 +114,7 @@ class ControlPlane:
     async def run(self) -> None:
         """Runs until cancelled; ends in order."""
         parts = (self.cache.run, self.scheduler.run, self._lead)
-        await run_all([self._kept_up(one) for one in parts])
+        await run_all([kept_up(one, self._clock) for one in parts])
 
     async def close(self) -> None:
         await self.planner.close()
@@ -125,23 +125,14 @@ class ControlPlane:
         while True:
             await self.terms.campaign()
             self.scheduler.wake()
-            acting = asyncio.ensure_future(run_all([self._kept_up(one.run) for one in self._led]))
+            acting = asyncio.ensure_future(
+                run_all([kept_up(one.run, self._clock) for one in self._led])
+            )
             try:
                 await self.terms.keep()
             finally:
                 await end(acting)
             _log.warning("the leadership is lost")
-
-    async def _kept_up(self, run: Callable[[], Awaitable[None]]) -> None:
-        """Runs a part; one that fails is a fault of ours, and is started again."""
-        while True:
-            try:
-                await run()
-            except Exception:
-                _log.exception("a controller failed and is started again")
-                await self._clock.sleep(_RESTART_SECONDS)
-            else:
-                return
 
     # Questions.
 
@@ -198,3 +189,15 @@ async def end(task: asyncio.Future[None]) -> None:
     """Cancels a task and waits until it is over."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def kept_up(run: Callable[[], Awaitable[None]], clock: Clock) -> None:
+    """Runs a part; one that fails is a fault of ours, and is started again."""
+    while True:
+        try:
+            await run()
+        except Exception:
+            _log.exception("a part of the hub failed and is started again")
+            await clock.sleep(_RESTART_SECONDS)
+        else:
+            return

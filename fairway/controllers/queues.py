@@ -42,10 +42,15 @@ class Queues:
         while True:
             await self._clock.sleep(_INTERVAL_SECONDS)
             try:
-                for standing in await self._scheduler.standings():
+                standings = await self._scheduler.standings()
+            except ApiError as fault:
+                _log.warning("how queues stand is not known: %s", fault)
+                continue
+            for standing in standings:
+                try:
                     await self._write(standing)
-            except (ApiError, OSError) as fault:
-                _log.warning("the status of queues was not written: %s", fault)
+                except (ApiError, OSError) as fault:
+                    _log.info("the status of queue %s was not written: %s", standing.queue, fault)
 
     async def _write(self, standing: Standing) -> None:
         stored = self._cache.mirror(QUEUES).get(("", standing.queue))

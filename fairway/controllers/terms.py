@@ -18,10 +18,12 @@ from dataclasses import dataclass
 from fairway.api.errors import AlreadyExists, ApiError, Conflict, NotFound
 from fairway.api.meta import JsonObject
 from fairway.clock import Clock, micro_timestamp
+from fairway.loops import Alarm
 from fairway.store.interface import ResourceKey, Store, Write
 
 LEASES = ResourceKey("coordination.k8s.io", "v1", "leases")
 NAME = "fairway-term"
+_TERM_MOST = 1 << 30  # a lease counts no further than twice this; whoever says more is wrong
 _WRITE = Write(user="system:fairway", manager="fairway-leader")
 
 _log = logging.getLogger(__name__)
@@ -51,6 +53,7 @@ class Terms:
         self._lease: JsonObject | None = None
         self._seen_at = 0.0  # when the lease was last seen to change, by our own clock
         self._led_until = 0.0
+        self._resigned = Alarm(clock)
         self._writing = asyncio.Lock()  # a renewal must not overtake a batch
         self.term = 0
 
@@ -67,7 +70,21 @@ class Terms:
 
     async def keep(self) -> None:
         """Renews the leadership until it is lost."""
-        while self.is_leader:
+        renewing = asyncio.ensure_future(self._renew_often())
+        renewing.add_done_callback(lambda _: self._resigned.mark())
+        try:
+            while self.is_leader and not renewing.done():
+                # A renewal that is never answered must not keep it from ending.
+                await self._resigned.wait(self._led_until)
+            if renewing.done():
+                renewing.result()
+        finally:
+            self.resign()
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+
+    async def _renew_often(self) -> None:
+        while True:
             await self._clock.sleep(self._settings.duration_seconds / 3)
             try:
                 await self._renew()
@@ -84,12 +101,22 @@ class Terms:
             await self._write(self.term + 1)
             return self.term
 
+    async def rise_above(self, term: int) -> None:
+        """A term above one that agents have heard of: a hub that was restored is behind theirs."""
+        async with self._writing:
+            if not self.is_leader:
+                raise NotLeader
+            if self.term <= term < _TERM_MOST:
+                _log.warning("agents have heard of term %d, ours was %d", term, self.term)
+                await self._write(term + 1)
+
     async def _renew(self) -> None:
         async with self._writing:
             await self._write(self.term)
 
     def resign(self) -> None:
         self._led_until = 0.0
+        self._resigned.mark()
 
     async def _tried(self) -> bool:
         try:

@@ -29,16 +29,21 @@ class Volumes:
         self._store = store
         self._cache = cache
         self._states = states
-        self._loop: Loop[tuple[str, str]] = Loop("volumes", self._reconcile, clock=clock)
+        self._loop: Loop[tuple[str, str]] = Loop(
+            "volumes", self._reconcile, clock=clock, forgets=True
+        )
         states.followers.append(self._state_changed)
 
     async def run(self) -> None:
         """Looks at every work that mounts a claim, then at those that change, until cancelled."""
-        for name, stored in self._cache.mirror(WORKS).items():
-            work = self._cache.get(Work, name[1], name[0]) if _TELLING in stored.raw else None
-            if work is not None:
-                self._loop.mark((work.spec.cluster, name[1]))
-        await self._loop.run()
+        mounting = [
+            self._cache.get(Work, name[1], name[0])
+            for name, stored in self._cache.mirror(WORKS).items()
+            if _TELLING in stored.raw
+        ]
+        await self._loop.run(
+            [(one.spec.cluster, one.metadata.name) for one in mounting if one is not None]
+        )
 
     def _state_changed(self, cluster: str, work: str) -> None:
         state = self._states.get(cluster, work)

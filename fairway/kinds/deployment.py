@@ -97,7 +97,8 @@ class Deployment(Replicated):
         count, ready = wanted(found), number(status, "readyReplicas")
         updated = number(status, "updatedReplicas")
         current = is_current(found)
-        is_there = ready >= count and updated >= count
+        # A pod that is ready counts once it was so for `minReadySeconds`.
+        is_there = number(status, "availableReplicas") >= count and updated >= count
         phase: Phase = "Running" if ready or not count else "Pending"
         if self.is_held(found):
             phase = "Suspended"

@@ -220,7 +220,7 @@ def _failed_by_policy(spec: JsonObject, pods: Sequence[PodState]) -> Verdict | N
 
 def read(found: JsonObject) -> Observed:
     status, spec = child(found, "status"), child(found, "spec")
-    succeeded, failed = number(status, "succeeded"), number(status, "failed")
+    succeeded, failed = _ended(status, "succeeded"), _ended(status, "failed")
     active = number(status, "active")
     # Before `ready` existed, a pod that ran was all that was known.
     ready = number(status, "ready", default=active)
@@ -245,6 +245,12 @@ def read(found: JsonObject) -> Observed:
         failed=failed,
         progress=f"{succeeded}{total} completions",
     )
+
+
+def _ended(status: JsonObject, how: str) -> int:
+    """Pods that ended so: those counted, and those that the controller has yet to count."""
+    uncounted = child(status, "uncountedTerminatedPods").get(how)
+    return number(status, how) + (len(uncounted) if isinstance(uncounted, list) else 0)
 
 
 def merged(statuses: Mapping[str, JsonObject]) -> JsonObject:

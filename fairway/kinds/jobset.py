@@ -322,16 +322,19 @@ def _read(jobset: JsonObject) -> Observed:
     jobs = sum(replicas for replicas, _ in sizes.values())
     succeeded = sum(number(one, "succeeded") for one in counted)
     ready = sum(number(one, "ready") for one in counted)
-    # Its controller counts jobs; a job that is ready has all its pods.
+    # Its controller counts jobs; a job that is ready has all its pods. It stays ready until it is
+    # counted as succeeded, but no longer active once its last pod ended.
     ready_pods = sum(
-        number(one, "ready") * sizes.get(text(one, "name"), (0, 0))[1] for one in counted
+        min(number(one, "ready"), number(one, "active"))
+        * sizes.get(text(one, "name"), (0, 0))[1]
+        for one in counted
     )
     ended = holding(status, "Completed", "Failed")
     suspended = holding(status, "Suspended")
     phase: Phase = "Running" if ready or succeeded else "Pending"
     if ended:
         phase = "Succeeded" if ended.get("type") == "Completed" else "Failed"
-    elif suspended:
+    elif suspended or (child(jobset, "spec").get("suspend") is True and not ready):
         phase = "Suspended"
     why = ended or suspended
     restarts = number(status, "restarts")

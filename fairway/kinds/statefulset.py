@@ -67,7 +67,9 @@ class StatefulSet(Replicated):
         updated = number(status, "updatedReplicas")
         # A partition leaves the lower ordinals as they were, on purpose.
         partition = number(found, "spec", "updateStrategy", "rollingUpdate", "partition")
-        is_there = ready >= count and updated >= max(0, count - partition)
+        # A pod that is ready counts once it was so for `minReadySeconds`.
+        available = number(status, "availableReplicas", default=ready)
+        is_there = available >= count and updated >= max(0, count - partition)
         current = is_current(found)
         phase: Phase = "Running" if ready or not count else "Pending"
         if self.is_held(found):

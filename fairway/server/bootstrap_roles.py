@@ -7,6 +7,8 @@ first three are aggregated, so a role with the label `rbac.authorization.k8s.io/
 
 Workloads and placement policies belong to tenants. Fleets, clusters, reports, flavors, queues
 and kind rules belong to the platform, works to the hub: `view`, `edit`, `admin` only read them.
+Works carry the secrets that travel along, so they are not for `view`. What was decided lately, and
+the snapshot of everything, tell of all tenants: those are for `cluster-admin` alone.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "deletecollection", "patch", "update")
 _FAIRWAY = "fairway.dev"
 _TENANT_KINDS = ("workloads", "placementpolicies")
-_PLATFORM_KINDS = ("fleets", "clusters", "clusterreports", "flavors", "queues", "works")
+_PLATFORM_KINDS = ("fleets", "clusters", "clusterreports", "flavors", "queues")
+_QUESTIONS = ("workloads/explain", "workloads/log", "fleets/standing")
 _HEALTH = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _DISCOVERY = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")
 _REVIEWS = "authorization.k8s.io"
@@ -99,6 +102,7 @@ def _view_rules() -> list[JsonObject]:
         _rule(_READ, ("batch",), ("jobs", "jobs/status")),
         _rule(_READ, (_FAIRWAY,), ours),
         _rule(_READ, (_FAIRWAY,), platform),
+        _rule(("get",), (_FAIRWAY,), _QUESTIONS),
         _rule(_READ, (KINDS_GROUP,), ("kindrules", "kindrules/status")),
     ]
 
@@ -118,6 +122,7 @@ def _edit_rules() -> list[JsonObject]:
         _rule(_WRITE, ("batch",), ("jobs",)),
         _rule((*_READ, *_WRITE), ("coordination.k8s.io",), ("leases",)),
         _rule(_WRITE, (_FAIRWAY,), _TENANT_KINDS),
+        _rule(_READ, (_FAIRWAY,), ("works", "works/status")),
     ]
 
 

@@ -12,7 +12,7 @@ from fairway.resources.catalogue import Catalogue
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
 from fairway.server.exchange import Request
-from fairway.server.questions import SUBRESOURCES
+from fairway.server.questions import SUBRESOURCES, verb_of
 
 _AGGREGATED = re.compile(
     r"application/json;\s*g=apidiscovery\.k8s\.io;\s*v=(v2|v2beta1);\s*as=APIGroupDiscoveryList"
@@ -152,7 +152,7 @@ def _subresources(resource: Resource) -> Iterable[tuple[str, dict[str, Any], lis
         yield "token", dict(_TOKEN), ["create"]
     if resource.group == GROUP:
         for name in SUBRESOURCES.get(resource.plural, ()):
-            yield name, {"kind": resource.kind}, ["get"]
+            yield name, {"kind": resource.kind}, [verb_of(name)]
 
 
 def _aggregated_group(catalogue: Catalogue, group: str) -> JsonObject:

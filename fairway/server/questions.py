@@ -7,6 +7,7 @@ They are subresources, so that rights hold for them like for everything else:
     fleets/fleet/decisions      what was decided lately, the latest last
     fleets/fleet/standing       queues with what they hold and who is next
     fleets/fleet/snapshot       everything that a decision looks at, for `fairway plan`
+    fleets/fleet/whatif         the plan with some changes beside the plan without; by POST
 
 Who answers is given from outside; the server knows only what may be asked.
 """
@@ -21,14 +22,16 @@ from typing import Any, Protocol
 from fairway.api.errors import BadRequest, MethodNotAllowed, NotFound, Unavailable
 from fairway.api.meta import GROUP
 from fairway.schema.node import JsonObject
+from fairway.server import options
 from fairway.server.exchange import Request, Response, json_response
 from fairway.server.objects import Call
 from fairway.store.interface import Store
 
 SUBRESOURCES = {
     "workloads": ("explain", "log"),
-    "fleets": ("decisions", "standing", "snapshot"),
+    "fleets": ("decisions", "standing", "snapshot", "whatif"),
 }
+_ASKED_BY_POST = frozenset({"whatif"})
 _DECISIONS = 100
 _DECISIONS_MOST = 5_000
 _BEGIN_SECONDS = 0.25  # for which the head of an answer waits for the first output
@@ -60,6 +63,8 @@ class Answers(Protocol):
 
     async def snapshot(self) -> JsonObject: ...
 
+    async def whatif(self, change: JsonObject) -> JsonObject: ...
+
     def log(self, request: LogRequest) -> AsyncIterator[bytes]: ...
 
 
@@ -75,7 +80,7 @@ class Questions:
         return target.group == GROUP and target.subresource in SUBRESOURCES.get(target.plural, ())
 
     async def answer(self, call: Call) -> Response:
-        if call.target.verb != "get":
+        if call.target.verb != verb_of(call.target.subresource):
             raise MethodNotAllowed(
                 "the server does not allow this method on the requested resource", details={}
             )
@@ -96,6 +101,9 @@ class Questions:
                 return json_response({"decisions": found})
             case "standing":
                 return json_response(await self.answers_from.standing())
+            case "whatif":
+                change = options.object_body(call.request)
+                return json_response(await self.answers_from.whatif(change))
             case _:
                 return json_response(await self.answers_from.snapshot())
 
@@ -104,6 +112,11 @@ class Questions:
         if found is None:
             raise NotFound("nothing is to be decided on it any more", details={})
         return json_response(found)
+
+
+def verb_of(subresource: str) -> str:
+    """The verb by which a question is asked: one that carries much is a POST."""
+    return "create" if subresource in _ASKED_BY_POST else "get"
 
 
 async def _log(call: Call, answers: Answers) -> Response:

@@ -71,6 +71,7 @@ def _tell(result: Result) -> None:
 
 def _say(line: str) -> None:
     sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

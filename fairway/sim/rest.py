@@ -16,6 +16,7 @@ from fairway.store.embedded.store import EmbeddedStore
 
 _OVER = ("Succeeded", "Failed", "Cancelled")
 _LOOK_SECONDS = 10.0
+_STEPS_MOST = 40_000  # past which it is no rest
 _CALM_SECONDS = 30.0  # for which everything is at rest before it is believed
 
 
@@ -46,7 +47,7 @@ class Rest:
             self._truth.look()
             restless = list(self._restless())
             calm = 0.0 if restless else calm + _LOOK_SECONDS
-            if self._time.now() > end:
+            if self._time.now() > end or self._log.steps > _STEPS_MOST:
                 for sentence in restless:
                     self._log.violated(f"at the end {sentence}")
                 return

@@ -36,7 +36,6 @@ from fairway.store.interface import ResourceKey, Write
 
 STEPS_LEAST = 2_000
 FAULT_KINDS_LEAST = 5
-_CHAOS_STEPS = 1_500  # after which the faults stop; coming to rest takes the others
 _CHAOS_SECONDS_MOST = 1_500.0
 _REST_SECONDS_MOST = 900.0
 _TERM_SECONDS = 15.0
@@ -183,7 +182,7 @@ class Simulation:
         while self._time.now() < end and not self._log.violations:
             await self._time.sleep(_LOOK_SECONDS)
             truth.look()
-            if self._log.steps >= _CHAOS_STEPS and faults.crashes_after_claim:
+            if self._log.steps >= STEPS_LEAST and faults.crashes_after_claim:
                 break
         for one in acting:
             one.cancel()

@@ -110,6 +110,25 @@ class StoreFace:
             watch.end(fault)
         self._watches.clear()
 
+    # Events on their way.
+
+    async def arrived(self, events: list[WatchEvent], last: deque[WatchEvent]) -> list[WatchEvent]:
+        """Events as the reader gets them: late, or with the last of them once more."""
+        weather = self.weather
+        if self.chance.random() < weather.held_up:
+            self._log.fault("events are late", self._name)
+            await self._time.sleep(self.chance.random() * weather.held_up_seconds)
+        await self._gate.passed()
+        told = list(events)
+        last.extend(events)
+        if self.chance.random() < weather.repeated:
+            self._log.fault("events are told again", self._name)
+            told.extend(list(last)[-self.chance.randint(1, _REPEATED_MOST) :])
+        return told
+
+    def forget(self, watch: FaultyWatch) -> None:
+        self._watches.pop(watch, None)
+
     # Calls.
 
     async def get(self, kind: ResourceKey, name: str, namespace: str = "") -> Stored:
@@ -240,23 +259,6 @@ class StoreFace:
                 raise Unavailable("the store cannot be reached")
         if self.is_dead:
             await asyncio.get_running_loop().create_future()
-
-    async def arrived(self, events: list[WatchEvent], last: deque[WatchEvent]) -> list[WatchEvent]:
-        """Events as the reader gets them: late, or with the last of them once more."""
-        weather = self.weather
-        if self.chance.random() < weather.held_up:
-            self._log.fault("events are late", self._name)
-            await self._time.sleep(self.chance.random() * weather.held_up_seconds)
-        await self._gate.passed()
-        told = list(events)
-        last.extend(events)
-        if self.chance.random() < weather.repeated:
-            self._log.fault("events are told again", self._name)
-            told.extend(list(last)[-self.chance.randint(1, _REPEATED_MOST) :])
-        return told
-
-    def forget(self, watch: FaultyWatch) -> None:
-        self._watches.pop(watch, None)
 
 
 class FaultyWatch:

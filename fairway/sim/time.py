@@ -60,9 +60,7 @@ class _Idle(selectors.SelectSelector):
         super().__init__()
         self._time = time
 
-    def select(
-        self, timeout: float | None = None
-    ) -> list[tuple[selectors.SelectorKey, selectors._EventMask]]:
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None or timeout > 0:
             self._time.wake_next()
         return []

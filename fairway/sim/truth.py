@@ -131,7 +131,7 @@ class Truth:
 
     def left(self) -> list[str]:
         """Works in clusters that still have pods."""
-        found = []
+        found: list[str] = []
         for cluster, agent in self._agents.items():
             seen = agent.world.observe(agent.clock.now())
             found.extend(f"{cluster}/{name}" for name in seen.works if self.pods(cluster, name))

@@ -292,9 +292,7 @@ def _held(claim: Claim, workload: Workload, given: Mapping[str, PodSet]) -> mode
     )
 
 
-def _held_part(
-    placement: Placement, claim: Claim, given: Mapping[str, PodSet]
-) -> model.Placed:
+def _held_part(placement: Placement, claim: Claim, given: Mapping[str, PodSet]) -> model.Placed:
     """What stays where it is keeps its attempt, though the claim's has risen."""
     own = placement.attempt if placement.attempt != claim.attempt else 0
     return replace(_placed(placement, given), attempt=own)

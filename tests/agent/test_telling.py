@@ -13,7 +13,7 @@ from tests.contracts.drivers import config_map, job, service, work
 async def test_nothing_new_is_not_told_again(stage: Stage) -> None:
     await stage.put(work("one"))
     await stage.until("Running", work("one"))
-    await stage.passes(10)
+    await stage.passes(40)
     before = list(stage.reached.writes)
     await stage.passes(100)
     new = stage.reached.writes[len(before) :]
@@ -74,7 +74,7 @@ async def test_a_failure_is_told_in_the_work_at_once(stage: Stage) -> None:
 async def test_a_restart_does_not_write_the_same_statuses_again(stage: Stage) -> None:
     one = work("one")
     await stage.put(one)
-    await stage.passes(10)
+    await stage.passes(40)
     await stage.crash()
     before = stage.reached.count("works")
     await stage.start()

@@ -102,15 +102,14 @@ async def test_a_claim_whose_answer_was_lost_counts_and_is_not_decided_again(
     faulty = FaultyStore(store)
 
     def lose_answer(body: JsonObject) -> None:
-        faulty.after = lambda _: None
-        faulty.open.clear()
+        faulty.before = faulty.after = lambda _: None
         raise Timeout("no answer in time")
 
     async with running(faulty, clock, tmp_path) as fleet:  # type: ignore[arg-type]  # in its place
         await fleet.apply(FLEET)
         await clock.advance(30)
         decided = decided_in(fleet)
-        faulty.after = lose_answer
+        faulty.before, faulty.after = lambda body: faulty.open.clear(), lose_answer
         await fleet.apply(job("a"))
         await clock.advance(5)
         assert decided == ["default/a"]
@@ -146,7 +145,7 @@ async def test_a_planner_that_begins_anew_knows_claims_that_are_not_told_of_yet(
         await fleet.apply(FLEET)
         await clock.advance(30)
         decided = decided_in(fleet)
-        faulty.after = lambda body: faulty.open.clear()
+        faulty.before = lambda body: faulty.open.clear()
         await fleet.apply(job("a"))
         await clock.advance(1)
         await fleet.plane.scheduler._restart()

@@ -90,3 +90,41 @@ async def test_an_alarm_rings_for_a_mark_before_its_moment(clock: VirtualClock) 
     alarm.mark()
     await clock.advance(0)
     assert waiting.done()
+
+
+async def test_a_loop_that_forgets_keeps_nothing_while_it_does_not_run(
+    clock: VirtualClock,
+) -> None:
+    seen: list[str] = []
+
+    async def look(key: str) -> float | None:
+        seen.append(key)
+        return clock.now() + 60
+
+    loop = Loop("test", look, clock=clock, forgets=True)
+    loop.mark("early")
+    running = asyncio.ensure_future(loop.run(["a", "b"]))
+    await clock.advance(1)
+    running.cancel()
+    await clock.advance(1)
+    for number in range(1_000):
+        loop.mark(f"late {number}")
+    assert len(loop) == 0
+    running = asyncio.ensure_future(loop.run(["b"]))
+    await clock.advance(100)
+    assert seen == ["a", "b", "b", "b"]
+    running.cancel()
+
+
+async def test_moments_that_others_took_the_place_of_are_not_kept(clock: VirtualClock) -> None:
+    async def look(key: str) -> None:
+        return
+
+    loop = Loop("test", look, clock=clock)
+    running = asyncio.ensure_future(loop.run())
+    for _ in range(5_000):
+        loop.mark_at("a", clock.now() + 1_000)
+        loop.mark_at("a", clock.now() + 0.01)
+        await clock.advance(0.01)
+    assert len(loop._timers) < 2_000
+    running.cancel()

@@ -6,12 +6,17 @@ import asyncio
 import io
 import pickle
 import struct
+from pathlib import Path
 
 import pytest
 
+from fairway.clock import VirtualClock
 from fairway.controllers.scheduling.planner import PlannerFault, ProcessPlanner
 from fairway.controllers.scheduling.planner_process import serve
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+from fairway.store.embedded.store import EmbeddedStore
+from tests.controllers.fleets import running
+from tests.controllers.test_running import FLEET, job
 
 NOW = 1_800_000_000.0
 
@@ -59,3 +64,20 @@ class Unsendable(Exception):
 
     def __init__(self, one: int, other: int) -> None:
         super().__init__(f"{one} and {other}")
+
+
+async def test_who_asks_is_not_told_the_names_of_workloads_in_other_namespaces(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    theirs = job("secret-project", pods=2).replace("namespace: default", "namespace: theirs")
+    namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: theirs}\n"
+    async with running(store, clock, tmp_path) as fleet:
+        await fleet.apply(f"{FLEET}---\n{namespace}---\n{theirs}")
+        await clock.advance(30)
+        await fleet.apply(job("train", pods=2))
+        await clock.advance(1)
+        found = await fleet.plane.explain("default", "train")
+        assert found is not None
+        assert found["state"] == "Waits"
+        assert "secret-project" not in str(found)
+        assert "another namespace" in found["expected"]["because"]

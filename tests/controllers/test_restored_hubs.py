@@ -143,3 +143,27 @@ async def test_a_cluster_that_stays_silent_holds_up_a_start_no_longer_than_it_co
         await clock.advance(30)
         assert (await again.workload("train")).status.claim is None
         await again.until("train", "Running", 30)
+
+
+async def test_a_restored_hub_stops_what_runs_though_its_agents_know_of_later_terms(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    folder = tmp_path / "clusters"
+    async with running(store, clock, folder) as first:
+        await first.apply(FLEET)
+        await clock.advance(20)
+        back_up(tmp_path / "fairway.db", tmp_path / "backup.db")
+        for _ in range(50):
+            await first.plane.terms.advance()
+        await first.apply(job("train", seconds=3_600))
+        await first.until("train", "Running", 30)
+        term = first.plane.terms.term
+    async with (
+        opened(tmp_path / "backup.db", clock) as restored,
+        running(restored, clock, folder, worlds=first.worlds) as again,
+    ):
+        await again.apply(job("train", seconds=3_600))
+        await again.until("train", "Running", 60)
+        await again.change("train", {"spec": {"cancelled": True}})
+        await again.until("train", "Cancelled", 120)
+        assert again.plane.terms.term > term

@@ -8,9 +8,9 @@ import pytest
 
 from fairway.api.errors import NotFound
 from fairway.clock import VirtualClock
-from fairway.controllers.cache import WORKLOADS
+from fairway.controllers.cache import FLEETS, WORKLOADS
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import ResourceKey, Write
+from fairway.store.interface import Patch, ResourceKey, Write
 from tests.controllers.fleets import Fleet, running, summary_of
 
 FLEET = """
@@ -255,3 +255,18 @@ async def test_a_hub_that_is_started_again_goes_on_where_it_was(
     async with running(store, clock, tmp_path / "clusters") as again:
         await again.until("train", "Succeeded", 300)
         await again.until("next", "Succeeded", 300)
+
+
+async def test_a_fleet_that_is_paused_for_long_goes_on_afterwards(fleet: Fleet) -> None:
+    await fleet.apply(job("first", pods=2, seconds=30))
+    await fleet.until("first", "Running", 30)
+    await fleet.apply(job("second", pods=2, seconds=30))
+    await fleet.until("second", lambda one: bool(one.status.reason), 30)
+    merge = Patch(type="merge", body={"spec": {"paused": True}})
+    await fleet.apply("{apiVersion: fairway.dev/v1alpha1, kind: Fleet, metadata: {name: fleet}}")
+    await fleet.store.patch(FLEETS, "fleet", merge, write=Write())
+    await fleet.clock.advance(120)  # longer than the last plan said it would look again
+    assert await fleet.phase("second") == "Waiting"
+    merge = Patch(type="merge", body={"spec": {"paused": False}})
+    await fleet.store.patch(FLEETS, "fleet", merge, write=Write())
+    await fleet.until("second", "Succeeded", 120)

@@ -84,3 +84,41 @@ async def test_renewing_and_advancing_at_the_same_time_is_no_conflict(
     assert one.is_leader
     assert one.term == 101
     keeping.cancel()
+
+
+async def test_who_finds_another_leading_ends_at_once(
+    store: EmbeddedStore, clock: VirtualClock
+) -> None:
+    one, two = _terms(store, clock, "one"), _terms(store, clock, "two", takes_over_at_once=True)
+    await one.campaign()
+    keeping = asyncio.ensure_future(one.keep())
+    await two.campaign()
+    with pytest.raises(NotLeader):
+        await one.advance()
+    await clock.advance(0)
+    assert keeping.done()
+
+
+async def test_a_renewal_that_is_never_answered_does_not_prolong_the_leadership(
+    store: EmbeddedStore, clock: VirtualClock
+) -> None:
+    class Silent:
+        is_silent = False
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(store, name)
+
+        async def update(self, *arguments: object, **options: object) -> object:
+            if self.is_silent:
+                await asyncio.get_running_loop().create_future()
+            return await store.update(*arguments, **options)  # type: ignore[arg-type]  # passed on
+
+    silent = Silent()
+    one = _terms(silent, clock, "one", duration_seconds=15)  # type: ignore[arg-type]  # in its place
+    await one.campaign()
+    keeping = asyncio.ensure_future(one.keep())
+    await clock.advance(30)
+    assert not keeping.done()
+    silent.is_silent = True
+    await clock.advance(20)
+    assert keeping.done()

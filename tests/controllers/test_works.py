@@ -388,6 +388,14 @@ class TestEnds:
         leaving = workload({"phase": "Stopping", "releasing": [placement("a")]})
         assert told(derive(known(leaving))) == ["Create a 1 tombstone"]
 
+    def test_an_attempt_that_was_never_sent_leaves_by_the_tombstone_of_the_one_before(self) -> None:
+        works = sent(gang(pods("a")))
+        leaving = workload({"phase": "Stopping", "releasing": [placement("a", attempt=3)]})
+        over = {"a": seen("Succeeded")}
+        first = derive(known(leaving, works, seen=over))
+        assert told(first) == ["Update a 3 tombstone"]
+        assert derive(known(leaving, stored(first, works), seen=over)).writes == ()
+
     def test_a_tombstone_becomes_the_next_attempt(self) -> None:
         works = sent(gang(pods("a")))
         leaving = workload({"phase": "Stopping", "releasing": [placement("a")]})

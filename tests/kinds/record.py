@@ -23,13 +23,14 @@ from typing import Any
 import yaml
 
 from fairway.client import Client
-from tests.kinds.recorded import HERE
-from tests.kinds.scenarios import SCENARIOS
-from tests.kinds.stage import Change, Json, Scenario, Stage, merged
+from tests.kinds.recorded import HERE, merged
+from tests.kinds.operators import JOBSET, Operator, start
+from tests.kinds.scenarios import JOB_SETS, SCENARIOS
+from tests.kinds.stage import Change, Json, Scenario, Stage
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.kubelet import Kubelet
 
-AT_A_TIME = 4
+AT_A_TIME = 6
 UNJUDGED = {"phase": "unjudged"}
 _VARYING = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "MOMENT"),
@@ -49,8 +50,10 @@ def record(plane: control_plane.ControlPlane, scenarios: Sequence[Scenario], sou
                 for number, each in enumerate(scenarios)
             ]
             for scenario, each in zip(scenarios, played, strict=True):
-                _write(scenario, each.result(), source)
-                print(f"{scenario.file}: {len(each.result())} statuses", flush=True)
+                error = each.exception()
+                if error is None:
+                    _write(scenario, each.result(), source)
+                print(f"{scenario.file}: {error or len(each.result())}", flush=True)
 
 
 def prepare(client: Client, kubelet: Kubelet) -> None:
@@ -144,13 +147,27 @@ def _key(step: Json) -> str:
     return text
 
 
+RECORDINGS: tuple[tuple[Operator | None, tuple[Scenario, ...]], ...] = (
+    (None, SCENARIOS),
+    (JOBSET, JOB_SETS),
+)
+
+
 def main(words: Sequence[str]) -> None:
-    chosen = [one for one in SCENARIOS if not words or any(word in one.file for word in words)]
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        control_plane.running(Path(folder), print, is_whole=True) as plane,
-    ):
-        record(plane, chosen, f"Kubernetes {binaries.VERSION}")
+    for operator, scenarios in RECORDINGS:
+        chosen = [one for one in scenarios if not words or any(word in one.file for word in words)]
+        source = f"Kubernetes {binaries.VERSION}"
+        if not chosen:
+            continue
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            control_plane.running(Path(folder), print, is_whole=True) as plane,
+        ):
+            if operator is not None:
+                source = f"{operator.source} on {source}"
+                with Client.connect(str(plane.kubeconfig)) as client:
+                    start(plane, client, operator)
+            record(plane, chosen, source)
 
 
 if __name__ == "__main__":

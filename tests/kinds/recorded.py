@@ -1,7 +1,14 @@
 """Sample manifests, one file a kind, and recorded statuses of them, step by step.
 
 A file of statuses names its sample, and what is different in the object's metadata and spec; each
-step has a status as the kind's own controller writes it, and what is read from it.
+step has a status as the kind's own controller writes it, and what is read from it. A step may change
+metadata and spec further.
+
+Files named recorded-* are recordings: `python -m tests.kinds.record` played the sample before the
+real programs that the file names under `recorded` and wrote down each status that a watch told of.
+So it is for Job, Deployment, StatefulSet and Pod (Kubernetes' own controllers and scheduler) and for
+JobSet (its controller with its webhooks); what a kubelet says of pods is by tests.kubernetes.kubelet.
+All other files are composed in the form that the kind's controller writes.
 """
 
 from __future__ import annotations
@@ -42,7 +49,7 @@ class Step:
 
 def steps() -> list[Step]:
     return [
-        Step(f"{file.parent.name}: {step['what']}", _object(one, step), step["reads"])
+        Step(f"{file.parent.name} {file.stem}: {step['what']}", _object(one, step), step["reads"])
         for file in sorted((HERE / "statuses").rglob("*.yaml"))
         for one in yaml.safe_load_all(file.read_text())
         for step in one["steps"]
@@ -52,7 +59,16 @@ def steps() -> list[Step]:
 def _object(sequence: dict, step: dict) -> dict:
     documents = list(yaml.safe_load_all((HERE / "samples" / sequence["sample"]).read_text()))
     found = copy.deepcopy(documents[sequence.get("document", 0)])
-    found["metadata"].update(sequence.get("metadata", {}))
-    found["spec"].update(sequence.get("spec", {}))
+    for changed in (sequence, step):
+        found["metadata"].update(changed.get("metadata", {}))
+        found["spec"] = merged(found["spec"], changed.get("spec", {}))
     found["status"] = step["status"]
     return found
+
+
+def merged(one: dict, other: dict) -> dict:
+    """As a merge patch does it."""
+    whole = dict(one)
+    for name, value in other.items():
+        whole[name] = merged(whole.get(name) or {}, value) if isinstance(value, dict) else value
+    return {name: value for name, value in whole.items() if value is not None}

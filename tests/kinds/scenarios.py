@@ -388,4 +388,67 @@ PODS = (
     ),
 )
 
+ROLE = "jobset.sigs.k8s.io/replicatedjob-name"
+MESH = {"sample": "jobset.yaml", "document": 0}
+PARAMETERS = {"sample": "jobset.yaml", "document": 1}
+COMPLETED = says("Completed")
+
+
+def _ready(**numbers: int) -> Callable[[Json], bool]:
+    """Whether so many jobs of each role are ready."""
+    return lambda found: all(
+        one["ready"] == numbers.get(one["name"], one["ready"])
+        for one in found.get("replicatedJobsStatus", [{"name": "", "ready": -1}])
+    )
+
+
+JOB_SETS = (
+    Scenario(
+        name="succeeds",
+        **MESH,
+        acts=(
+            made(until=lambda status: "replicatedJobsStatus" in status),
+            starts("its driver starts", count=1, chosen=labelled(ROLE, "driver")),
+            starts("its workers start", count=8, until=_ready(driver=1, workers=2)),
+            ends("its workers complete", count=8, chosen=labelled(ROLE, "workers")),
+            ends("its driver completes", count=1, until=COMPLETED),
+        ),
+    ),
+    Scenario(
+        name="restarts-and-fails",
+        **MESH,
+        spec={"failurePolicy": {"maxRestarts": 1}},
+        acts=(
+            made(until=lambda status: "replicatedJobsStatus" in status),
+            starts("its pods start", count=9, until=_ready(driver=1, workers=2)),
+            ends("a worker fails", 1, count=1, chosen=labelled(ROLE, "workers"),
+                 until=counts(restarts=1)),
+            starts("its pods start again", count=9, until=_ready(driver=1, workers=2)),
+            ends("a worker fails again", 1, count=1, chosen=labelled(ROLE, "workers"),
+                 until=FAILED),
+        ),
+    ),  # fmt: skip
+    Scenario(
+        name="suspends-and-resumes",
+        **MESH,
+        spec={"suspend": True},
+        acts=(
+            made("created suspended", until=says("Suspended")),
+            changes("resumed", suspend=False, until=says("Suspended", "False")),
+            starts("its pods start", count=9, until=_ready(driver=1, workers=2)),
+            changes("suspended while it runs", suspend=True, until=says("Suspended")),
+        ),
+    ),
+    Scenario(
+        name="succeeds-by-policy",
+        **PARAMETERS,
+        acts=(
+            made(until=lambda status: "replicatedJobsStatus" in status),
+            starts("its pods start", count=7, until=_ready(server=1, worker=3)),
+            ends("its workers complete", count=6, chosen=labelled(ROLE, "worker"),
+                 until=COMPLETED),
+        ),
+    ),  # fmt: skip
+)
+
 SCENARIOS = (*JOBS, *DEPLOYMENTS, *STATEFUL_SETS, *PODS)

@@ -6,18 +6,20 @@ has not changed for a while, and notes each change together with the act it came
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from fairway.client import Client, Scope
+from tests.kinds.recorded import merged
 from tests.kubernetes.kubelet import Kubelet, Pod
 
 QUIET_SECONDS = 2.5
-ACT_SECONDS_MAX = 120
+ACT_SECONDS_MAX = 40
 Json = dict[str, Any]
 
 
@@ -66,7 +68,7 @@ class Stage:
         self.spec: Json = {}  # what acts changed
         self.changes: list[Change] = []
         self._what, self._seen_at, self._last = "", time.monotonic(), None
-        self._events: Iterator[Any] = iter(())
+        self._events: Any = None
         self._thread = threading.Thread(target=self._follow, daemon=True)
 
     def make(self) -> None:
@@ -82,7 +84,7 @@ class Stage:
 
     def change(self, **spec: Any) -> None:
         """Changes the object's spec."""
-        self.spec = merged(self.spec, spec)
+        self.spec = {**self.spec, **spec}  # no act changes another part of what one changed
         name = self.manifest["metadata"]["name"]
         self.client.patch(self.kind, name, {"spec": spec}, namespace=self.namespace)
 
@@ -122,12 +124,13 @@ class Stage:
             self._thread.join(timeout=ACT_SECONDS_MAX)
 
     def _follow(self) -> None:
-        for event in self._events:
-            if event.type == "DELETED":
-                return
-            is_kept = "deletionTimestamp" not in event.object["metadata"]
-            if event.type != "BOOKMARK" and is_kept:
-                self._note(event.object)
+        with contextlib.closing(self._events) as events:
+            for event in events:
+                if event.type == "DELETED":
+                    return
+                is_kept = "deletionTimestamp" not in event.object["metadata"]
+                if event.type != "BOOKMARK" and is_kept:
+                    self._note(event.object)
 
     def _note(self, found: Json) -> None:
         status = found.get("status", {})
@@ -140,11 +143,3 @@ class Stage:
         self.changes.append(
             Change(what=self._what, generation=generation, spec=spec, status=status)
         )
-
-
-def merged(one: Json, other: Json) -> Json:
-    """As a merge patch does it."""
-    whole = dict(one)
-    for name, value in other.items():
-        whole[name] = merged(whole.get(name) or {}, value) if isinstance(value, dict) else value
-    return whole

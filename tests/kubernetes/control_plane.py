@@ -40,7 +40,7 @@ TOKENS = {
 }
 _FEW_CONTROLLERS = ("--controllers=garbage-collector-controller,namespace-controller",)
 # Nodes that are silent for this long are lost; pods leave those that are lost two seconds later.
-_WHOLE_CONTROLLERS = ("--node-monitor-period=1s", "--node-monitor-grace-period=10s")
+_WHOLE_CONTROLLERS = ("--node-monitor-period=1s", "--node-monitor-grace-period=20s")
 _IMPATIENT_SERVER = (
     "--default-not-ready-toleration-seconds=2",
     "--default-unreachable-toleration-seconds=2",

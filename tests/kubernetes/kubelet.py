@@ -2,20 +2,24 @@
 
 What only a kubelet does is done here, in the form that it writes: leases, the statuses of pods, and
 the end of pods that are deleted. All else (which node, which pods, what a controller says of them)
-is left to the real programs. A thread keeps house; `start`, `ready`, `wait` and `end` are asked for.
+is left to the real programs. Threads renew leases and end pods that are deleted; `start`, `ready`,
+`wait` and `end` are asked for.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from fairway.api.errors import ApiError
 from fairway.client import Client, ClientError, PatchType, Scope
 
 Pod = dict[str, Any]
 ROUND_SECONDS = 0.3
+RENEWAL_SECONDS = 2.0
 ALLOCATABLE = {"cpu": "512", "memory": "8Ti", "pods": "500", "nvidia.com/gpu": "64"}
 
 
@@ -42,15 +46,20 @@ class Kubelet:
         self.client = client
         self.nodes: list[str] = []
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._keep_house, daemon=True)
+        self._threads = [
+            threading.Thread(target=self._repeat, args=one, daemon=True)
+            for one in ((self._look_around, ROUND_SECONDS), (self._renew, RENEWAL_SECONDS))
+        ]
 
     def __enter__(self) -> Kubelet:
-        self._thread.start()
+        for one in self._threads:
+            one.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
         self._ended.set()
-        self._thread.join()
+        for one in self._threads:
+            one.join()
 
     def add_node(self, name: str, **labels: str) -> None:
         """A node with plenty of everything."""
@@ -66,7 +75,12 @@ class Kubelet:
                 "apiVersion": "coordination.k8s.io/v1",
                 "kind": "Lease",
                 "metadata": {"name": name, "namespace": "kube-node-lease"},
-                "spec": {"holderIdentity": name, "leaseDurationSeconds": 40},
+                # Without a first renewal the node's controller would heed none of the later ones.
+                "spec": {
+                    "holderIdentity": name,
+                    "leaseDurationSeconds": 40,
+                    "renewTime": now(has_fractions=True),
+                },
             }
         )
         self.nodes.append(name)
@@ -136,17 +150,17 @@ class Kubelet:
             subresource="status", manager="kubelet",
         )  # fmt: skip
 
-    def _keep_house(self) -> None:
-        for turn in range(10**9):
-            if self._ended.wait(ROUND_SECONDS):
-                return
-            # Another writer may be quicker; the next round sees what became of it.
-            with contextlib.suppress(ClientError):
-                if turn % 6 == 0:
-                    self._renew()
-                for pod in self.client.list("pods", scope=Scope()).items:
-                    if pod["spec"].get("nodeName") in self.nodes:
-                        self._look_after(pod)
+    def _repeat(self, does: Callable[[], None], seconds: float) -> None:
+        while not self._ended.wait(seconds):
+            with contextlib.suppress(ClientError, ApiError):
+                does()
+
+    def _look_around(self) -> None:
+        for pod in self.client.list("pods", scope=Scope()).items:
+            if pod["spec"].get("nodeName") in self.nodes:
+                # Another writer may be quicker; the next round sees what became of it.
+                with contextlib.suppress(ClientError, ApiError):
+                    self._look_after(pod)
 
     def _renew(self) -> None:
         for name in tuple(self.nodes):

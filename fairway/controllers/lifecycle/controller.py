@@ -58,7 +58,7 @@ class Lifecycle:
         self._board = board or Board(clock)
         self._roster = Roster(cache)
         self._beats = Heartbeats(cache.mirror(LEASES), clock)
-        self._loop: Loop[Name] = Loop("lifecycle", self._reconcile, clock=clock)
+        self._loop: Loop[Name] = Loop("lifecycle", self._reconcile, clock=clock, forgets=True)
         self._placed: dict[Name, set[str]] = {}  # clusters of each workload that holds any
         self._written: dict[Name, float] = {}  # when, of those that hold a claim
         self._matters: dict[tuple[str, Name], Any] = {}  # what of an object lives depend on
@@ -73,10 +73,10 @@ class Lifecycle:
     async def run(self) -> None:
         """Looks at every workload once, then at what changes, until cancelled."""
         self._beats.forget()
-        for name, stored in self._cache.mirror(WORKLOADS).items():
-            self._workload_changed(name, stored)
+        workloads = self._cache.mirror(WORKLOADS).items()
+        first = [name for name, stored in workloads if _is_telling(stored)]
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._loop.run())
+            tasks.create_task(self._loop.run(first))
             tasks.create_task(self._listen())
 
     async def _listen(self) -> None:
@@ -97,7 +97,7 @@ class Lifecycle:
         if stored is None:
             self._placed.pop(name, None)
             self._written.pop(name, None)
-        elif any(one in stored.raw for one in _TELLING):
+        elif _is_telling(stored):
             self._loop.mark(name)
 
     def _state_changed(self, cluster: str, work: str) -> None:
@@ -239,3 +239,7 @@ class Lifecycle:
             await self._store.patch(WORKLOADS, name, patch, namespace=namespace, write=_WRITE)
         except NotFound:
             return  # somebody else was first
+
+
+def _is_telling(stored: Stored) -> bool:
+    return any(one in stored.raw for one in _TELLING)

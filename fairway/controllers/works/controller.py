@@ -10,6 +10,7 @@ from fairway.api.cluster import Cluster
 from fairway.api.errors import NotFound
 from fairway.api.flavor import Flavor
 from fairway.api.meta import JsonObject
+from fairway.api.names import work_name
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
@@ -18,7 +19,7 @@ from fairway.controllers.cache import CLUSTERS, FLEETS, WORKLOADS, WORKS, Cache
 from fairway.controllers.lifecycle import gathering
 from fairway.controllers.notes import Notes
 from fairway.controllers.states import States
-from fairway.controllers.terms import Terms
+from fairway.controllers.terms import NotLeader, Terms
 from fairway.controllers.works.derive import (
     Create,
     Delete,
@@ -65,8 +66,9 @@ class Works:
         self._notes = notes
         self._board = board or Board(clock)
         self._roster = Roster(cache)
-        self._loop: Loop[Name] = Loop("works", self._reconcile, clock=clock)
+        self._loop: Loop[Name] = Loop("works", self._reconcile, clock=clock, forgets=True)
         self._waiting_for: dict[Name, dict[Name, None]] = {}  # by victim: those who wait for it
+        self._held_back: dict[str, Name] = {}  # by work: who waits for agents to forget it
         self._fleet = cache.fleet().spec
         self._settled: dict[Name, Any] = {}  # what the works of a workload were derived from
         self._stopped: dict[str, tuple[int, int]] = {}  # by cluster: (second, stopped in it)
@@ -81,25 +83,35 @@ class Works:
     async def run(self) -> None:
         """Looks at every workload that may have works, then at what changes, until cancelled."""
         self._settled.clear()
-        self._mark_all()
-        await self._loop.run()
+        self._waiting_for.clear()
+        self._held_back.clear()
+        await self._loop.run(self._all())
 
     # What changed.
 
+    def _all(self) -> list[Name]:
+        """Every workload that has works, or may get some."""
+        workloads = self._cache.mirror(WORKLOADS).items()
+        found = [name for name, stored in workloads if self._may_have_works(name, stored)]
+        works = (self._roster.workload_of(work) for _, work in self._cache.names(WORKS))
+        return list(dict.fromkeys((*found, *(one for one in works if one is not None))))
+
     def _mark_all(self) -> None:
-        for name, stored in self._cache.mirror(WORKLOADS).items():
-            self._workload_changed(name, stored)
-        for _, work in self._cache.names(WORKS):
-            self._state_changed("", work)
+        for name in self._all():
+            self._loop.mark(name)
+
+    def _may_have_works(self, name: Name, stored: Stored) -> bool:
+        return self._roster.has(name) or any(one in stored.raw for one in _TELLING)
 
     def _workload_changed(self, name: Name, stored: Stored | None) -> None:
-        if stored is None or self._roster.has(name) or any(one in stored.raw for one in _TELLING):
+        if stored is None or self._may_have_works(name, stored):
             self._loop.mark(name)
-        for other in self._waiting_for.get(name, ()):
+        # Who still waits for it says so again when it is looked at.
+        for other in self._waiting_for.pop(name, ()):
             self._loop.mark(other)
 
     def _state_changed(self, cluster: str, work: str) -> None:
-        workload = self._roster.workload_of(work)
+        workload = self._roster.workload_of(work) or self._held_back.pop(work, None)
         if workload is not None:
             self._loop.mark(workload)
 
@@ -136,6 +148,12 @@ class Works:
         if inputs is not None and self._settled.get(name) == inputs:
             return None
         self._settled.pop(name, None)
+        heard = max((max(one.spec.term, one.status.term) for one in works.values()), default=0)
+        if heard > self._terms.term:
+            try:
+                await self._terms.rise_above(heard)
+            except NotLeader:
+                return None  # whoever leads now looks at it
         derived = derive(await self._known(name, workload, works))
         if stored is not None and derived.faults:
             await self._notes.warn(stored.object(), "ManifestRefused", "; ".join(derived.faults))
@@ -146,7 +164,9 @@ class Works:
                 again.append(self._clock.now() + wait)
             elif (written := await self._carry_out(write)) is not None:
                 works = {**works, written.spec.cluster: written}
-        if inputs is not None and not again and not derived.faults:
+        if derived.is_held_back:
+            self._held_back[work_name(*name)] = name
+        elif inputs is not None and not again and not derived.faults:
             # Deriving from its own output gives nothing to write.
             self._settled[name] = self._inputs(name, workload, works)
         return min(again, default=None)
@@ -226,9 +246,7 @@ class Works:
                 continue
             victim = (wait.workload.namespace, wait.workload.name)
             one = self._cache.get(Workload, victim[1], victim[0])
-            if one is None:
-                self._waiting_for.pop(victim, None)
-            else:
+            if one is not None:
                 self._waiting_for.setdefault(victim, {})[name] = None
                 found["/".join(victim)] = one
         return found

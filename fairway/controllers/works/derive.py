@@ -81,6 +81,7 @@ class Known:
 class Derived:
     writes: tuple[WorkWrite, ...] = ()
     faults: tuple[str, ...] = ()  # why the manifests of the workload cannot be sent
+    is_held_back: bool = False  # until agents forget an earlier workload of the name
 
 
 def derive(known: Known) -> Derived:
@@ -98,14 +99,26 @@ def derive(known: Known) -> Derived:
         )
     writes: list[WorkWrite] = []
     running: set[str] = set()
+    is_held_back = False
     if claim is not None and not faults:
         known_claim = with_fields(known, works=_own(known, workload))
         for placement in claim.placements:
-            if _may_run(known, workload, placement):
-                running.add(placement.cluster)
+            if not _may_run(known, workload, placement):
+                continue
+            running.add(placement.cluster)
+            if _is_remembered(known, placement):
+                is_held_back = True
+            else:
                 writes.extend(_run(known_claim, workload, claim, placement))
     writes.extend(_rest(known, workload, running))
-    return Derived(writes=tuple(writes), faults=tuple(faults))
+    return Derived(writes=tuple(writes), faults=tuple(faults), is_held_back=is_held_back)
+
+
+def _is_remembered(known: Known, placement: Placement) -> bool:
+    """Whether its agent has yet to forget what an earlier workload of this name had there."""
+    seen = known.seen.get(placement.cluster)
+    has_work = placement.cluster in known.works
+    return not has_work and seen is not None and seen.attempt >= placement.attempt
 
 
 def _own(known: Known, workload: Workload) -> dict[str, Work]:
@@ -141,12 +154,8 @@ def _run(
     before = known.works.get(placement.cluster)
     is_sent = before is not None and before.spec.attempt == placement.attempt
     is_sent = is_sent and before is not None and not before.spec.tombstone
-    if not is_sent:
-        if victims_left(claim, known.victims):
-            return
-        seen = known.seen.get(placement.cluster)
-        if before is None and seen is not None and seen.attempt >= placement.attempt:
-            return  # of an earlier workload of this name, which its agent has yet to forget
+    if not is_sent and victims_left(claim, known.victims):
+        return
     same = before if is_sent else None
     placement = _with_whole_runs(workload, placement, same)
     work = _work(known, workload, claim, placement, same)
@@ -338,7 +347,9 @@ def _rest(known: Known, workload: Workload, running: set[str]) -> Iterator[WorkW
             # What was never sent leaves as well: its agent must answer for that attempt.
             is_its = is_own(work, workload)
             yield from _stopped(known, work, leaving[cluster].attempt if is_its else 0)
-        elif cluster not in claimed and _is_surplus(known, workload, work):
+        elif cluster not in claimed and (
+            (work.spec.tombstone and is_refused(work)) or _is_surplus(known, workload, work)
+        ):
             yield from _stopped(known, work)
 
 
@@ -400,3 +411,5 @@ def _forgotten(known: Known) -> Iterator[WorkWrite]:
         work = known.works[cluster]
         if _is_done_with(known, None, work):
             yield Delete(work=work)
+        elif work.spec.tombstone and is_refused(work):
+            yield from _stopped(known, work)

@@ -1,0 +1,66 @@
+"""Native objects become workloads: again when made anew, and again by whoever leads again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fairway.clock import VirtualClock
+from fairway.controllers.terms import LEASES, NAME
+from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.interface import Patch, ResourceKey, Write
+from tests.controllers.fleets import running
+from tests.controllers.test_running import FLEET
+
+JOBS = ResourceKey("batch", "v1", "jobs")
+USER = Write(user="ada", manager="test")
+
+
+def native(name: str) -> str:
+    return f"""
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: {name}, namespace: default, labels: {{kueue.x-k8s.io/queue-name: research}}}}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - {{name: main, image: training, resources: {{limits: {{nvidia.com/gpu: 8}}}}}}
+"""
+
+
+async def test_an_object_that_is_made_anew_runs_anew(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    async with running(store, clock, tmp_path) as fleet:
+        await fleet.apply(FLEET)
+        await fleet.apply(native("train"))
+        await clock.advance(1)
+        first = await fleet.until("job-train", "Running")
+        await store.delete(JOBS, "train", namespace="default", write=USER)
+        await fleet.apply(native("train"))
+        second = await fleet.until(
+            "job-train",
+            lambda one: one.metadata.uid != first.metadata.uid and one.status.phase == "Running",
+        )
+        job = (await store.get(JOBS, "train", "default")).object()
+        assert [one.uid for one in second.metadata.owner_references] == [job["metadata"]["uid"]]
+
+
+async def test_a_hub_that_leads_again_looks_after_native_objects_again(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    async with running(store, clock, tmp_path) as fleet:
+        await fleet.apply(FLEET)
+        await fleet.apply(native("one"))
+        await clock.advance(1)
+        await fleet.until("job-one", "Running")
+        term = fleet.plane.terms.term
+        taken = Patch(type="merge", body={"spec": {"holderIdentity": "another"}})
+        await store.patch(LEASES, NAME, taken, namespace="fairway-system", write=USER)
+        await clock.advance(30)
+        assert fleet.plane.terms.is_leader
+        assert fleet.plane.terms.term > term
+        await fleet.apply(native("two"))
+        await clock.advance(1)
+        await fleet.until("job-two", "Running")

@@ -1,0 +1,164 @@
+"""Controllers of other projects that statuses are recorded from, built from their Go modules.
+
+A program is built once from a copy of its module's source, with the module's own pins, and kept in
+the cache of tests.kubernetes.binaries; nothing of it is committed here. It is started as its project
+deploys it, with its definitions and webhooks, only that the webhooks are called by address.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fairway.api.errors import ApiError
+from fairway.client import Client, ClientError
+from tests.differential import published
+from tests.kubernetes import binaries, control_plane
+
+BUILD_SECONDS_MAX = 3600
+READY_SECONDS_MAX = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator:
+    """A controller of custom kinds."""
+
+    name: str  # of its module in tests.differential.published
+    package: str
+    webhooks: str  # the module's file of webhook configurations
+    settings: dict[str, Any]
+
+    @property
+    def source(self) -> str:
+        return f"{self.name} {published.MODULES[self.name].version}"
+
+
+JOBSET = Operator(
+    name="jobset",
+    package=".",
+    webhooks="config/components/webhook/manifests.yaml",
+    settings={
+        "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
+        "kind": "Configuration",
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": False},
+        "metrics": {"bindAddress": "0"},
+        "health": {"healthProbeBindAddress": "0"},
+    },
+)
+
+
+def start(plane: control_plane.ControlPlane, client: Client, operator: Operator) -> None:
+    """Starts a controller on a control plane; gives up where it does not answer."""
+    module = _module(operator)
+    program = _program(operator, module)
+    for path in sorted(published.definitions(operator.name).glob("*.yaml")):
+        client.apply(yaml.safe_load(path.read_text()), force=True)
+    folder = plane.folder / operator.name
+    (folder / "certificates").mkdir(parents=True)
+    for name in ("crt", "key"):
+        shutil.copy(plane.folder / f"serving.{name}", folder / "certificates" / f"tls.{name}")
+    port = control_plane.free_ports(1)[0]
+    webhook = {"port": port, "host": "127.0.0.1", "certDir": str(folder / "certificates")}
+    settings = folder / "settings.yaml"
+    settings.write_text(yaml.safe_dump({**operator.settings, "webhook": webhook}))
+    environment = {"KUBECONFIG": str(plane.kubeconfig)}
+    control_plane.start(plane, operator.name, [str(program), f"--config={settings}"], environment)
+    _install_webhooks(plane, client, module / operator.webhooks, port)
+    _wait_until_called(plane, client, operator)
+    for path in sorted(published.definitions(operator.name).glob("*.yaml")):
+        _wait_until_listed(plane, yaml.safe_load(path.read_text())["metadata"]["name"])
+
+
+def _wait_until_listed(plane: control_plane.ControlPlane, name: str) -> None:
+    """Discovery tells of a new kind somewhat later than the definition is accepted."""
+    until = time.monotonic() + READY_SECONDS_MAX
+    while True:
+        try:
+            with Client.connect(str(plane.kubeconfig)) as client:
+                client.resolve(name)
+                return
+        except ClientError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.5)
+
+
+def _install_webhooks(
+    plane: control_plane.ControlPlane, client: Client, file: Path, port: int
+) -> None:
+    authority = base64.b64encode((plane.folder / "serving.crt").read_bytes()).decode()
+    for one in yaml.safe_load_all(file.read_text()):
+        for webhook in one["webhooks"]:
+            path = webhook["clientConfig"]["service"]["path"]
+            address = f"https://127.0.0.1:{port}{path}"
+            webhook["clientConfig"] = {"url": address, "caBundle": authority}
+        client.create(one)
+
+
+def _wait_until_called(
+    plane: control_plane.ControlPlane, client: Client, operator: Operator
+) -> None:
+    """A pod is admitted only once the webhooks answer; one that is not kept asks."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "asks", "namespace": "default"},
+        "spec": {"containers": [{"name": "asks", "image": "registry.example/asks:1"}]},
+    }
+    until = time.monotonic() + READY_SECONDS_MAX
+    while True:
+        try:
+            client.create(pod, dry_run=True)
+            return
+        except (ClientError, ApiError) as error:
+            if time.monotonic() > until:
+                log = (plane.folder / f"{operator.name}.log").read_text()[-1500:]
+                raise RuntimeError(f"{operator.source} does not answer: {error}\n{log}") from error
+            time.sleep(0.5)
+
+
+def _module(operator: Operator) -> Path:
+    """The source of a module, in Go's own cache."""
+    module = published.MODULES[operator.name]
+    toolchain = binaries.go()
+    done = subprocess.run(
+        [str(toolchain), "mod", "download", "-json", f"{module.path}@{module.version}"],
+        capture_output=True, text=True, check=True, cwd=tempfile.gettempdir(),
+        env=binaries.go_environment(toolchain),
+    )  # fmt: skip
+    told = json.loads(done.stdout)
+    if told["Sum"] != module.sum:
+        raise binaries.Missing(f"{operator.source} has sum {told['Sum']}, not {module.sum}")
+    return Path(told["Dir"])
+
+
+def _program(operator: Operator, module: Path) -> Path:
+    version = published.MODULES[operator.name].version
+    kept = binaries.cache() / "operators" / f"{operator.name}-{version}"
+    if kept.exists():
+        return kept
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    toolchain = binaries.go()
+    print(f"building {operator.source}; this is done once and takes some minutes", flush=True)
+    with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+        source = Path(folder) / "source"
+        shutil.copytree(module, source, copy_function=shutil.copyfile)
+        made = Path(folder) / "made"
+        subprocess.run(
+            [str(toolchain), "build", "-mod=mod", "-ldflags=-s -w", "-buildvcs=false",
+             "-o", str(made), operator.package],
+            check=True, cwd=source, env=binaries.go_environment(toolchain),
+            timeout=BUILD_SECONDS_MAX,
+        )  # fmt: skip
+        made.replace(kept)
+    return kept

@@ -1,0 +1,35 @@
+"""A real API server takes every pod status from which the causes of failures are told."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from fairway.client import Client, PatchType
+from tests.controllers.test_causes import SAMPLES, sample
+from tests.kubernetes import control_plane
+
+pytestmark = pytest.mark.kubernetes
+
+
+@pytest.mark.parametrize("name", [one.stem for one in SAMPLES])
+def test_the_status_of_a_cause_is_well_formed(real: control_plane.ControlPlane, name: str) -> None:
+    pod = copy.deepcopy(sample(name)["pod"])
+    status = pod.pop("status")
+    plain = ("name", "labels", "annotations")
+    pod["metadata"] = {key: one for key, one in pod["metadata"].items() if key in plain}
+    pod["metadata"] |= {"namespace": "default", "name": f"cause-{name}"}
+    # Admission puts tokens and priorities back that it gave a recorded pod before.
+    for field in ("priority", "preemptionPolicy", "nodeName"):
+        pod["spec"].pop(field, None)
+    with Client.connect(str(real.kubeconfig)) as client:
+        client.create(pod)
+        taken = client.patch(
+            "pods", f"cause-{name}", {"status": status}, type=PatchType.STRATEGIC,
+            namespace="default", subresource="status",
+        )["status"]  # fmt: skip
+    told = {key: one for key, one in status.items() if key not in ("conditions", "qosClass")}
+    assert {key: taken.get(key) for key in told} == told
+    kinds = {one["type"]: one.get("reason") for one in taken["conditions"]}
+    assert kinds.items() >= {(one["type"], one.get("reason")) for one in status["conditions"]}

@@ -1,0 +1,130 @@
+"""Bugs to be found by simulation: each patches the code as it runs, and says what it breaks.
+
+    python -m tests.sim.planted [SEEDS]
+
+The exit status is 1 if a bug is found by none of the seeds.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
+
+from fairway.agent import duties, tending
+from fairway.controllers.scheduling import committing
+from fairway.core.snapshot import Snapshot
+from fairway.sim.run import simulate
+from fairway.store.embedded import refusals, store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bug:
+    """What is planted, and where."""
+
+    sentence: str
+    target: Any
+    name: str
+    make: Callable[[Any], Any]  # from the code as it is
+
+
+def _writes_blindly(_: Any) -> Any:
+    """A status is written over whatever is there by now."""
+    own = committing.write_status
+
+    async def write_status(store: Any, body: Any, status: Any, write: Any) -> Any:
+        metadata = body["metadata"]
+        newest = await store.get(committing.WORKLOADS, metadata["name"], metadata["namespace"])
+        version = newest.object()["metadata"]["resourceVersion"]
+        body = {**body, "metadata": {**metadata, "resourceVersion": version}}
+        return await own(store, body, status, write)
+
+    return write_status
+
+
+def _ignores_terms(own: Any) -> Any:
+    def verdict(work: Any, kept: Any, term: int) -> Any:
+        return own(work, kept, 0)
+
+    return verdict
+
+
+def _forgets_releasing(own: Any) -> Any:
+    def charge(self: Snapshot, workload: Any, sign: int) -> None:
+        own(self, replace(workload, releasing=()), sign)
+
+    return charge
+
+
+def _conflicts_never(_: Any) -> Any:
+    """The store takes every update, whatever version it was made from."""
+    own = refusals.check_identity
+
+    def check_identity(resource: Any, metadata: Any, old: Any, **more: Any) -> None:
+        metadata = {**metadata, "resourceVersion": str(old.version)}
+        own(resource, metadata, old, **more)
+
+    return check_identity
+
+
+BUGS = (
+    Bug(
+        sentence="the committer writes a decision over what changed meanwhile (a lost update)",
+        target=committing,
+        name="write_status",
+        make=_writes_blindly,
+    ),
+    Bug(
+        sentence="the store lets an update win that was made from an old version",
+        target=store,
+        name="check_identity",
+        make=_conflicts_never,
+    ),
+    Bug(
+        sentence="an agent carries out what a leader of the past says",
+        target=tending,
+        name="verdict",
+        make=_ignores_terms,
+    ),
+    Bug(
+        sentence="what a workload leaves is not charged",
+        target=Snapshot,
+        name="_charge",
+        make=_forgets_releasing,
+    ),
+)
+assert duties.verdict is tending.verdict, "the agent asks what is patched"
+
+
+@contextmanager
+def planted(bug: Bug) -> Iterator[None]:
+    with patch.object(bug.target, bug.name, bug.make(getattr(bug.target, bug.name))):
+        yield
+
+
+def found_by(bug: Bug, seeds: range) -> tuple[int, str] | None:
+    """The first seed that finds a bug, and what it says."""
+    with planted(bug):
+        for seed in seeds:
+            result = simulate(seed)
+            if result.violations:
+                return seed, result.violations[0]
+    return None
+
+
+def main() -> int:
+    seeds = range(1, 1 + int(sys.argv[1] if len(sys.argv) > 1 else 200))
+    missed = 0
+    for bug in BUGS:
+        found = found_by(bug, seeds)
+        missed += found is None
+        told = f"seed {found[0]}: {found[1]}" if found else f"NOT FOUND by {len(seeds)} seeds"
+        print(f"{bug.sentence}\n    {told}", flush=True)
+    return bool(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
