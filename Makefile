@@ -9,7 +9,7 @@ FIRST  ?= 1
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format planted sim bench lock generate clean
+.PHONY: help demo test check format planted sim bench lock generate ui clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,10 +53,19 @@ generate: $(STAMP) ## Rewrite what is derived from the types: CRDs, API referenc
 	@$(BIN)/python -m fairway.api.crds deploy/crds
 	@$(BIN)/python tools/api_reference.py
 
+ui: $(STAMP) web/node_modules/.package-lock.json ## Build the page from web/ into the package (needs npm)
+	@$(BIN)/python tools/page_types.py web/.openapi.json
+	@cd web && npm run --silent types
+	@cd web && npm run --silent check
+	@cd web && npm run --silent build
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	@cd web && npm ci --no-audit --no-fund --loglevel error
+
 lock: $(STAMP) ## Pin all dependencies anew
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url pyproject.toml -o requirements/run.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --extra dev -c requirements/run.lock pyproject.toml -o requirements/dev.lock
 
 clean: ## Remove the environment and everything made
-	@rm -rf $(VENV) $(DATA) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build *.egg-info
+	@rm -rf $(VENV) $(DATA) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build *.egg-info web/node_modules

@@ -179,7 +179,10 @@ async def run_all(parts: Sequence[Awaitable[None]]) -> None:
     """Runs parts side by side until cancelled, and ends them in their order."""
     tasks = [asyncio.ensure_future(one) for one in parts]
     try:
-        await asyncio.gather(*tasks)
+        # Not by gather, which would cancel all at once, and each a second time amid its own end.
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in ended:
+            task.result()
     finally:
         for task in tasks:
             await end(task)

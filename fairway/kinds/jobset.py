@@ -325,8 +325,7 @@ def _read(jobset: JsonObject) -> Observed:
     # Its controller counts jobs; a job that is ready has all its pods. It stays ready until it is
     # counted as succeeded, but no longer active once its last pod ended.
     ready_pods = sum(
-        min(number(one, "ready"), number(one, "active"))
-        * sizes.get(text(one, "name"), (0, 0))[1]
+        min(number(one, "ready"), number(one, "active")) * sizes.get(text(one, "name"), (0, 0))[1]
         for one in counted
     )
     ended = holding(status, "Completed", "Failed")

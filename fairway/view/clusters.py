@@ -29,7 +29,6 @@ from fairway.view.reports import (
 )
 from fairway.view.selecting import ClusterFacts
 
-
 SHADOWED = "what would run there is only noted"
 
 

@@ -101,3 +101,7 @@ def test_contexts_are_listed_and_chosen(fairway: Fairway, tmp_path: Path) -> Non
     assert config("get-contexts") == (
         "CURRENT   NAME   CLUSTER   USER   NAMESPACE\n          one    c\n*         two    c\n"
     )
+
+
+def test_the_token_of_the_context_is_printed_alone(fairway: Fairway, hub: Hub) -> None:
+    assert fairway("token").output == f"{hub.token}\n"

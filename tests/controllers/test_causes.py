@@ -1,7 +1,8 @@
 """Pod statuses, and the verdict on each.
 
-The statuses under causes/ are composed in the form that Kubernetes writes, one for each cause; they
-are not recordings of pods that failed in a cluster.
+The statuses under causes/ are composed in the form that Kubernetes writes, one for each cause, and
+a real API server takes them all (tests/kubernetes/test_causes.py). Only a file that says by what it
+was `recorded` holds what a real scheduler or controller wrote; the others are no recordings.
 """
 
 from __future__ import annotations

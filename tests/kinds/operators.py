@@ -1,8 +1,8 @@
 """Controllers of other projects that statuses are recorded from, built from their Go modules.
 
 A program is built once from a copy of its module's source, with the module's own pins, and kept in
-the cache of tests.kubernetes.binaries; nothing of it is committed here. It is started as its project
-deploys it, with its definitions and webhooks, only that the webhooks are called by address.
+the cache of tests.kubernetes.binaries; nothing of it is committed here. It is started as its
+project deploys it, with its definitions and webhooks, only that webhooks are called by address.
 """
 
 from __future__ import annotations
@@ -119,12 +119,13 @@ def _wait_until_called(
     while True:
         try:
             client.create(pod, dry_run=True)
-            return
         except (ClientError, ApiError) as error:
             if time.monotonic() > until:
                 log = (plane.folder / f"{operator.name}.log").read_text()[-1500:]
                 raise RuntimeError(f"{operator.source} does not answer: {error}\n{log}") from error
             time.sleep(0.5)
+        else:
+            return
 
 
 def _module(operator: Operator) -> Path:

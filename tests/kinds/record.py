@@ -23,8 +23,8 @@ from typing import Any
 import yaml
 
 from fairway.client import Client
-from tests.kinds.recorded import HERE, merged
 from tests.kinds.operators import JOBSET, Operator, start
+from tests.kinds.recorded import HERE, merged
 from tests.kinds.scenarios import JOB_SETS, SCENARIOS
 from tests.kinds.stage import Change, Json, Scenario, Stage
 from tests.kubernetes import binaries, control_plane

@@ -1,13 +1,13 @@
 """Sample manifests, one file a kind, and recorded statuses of them, step by step.
 
 A file of statuses names its sample, and what is different in the object's metadata and spec; each
-step has a status as the kind's own controller writes it, and what is read from it. A step may change
-metadata and spec further.
+step has a status as the kind's own controller writes it, and what is read from it. A step may
+change metadata and spec further.
 
 Files named recorded-* are recordings: `python -m tests.kinds.record` played the sample before the
 real programs that the file names under `recorded` and wrote down each status that a watch told of.
-So it is for Job, Deployment, StatefulSet and Pod (Kubernetes' own controllers and scheduler) and for
-JobSet (its controller with its webhooks); what a kubelet says of pods is by tests.kubernetes.kubelet.
+So it is for Job, Deployment, StatefulSet and Pod (Kubernetes' own controllers and scheduler) and
+for JobSet (its controller with its webhooks); what a kubelet says is by tests.kubernetes.kubelet.
 All other files are composed in the form that the kind's controller writes.
 """
 

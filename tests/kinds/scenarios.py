@@ -198,7 +198,8 @@ JOBS = (
             starts("its pods start", count=4, until=counts(ready=4)),
             ends("one index completes", count=1, chosen=index(0), until=counts(succeeded=1)),
             changes(
-                "suspended while it runs", suspend=True,
+                "suspended while it runs",
+                suspend=True,
                 until=lambda status: says("Suspended")(status) and counts(terminating=0)(status),
             ),
             changes("resumed again", suspend=False, until=counts(active=3)),
@@ -277,17 +278,23 @@ DEPLOYMENTS = (
             changes("a new template", until=counts(updatedReplicas=1), **_NEW),
             starts("the first new pod starts", count=1),
             gets_ready(
-                "it is ready", count=1, chosen=lambda pod: "ready" not in _readiness(pod),
+                "it is ready",
+                count=1,
+                chosen=lambda pod: "ready" not in _readiness(pod),
                 until=counts(updatedReplicas=2),
             ),
             starts("the second new pod starts", count=1),
             gets_ready(
-                "the second is ready", count=1, chosen=lambda pod: "ready" not in _readiness(pod),
+                "the second is ready",
+                count=1,
+                chosen=lambda pod: "ready" not in _readiness(pod),
                 until=counts(updatedReplicas=3),
             ),
             starts("the last new pod starts", count=1),
             gets_ready(
-                "the last is ready", count=1, chosen=lambda pod: "ready" not in _readiness(pod),
+                "the last is ready",
+                count=1,
+                chosen=lambda pod: "ready" not in _readiness(pod),
                 until=lambda status: READY3(status) and counts(availableReplicas=3)(status),
             ),
         ),
@@ -421,13 +428,19 @@ JOB_SETS = (
         acts=(
             made(until=lambda status: "replicatedJobsStatus" in status),
             starts("its pods start", count=9, until=_ready(driver=1, workers=2)),
-            ends("a worker fails", 1, count=1, chosen=labelled(ROLE, "workers"),
-                 until=counts(restarts=1)),
+            ends(
+                "a worker fails",
+                1,
+                count=1,
+                chosen=labelled(ROLE, "workers"),
+                until=counts(restarts=1),
+            ),
             starts("its pods start again", count=9, until=_ready(driver=1, workers=2)),
-            ends("a worker fails again", 1, count=1, chosen=labelled(ROLE, "workers"),
-                 until=FAILED),
+            ends(
+                "a worker fails again", 1, count=1, chosen=labelled(ROLE, "workers"), until=FAILED
+            ),
         ),
-    ),  # fmt: skip
+    ),
     Scenario(
         name="suspends-and-resumes",
         **MESH,
@@ -445,10 +458,9 @@ JOB_SETS = (
         acts=(
             made(until=lambda status: "replicatedJobsStatus" in status),
             starts("its pods start", count=7, until=_ready(server=1, worker=3)),
-            ends("its workers complete", count=6, chosen=labelled(ROLE, "worker"),
-                 until=COMPLETED),
+            ends("its workers complete", count=6, chosen=labelled(ROLE, "worker"), until=COMPLETED),
         ),
-    ),  # fmt: skip
+    ),
 )
 
 SCENARIOS = (*JOBS, *DEPLOYMENTS, *STATEFUL_SETS, *PODS)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairway.client import Client, Scope
-from tests.kinds.recorded import merged
 from tests.kubernetes.kubelet import Kubelet, Pod
 
 QUIET_SECONDS = 2.5

@@ -92,9 +92,7 @@ class Kubelet:
     def start(self, pod: Pod) -> None:
         """Containers run; those without a readiness probe are ready at once."""
         state = {"running": {"startedAt": now()}}
-        probed = {
-            one["name"] for one in pod["spec"]["containers"] if "readinessProbe" in one
-        }
+        probed = {one["name"] for one in pod["spec"]["containers"] if "readinessProbe" in one}
         self._tell(pod, "Running", state, ready=not probed)
 
     def ready(self, pod: Pod) -> None:
