@@ -1,6 +1,6 @@
 """Writes the OpenAPI document that the page's types are made of, as a hub serves it.
 
-    python tools/page_types.py FILE
+python tools/page_types.py FILE
 """
 
 from __future__ import annotations
@@ -10,13 +10,17 @@ from pathlib import Path
 
 import msgspec
 
+from fairway.api import crds
 from fairway.api.meta import GROUP
 from fairway.resources.catalogue import Catalogue
 from fairway.server import openapi
 
 
 def main() -> None:
-    served = [one for one in Catalogue() if one.group == GROUP]
+    catalogue = Catalogue()
+    for definition in crds.definitions():
+        catalogue.put_definition(dict(definition))
+    served = [one for one in catalogue if one.group == GROUP]
     Path(sys.argv[1]).write_bytes(msgspec.json.encode(openapi.document(served)))
 
 

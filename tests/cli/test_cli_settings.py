@@ -104,4 +104,4 @@ def test_contexts_are_listed_and_chosen(fairway: Fairway, tmp_path: Path) -> Non
 
 
 def test_the_token_of_the_context_is_printed_alone(fairway: Fairway, hub: Hub) -> None:
-    assert fairway("token").output == f"{hub.token}\n"
+    assert fairway("token").out == f"{hub.token}\n"

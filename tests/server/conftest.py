@@ -13,7 +13,7 @@ from fairway.client.synchronous import LoopThread
 
 
 async def _running(data: Path) -> AsyncGenerator[Hub, None]:
-    async with open_hub(HubOptions(data=data, port=0)) as hub:
+    async with open_hub(HubOptions(data=data, port=0, has_controllers=False)) as hub:
         yield hub
 
 

@@ -132,7 +132,7 @@ async def test_time_brings_bookmarks_and_the_end_of_events(tmp_path: Path) -> No
         "reason": "Tested",
     }
     async with (
-        open_hub(HubOptions(data=tmp_path, port=0), clock=clock) as hub,
+        open_hub(HubOptions(data=tmp_path, port=0, has_controllers=False), clock=clock) as hub,
         calling(hub.kubeconfig) as call,
     ):
         made = await call("POST", events, happened)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import schemathesis
+import schemathesis.specs.openapi.schemas  # compiled now: not after a test of deep nesting
 
 from fairway.resources.builtin import builtin_resources
 from fairway.resources.resource import Resource, ScalePaths

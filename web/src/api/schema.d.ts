@@ -3,10 +3,3499 @@
  * Do not make direct changes to the file.
  */
 
-export type paths = Record<string, never>;
+export interface paths {
+    "/apis/fairway.dev/v1alpha1/clusterreports": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List or watch ClusterReport objects. */
+        get: operations["listFairwayDevV1alpha1ClusterReport"];
+        put?: never;
+        /** @description Create a ClusterReport. */
+        post: operations["createFairwayDevV1alpha1ClusterReport"];
+        /** @description Delete ClusterReport objects. */
+        delete: operations["deleteCollectionFairwayDevV1alpha1ClusterReport"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/clusterreports/{name}": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a ClusterReport. */
+        get: operations["readFairwayDevV1alpha1ClusterReport"];
+        /** @description Replace a ClusterReport. */
+        put: operations["replaceFairwayDevV1alpha1ClusterReport"];
+        post?: never;
+        /** @description Delete a ClusterReport. */
+        delete: operations["deleteFairwayDevV1alpha1ClusterReport"];
+        options?: never;
+        head?: never;
+        /** @description Change parts of a ClusterReport. */
+        patch: operations["patchFairwayDevV1alpha1ClusterReport"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/clusters": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List or watch Cluster objects. */
+        get: operations["listFairwayDevV1alpha1Cluster"];
+        put?: never;
+        /** @description Create a Cluster. */
+        post: operations["createFairwayDevV1alpha1Cluster"];
+        /** @description Delete Cluster objects. */
+        delete: operations["deleteCollectionFairwayDevV1alpha1Cluster"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/clusters/{name}": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Cluster. */
+        get: operations["readFairwayDevV1alpha1Cluster"];
+        /** @description Replace a Cluster. */
+        put: operations["replaceFairwayDevV1alpha1Cluster"];
+        post?: never;
+        /** @description Delete a Cluster. */
+        delete: operations["deleteFairwayDevV1alpha1Cluster"];
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Cluster. */
+        patch: operations["patchFairwayDevV1alpha1Cluster"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/clusters/{name}/status": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Cluster. */
+        get: operations["readFairwayDevV1alpha1ClusterStatus"];
+        /** @description Replace a Cluster. */
+        put: operations["replaceFairwayDevV1alpha1ClusterStatus"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Cluster. */
+        patch: operations["patchFairwayDevV1alpha1ClusterStatus"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/flavors": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List or watch Flavor objects. */
+        get: operations["listFairwayDevV1alpha1Flavor"];
+        put?: never;
+        /** @description Create a Flavor. */
+        post: operations["createFairwayDevV1alpha1Flavor"];
+        /** @description Delete Flavor objects. */
+        delete: operations["deleteCollectionFairwayDevV1alpha1Flavor"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/flavors/{name}": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Flavor. */
+        get: operations["readFairwayDevV1alpha1Flavor"];
+        /** @description Replace a Flavor. */
+        put: operations["replaceFairwayDevV1alpha1Flavor"];
+        post?: never;
+        /** @description Delete a Flavor. */
+        delete: operations["deleteFairwayDevV1alpha1Flavor"];
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Flavor. */
+        patch: operations["patchFairwayDevV1alpha1Flavor"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/flavors/{name}/status": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Flavor. */
+        get: operations["readFairwayDevV1alpha1FlavorStatus"];
+        /** @description Replace a Flavor. */
+        put: operations["replaceFairwayDevV1alpha1FlavorStatus"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Flavor. */
+        patch: operations["patchFairwayDevV1alpha1FlavorStatus"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/fleets": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List or watch Fleet objects. */
+        get: operations["listFairwayDevV1alpha1Fleet"];
+        put?: never;
+        /** @description Create a Fleet. */
+        post: operations["createFairwayDevV1alpha1Fleet"];
+        /** @description Delete Fleet objects. */
+        delete: operations["deleteCollectionFairwayDevV1alpha1Fleet"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/fleets/{name}": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Fleet. */
+        get: operations["readFairwayDevV1alpha1Fleet"];
+        /** @description Replace a Fleet. */
+        put: operations["replaceFairwayDevV1alpha1Fleet"];
+        post?: never;
+        /** @description Delete a Fleet. */
+        delete: operations["deleteFairwayDevV1alpha1Fleet"];
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Fleet. */
+        patch: operations["patchFairwayDevV1alpha1Fleet"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/fleets/{name}/status": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Fleet. */
+        get: operations["readFairwayDevV1alpha1FleetStatus"];
+        /** @description Replace a Fleet. */
+        put: operations["replaceFairwayDevV1alpha1FleetStatus"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Fleet. */
+        patch: operations["patchFairwayDevV1alpha1FleetStatus"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/namespaces/{namespace}/placementpolicies": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description List or watch PlacementPolicy objects. */
+        get: operations["listFairwayDevV1alpha1NamespacedPlacementPolicy"];
+        put?: never;
+        /** @description Create a PlacementPolicy. */
+        post: operations["createFairwayDevV1alpha1NamespacedPlacementPolicy"];
+        /** @description Delete PlacementPolicy objects. */
+        delete: operations["deleteCollectionFairwayDevV1alpha1NamespacedPlacementPolicy"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/namespaces/{namespace}/placementpolicies/{name}": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a PlacementPolicy. */
+        get: operations["readFairwayDevV1alpha1NamespacedPlacementPolicy"];
+        /** @description Replace a PlacementPolicy. */
+        put: operations["replaceFairwayDevV1alpha1NamespacedPlacementPolicy"];
+        post?: never;
+        /** @description Delete a PlacementPolicy. */
+        delete: operations["deleteFairwayDevV1alpha1NamespacedPlacementPolicy"];
+        options?: never;
+        head?: never;
+        /** @description Change parts of a PlacementPolicy. */
+        patch: operations["patchFairwayDevV1alpha1NamespacedPlacementPolicy"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/namespaces/{namespace}/placementpolicies/{name}/status": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a PlacementPolicy. */
+        get: operations["readFairwayDevV1alpha1NamespacedPlacementPolicyStatus"];
+        /** @description Replace a PlacementPolicy. */
+        put: operations["replaceFairwayDevV1alpha1NamespacedPlacementPolicyStatus"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** @description Change parts of a PlacementPolicy. */
+        patch: operations["patchFairwayDevV1alpha1NamespacedPlacementPolicyStatus"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/namespaces/{namespace}/workloads": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description List or watch Workload objects. */
+        get: operations["listFairwayDevV1alpha1NamespacedWorkload"];
+        put?: never;
+        /** @description Create a Workload. */
+        post: operations["createFairwayDevV1alpha1NamespacedWorkload"];
+        /** @description Delete Workload objects. */
+        delete: operations["deleteCollectionFairwayDevV1alpha1NamespacedWorkload"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/namespaces/{namespace}/workloads/{name}": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Workload. */
+        get: operations["readFairwayDevV1alpha1NamespacedWorkload"];
+        /** @description Replace a Workload. */
+        put: operations["replaceFairwayDevV1alpha1NamespacedWorkload"];
+        post?: never;
+        /** @description Delete a Workload. */
+        delete: operations["deleteFairwayDevV1alpha1NamespacedWorkload"];
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Workload. */
+        patch: operations["patchFairwayDevV1alpha1NamespacedWorkload"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/namespaces/{namespace}/workloads/{name}/scale": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Scale. */
+        get: operations["readFairwayDevV1alpha1NamespacedWorkloadScale"];
+        /** @description Replace a Scale. */
+        put: operations["replaceFairwayDevV1alpha1NamespacedWorkloadScale"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Scale. */
+        patch: operations["patchFairwayDevV1alpha1NamespacedWorkloadScale"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/namespaces/{namespace}/workloads/{name}/status": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Workload. */
+        get: operations["readFairwayDevV1alpha1NamespacedWorkloadStatus"];
+        /** @description Replace a Workload. */
+        put: operations["replaceFairwayDevV1alpha1NamespacedWorkloadStatus"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Workload. */
+        patch: operations["patchFairwayDevV1alpha1NamespacedWorkloadStatus"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/namespaces/{namespace}/works": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description List or watch Work objects. */
+        get: operations["listFairwayDevV1alpha1NamespacedWork"];
+        put?: never;
+        /** @description Create a Work. */
+        post: operations["createFairwayDevV1alpha1NamespacedWork"];
+        /** @description Delete Work objects. */
+        delete: operations["deleteCollectionFairwayDevV1alpha1NamespacedWork"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/namespaces/{namespace}/works/{name}": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Work. */
+        get: operations["readFairwayDevV1alpha1NamespacedWork"];
+        /** @description Replace a Work. */
+        put: operations["replaceFairwayDevV1alpha1NamespacedWork"];
+        post?: never;
+        /** @description Delete a Work. */
+        delete: operations["deleteFairwayDevV1alpha1NamespacedWork"];
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Work. */
+        patch: operations["patchFairwayDevV1alpha1NamespacedWork"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/namespaces/{namespace}/works/{name}/status": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Work. */
+        get: operations["readFairwayDevV1alpha1NamespacedWorkStatus"];
+        /** @description Replace a Work. */
+        put: operations["replaceFairwayDevV1alpha1NamespacedWorkStatus"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Work. */
+        patch: operations["patchFairwayDevV1alpha1NamespacedWorkStatus"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/placementpolicies": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List or watch PlacementPolicy objects. */
+        get: operations["listFairwayDevV1alpha1PlacementPolicyForAllNamespaces"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/queues": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List or watch Queue objects. */
+        get: operations["listFairwayDevV1alpha1Queue"];
+        put?: never;
+        /** @description Create a Queue. */
+        post: operations["createFairwayDevV1alpha1Queue"];
+        /** @description Delete Queue objects. */
+        delete: operations["deleteCollectionFairwayDevV1alpha1Queue"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/queues/{name}": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Queue. */
+        get: operations["readFairwayDevV1alpha1Queue"];
+        /** @description Replace a Queue. */
+        put: operations["replaceFairwayDevV1alpha1Queue"];
+        post?: never;
+        /** @description Delete a Queue. */
+        delete: operations["deleteFairwayDevV1alpha1Queue"];
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Queue. */
+        patch: operations["patchFairwayDevV1alpha1Queue"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/queues/{name}/status": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Queue. */
+        get: operations["readFairwayDevV1alpha1QueueStatus"];
+        /** @description Replace a Queue. */
+        put: operations["replaceFairwayDevV1alpha1QueueStatus"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Queue. */
+        patch: operations["patchFairwayDevV1alpha1QueueStatus"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/workloads": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List or watch Workload objects. */
+        get: operations["listFairwayDevV1alpha1WorkloadForAllNamespaces"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/works": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List or watch Work objects. */
+        get: operations["listFairwayDevV1alpha1WorkForAllNamespaces"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description A place where pods run: how to reach it, its labels, taints, profile, topology and pools. */
+        "dev.fairway.v1alpha1.Cluster": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description Name, labels and what else every object has. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
+            /** @description How to reach the cluster, and what is particular to it. */
+            spec: {
+                /**
+                 * @description Whether the fleet trusts it; false for one that joined by itself until someone agrees.
+                 * @default true
+                 */
+                accepted: boolean;
+                /** @description Facts about the cluster for selectors, besides its labels. */
+                claims?: {
+                    [key: string]: string;
+                };
+                /** @description Nodes that can be had. */
+                elasticPools?: {
+                    /**
+                     * Format: int64
+                     * @description Most nodes of this pool at a time.
+                     */
+                    countMax: number;
+                    /**
+                     * Format: int64
+                     * @description How long a node is idle before it is given back.
+                     */
+                    idleSeconds?: number;
+                    /** @description Labels that each node will have. */
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** @description Name of the pool in the cluster. */
+                    name: string;
+                    /** @description Price of one node for an hour; unset means by its flavor. */
+                    pricePerHour?: number | string;
+                    /**
+                     * Format: int64
+                     * @description Time until a node that is asked for is ready.
+                     */
+                    provisionSeconds?: number;
+                    /** @description What each node will have for pods. */
+                    shape: {
+                        [key: string]: number | string;
+                    };
+                    /**
+                     * Format: int64
+                     * @description Nodes that the provider has left; unset: as reported, or no limit.
+                     */
+                    stock?: number;
+                    /** @description Taints that each node will have. */
+                    taints?: {
+                        /**
+                         * @description NoSchedule keeps new pods away, PreferNoSchedule if possible, NoExecute also evicts.
+                         * @enum {string}
+                         */
+                        effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+                        /** @description Key of the taint. */
+                        key: string;
+                        /**
+                         * Format: date-time
+                         * @description When the taint was added; toleration seconds count from here.
+                         */
+                        timeAdded?: string;
+                        /** @description Value of the taint. */
+                        value?: string;
+                    }[];
+                    /**
+                     * Format: int64
+                     * @description Nodes that come and go together, such as those of a TPU slice.
+                     */
+                    unit?: number;
+                }[];
+                /**
+                 * @description Hold sends nothing new there; HoldAndDrain also moves away what runs.
+                 * @default None
+                 * @enum {string}
+                 */
+                hold: "Hold" | "HoldAndDrain" | "None";
+                /** @description Reached as a Kubernetes API server. */
+                kubernetes?: {
+                    /**
+                     * @description Whether the agent runs in the hub and reaches in, or in the cluster and reaches out.
+                     * @default Push
+                     * @enum {string}
+                     */
+                    connection: "Pull" | "Push";
+                    /** @description Context of the kubeconfig; empty: its own. */
+                    context?: string;
+                    /** @description User whose rights are used in the cluster; empty: the agent's. */
+                    impersonate?: string;
+                    /** @description Secret with the kubeconfig that a Push agent uses. */
+                    kubeconfig?: {
+                        /** @description Key in the Secret. */
+                        key: string;
+                        /** @description Name of the Secret. */
+                        name: string;
+                        /** @description Namespace of the Secret. */
+                        namespace: string;
+                    };
+                    /**
+                     * Format: int64
+                     * @description Most requests that the agent makes in a second.
+                     * @default 50
+                     */
+                    requestsPerSecond: number;
+                };
+                /** @description Processes on the hub's own machine. */
+                local?: {
+                    /** @description What workloads may use; a resource not listed is found out. */
+                    capacity?: {
+                        [key: string]: number | string;
+                    };
+                    /**
+                     * Format: int64
+                     * @description Time between asking a process to end and ending it.
+                     * @default 30
+                     */
+                    stopSeconds: number;
+                };
+                /**
+                 * @description Only look; also decide and report the difference; or decide and act.
+                 * @default Manage
+                 * @enum {string}
+                 */
+                mode: "Manage" | "Observe" | "Shadow";
+                /**
+                 * @description What prices of flavors are multiplied with in this cluster.
+                 * @default 1
+                 */
+                priceFactor: number | string;
+                /** @description What is called differently here. */
+                profile?: {
+                    /** @description Variables set in every container that lacks them. */
+                    environment?: {
+                        /** @description Name of the variable. */
+                        name: string;
+                        /** @description Value of the variable. */
+                        value?: string;
+                    }[];
+                    /** @description Registries to pull from instead; the first prefix that matches counts. */
+                    mirrors?: {
+                        /** @description Beginning of image names. */
+                        prefix: string;
+                        /** @description What it becomes here. */
+                        replacement: string;
+                    }[];
+                    /** @description The cluster's own key of a node label, by the fleet's key. */
+                    nodeLabels?: {
+                        [key: string]: string;
+                    };
+                    /** @description The cluster's own name of a resource, by the fleet's name. */
+                    resources?: {
+                        [key: string]: string;
+                    };
+                    /** @description Scheduler of the cluster for our pods; empty: its default. */
+                    schedulerName?: string;
+                    /** @description The cluster's own storage class, by the fleet's name. */
+                    storageClasses?: {
+                        [key: string]: string;
+                    };
+                    /** @description Tolerations given to every pod. */
+                    tolerations?: {
+                        /**
+                         * @description Effect of the taint; unset means any.
+                         * @enum {string}
+                         */
+                        effect?: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+                        /** @description Key of the taint; empty with operator Exists means any. */
+                        key?: string;
+                        /**
+                         * @description Whether the value is compared, or only the key.
+                         * @enum {string}
+                         */
+                        operator?: "Equal" | "Exists";
+                        /**
+                         * Format: int64
+                         * @description How long a NoExecute taint is borne from when it was added; unset means for ever.
+                         */
+                        tolerationSeconds?: number;
+                        /** @description Value of the taint, for operator Equal. */
+                        value?: string;
+                    }[];
+                };
+                /** @description Simulated in the hub. */
+                simulated?: {
+                    /** @description What goes wrong. */
+                    faults?: {
+                        /** @description Expected failures of each node in a day. */
+                        nodeFailuresPerDay?: number | string;
+                        /**
+                         * Format: int64
+                         * @description How long a failed node is away.
+                         * @default 600
+                         */
+                        nodeRepairSeconds: number;
+                        /** @description Whether the whole cluster is down: what ran there is gone, and its agent is silent. */
+                        outage?: boolean;
+                        /** @description Expected failures of each pod in an hour of running. */
+                        podFailuresPerHour?: number | string;
+                    };
+                    /** @description Kinds it serves, as group/version/Kind; none means all. */
+                    kinds?: string[];
+                    /** @description The nodes it has. */
+                    nodePools?: {
+                        /**
+                         * Format: int64
+                         * @description How many nodes.
+                         */
+                        count: number;
+                        /** @description Topology domains that the nodes are in. */
+                        domains?: {
+                            /** @description Label that gets the name of the domain. */
+                            label: string;
+                            /**
+                             * Format: int64
+                             * @description How many nodes make one domain.
+                             */
+                            nodes: number;
+                        }[];
+                        /** @description Labels of each node. */
+                        labels?: {
+                            [key: string]: string;
+                        };
+                        /** @description Name of the pool; nodes are named after it. */
+                        name: string;
+                        /** @description What each node has for pods. */
+                        shape: {
+                            [key: string]: number | string;
+                        };
+                        /** @description Taints of each node. */
+                        taints?: {
+                            /**
+                             * @description NoSchedule keeps new pods away, PreferNoSchedule if possible, NoExecute also evicts.
+                             * @enum {string}
+                             */
+                            effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+                            /** @description Key of the taint. */
+                            key: string;
+                            /**
+                             * Format: date-time
+                             * @description When the taint was added; toleration seconds count from here.
+                             */
+                            timeAdded?: string;
+                            /** @description Value of the taint. */
+                            value?: string;
+                        }[];
+                    }[];
+                    /**
+                     * Format: int64
+                     * @description How long pods run whose workload has no estimate; 0 means for ever.
+                     * @default 60
+                     */
+                    runSeconds: number;
+                    /**
+                     * Format: int64
+                     * @description Seed of all chance in the simulation.
+                     */
+                    seed?: number;
+                    /**
+                     * Format: int64
+                     * @description Time from binding a pod until it runs.
+                     * @default 2
+                     */
+                    startSeconds: number;
+                    /**
+                     * Format: int64
+                     * @description Time that a pod takes to end when asked.
+                     * @default 1
+                     */
+                    stopSeconds: number;
+                };
+                /** @description Keep away workloads whose policy does not tolerate them. */
+                taints?: {
+                    /**
+                     * @description NoSchedule keeps new pods away, PreferNoSchedule if possible, NoExecute also evicts.
+                     * @enum {string}
+                     */
+                    effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+                    /** @description Key of the taint. */
+                    key: string;
+                    /**
+                     * Format: date-time
+                     * @description When the taint was added; toleration seconds count from here.
+                     */
+                    timeAdded?: string;
+                    /** @description Value of the taint. */
+                    value?: string;
+                }[];
+                /** @description Levels of the network, the outermost first. */
+                topology?: {
+                    /** @description Name of the level in the fleet, such as block, rack or nvlink. */
+                    name: string;
+                    /** @description Node label whose values are the domains of this level. */
+                    nodeLabel: string;
+                }[];
+                /** @description What becomes of workloads when it is lost; unset: as in the fleet. */
+                whenLost?: {
+                    /**
+                     * @description Wait for it, stop and move, or run twice if need be.
+                     * @enum {string}
+                     */
+                    action: "AllowDuplicate" | "StopAndMove" | "Wait";
+                    /**
+                     * Format: int64
+                     * @description How long it is lost before anything is done; unset: as in the fleet.
+                     */
+                    afterSeconds?: number;
+                };
+            };
+            /** @description What the hub and the agent say of it. */
+            status?: {
+                /** @description The agent. */
+                agent?: {
+                    /**
+                     * Format: date-time
+                     * @description Since when it is connected.
+                     */
+                    connectedAt?: string;
+                    /**
+                     * Format: int64
+                     * @description Rises with each start of the agent.
+                     */
+                    epoch?: number;
+                    /**
+                     * Format: date-time
+                     * @description When it was last heard, roughly.
+                     */
+                    lastSeenAt?: string;
+                    /**
+                     * Format: int64
+                     * @description Sequence of its last whole report.
+                     */
+                    reportSequence?: number;
+                    /**
+                     * Format: int64
+                     * @description How far its clock is ahead of the hub's.
+                     */
+                    skewSeconds?: number;
+                    /** @description Version of the agent. */
+                    version?: string;
+                };
+                /** @description What all nodes have for pods. */
+                allocatable?: {
+                    [key: string]: number | string;
+                };
+                /** @description Nodes that are set aside. */
+                avoidedNodes?: {
+                    /** @description Name of the node. */
+                    name: string;
+                    /** @description Code of what happened there. */
+                    reason?: string;
+                    /**
+                     * Format: date-time
+                     * @description Until when; unset means until someone says so.
+                     */
+                    until?: string;
+                }[];
+                /** @description Facts that the agent found out; those in the spec go before them. */
+                claims?: {
+                    [key: string]: string;
+                };
+                /** @description State of the cluster, aspect by aspect. */
+                conditions?: {
+                    /**
+                     * Format: date-time
+                     * @description When the status last changed.
+                     */
+                    lastTransitionTime: string;
+                    /** @description Why, as a sentence for people. */
+                    message?: string;
+                    /**
+                     * Format: int64
+                     * @description Generation of the object that the condition was made from.
+                     */
+                    observedGeneration?: number;
+                    /** @description Why, as a code for programs. */
+                    reason?: string;
+                    /**
+                     * @description Whether it holds.
+                     * @enum {string}
+                     */
+                    status: "False" | "True" | "Unknown";
+                    /** @description What the condition is about, in one word. */
+                    type: string;
+                }[];
+                /** @description Version of what the driver talks to, such as Kubernetes. */
+                driverVersion?: string;
+                /** @description Its elastic pools. */
+                elasticPools?: {
+                    /** @description Name of the pool. */
+                    name: string;
+                    /**
+                     * Format: int64
+                     * @description Nodes it has.
+                     */
+                    nodes?: number;
+                    /**
+                     * Format: int64
+                     * @description Nodes on their way.
+                     */
+                    provisioning?: number;
+                    /**
+                     * Format: int64
+                     * @description Nodes that the provider says it has left.
+                     */
+                    stock?: number;
+                }[];
+                /** @description What nobody uses of it. */
+                free?: {
+                    [key: string]: number | string;
+                };
+                /** @description Kinds it serves, as group/version/Kind. */
+                kinds?: string[];
+                /**
+                 * Format: int64
+                 * @description Nodes it has.
+                 */
+                nodes?: number;
+                /**
+                 * Format: int64
+                 * @description Generation that the status was made from.
+                 */
+                observedGeneration?: number;
+                /** @description Pending, Ready, Unready, Lost or Held. */
+                phase?: string;
+                /**
+                 * Format: int64
+                 * @description Nodes that take pods.
+                 */
+                readyNodes?: number;
+                /**
+                 * Format: int64
+                 * @description Workloads that have a claim here.
+                 */
+                workloads?: number;
+            };
+        };
+        /** @description A list of Cluster objects. */
+        "dev.fairway.v1alpha1.ClusterList": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The objects. */
+            items: components["schemas"]["dev.fairway.v1alpha1.Cluster"][];
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description The version of the list and where it goes on. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"];
+        };
+        /** @description What an agent last saw in its cluster: nodes in columns, and pods of works and of others. */
+        "dev.fairway.v1alpha1.ClusterReport": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description Name, labels and what else every object has. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
+            /** @description What was seen, and when. */
+            spec: {
+                /**
+                 * Format: int64
+                 * @description Rises with each start of the agent; a lower one is out of date.
+                 */
+                agentEpoch: number;
+                /**
+                 * Format: int64
+                 * @description Which part of the cluster this is, from 0.
+                 */
+                chunk?: number;
+                /**
+                 * Format: int64
+                 * @description How many parts there are.
+                 * @default 1
+                 */
+                chunks: number;
+                /** @description Name of the cluster. */
+                cluster: string;
+                /** @description The nodes, in columns. */
+                nodes?: {
+                    /** @description Resources, a column for each. */
+                    amounts?: {
+                        /** @description What each node has for pods. */
+                        allocatable: number[];
+                        /** @description What pods that are not ours use of it; none means nothing. */
+                        others?: number[];
+                        /** @description The resource, by the cluster's own name. */
+                        resource: string;
+                        /** @description What one unit is, such as 1m of cpu or 1Mi of memory. */
+                        unit: number | string;
+                    }[];
+                    /** @description Shared devices, a column for each resource. */
+                    devices?: {
+                        /** @description Free units of each device of each node. */
+                        free: number[][];
+                        /** @description The resource, by the cluster's own name. */
+                        resource: string;
+                        /** @description What one unit is, such as 1m of a GPU. */
+                        unit: number | string;
+                    }[];
+                    /** @description Labels, a column for each key. */
+                    labels?: {
+                        /** @description Key of the label. */
+                        key: string;
+                        /** @description Value on each node; empty where it has none. */
+                        values: string[];
+                    }[];
+                    /** @description Names of the nodes. */
+                    names?: string[];
+                    /** @description Position of each node's set of taints; none means that no node has taints. */
+                    taintSet?: number[];
+                    /** @description The different sets of taints. */
+                    taintSets?: {
+                        /** @description The taints. */
+                        taints?: {
+                            /**
+                             * @description NoSchedule keeps new pods away, PreferNoSchedule if possible, NoExecute also evicts.
+                             * @enum {string}
+                             */
+                            effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+                            /** @description Key of the taint. */
+                            key: string;
+                            /**
+                             * Format: date-time
+                             * @description When the taint was added; toleration seconds count from here.
+                             */
+                            timeAdded?: string;
+                            /** @description Value of the taint. */
+                            value?: string;
+                        }[];
+                    }[];
+                    /** @description Positions of nodes that take no pods now. */
+                    unready?: number[];
+                };
+                /** @description Elastic pools; in the first chunk only. */
+                pools?: {
+                    /** @description Name of the pool. */
+                    name: string;
+                    /**
+                     * Format: int64
+                     * @description Nodes it has.
+                     */
+                    nodes?: number;
+                    /**
+                     * Format: int64
+                     * @description Nodes on their way.
+                     */
+                    provisioning?: number;
+                    /**
+                     * Format: int64
+                     * @description Nodes that the provider has left.
+                     */
+                    stock?: number;
+                }[];
+                /** @description Nodes that are gone, in a difference. */
+                removedNodes?: string[];
+                /** @description Works whose pods and state are gone, in a difference; what is listed of them beside this holds. */
+                removedWorks?: string[];
+                /**
+                 * Format: date-time
+                 * @description When this was seen, by the agent's clock.
+                 */
+                seenAt: string;
+                /**
+                 * Format: int64
+                 * @description Rises with each report of this epoch.
+                 */
+                sequence: number;
+                /**
+                 * Format: int64
+                 * @description Makes this a difference: what is removed goes, then nodes, works, states and pools listed replace those of the whole report with this sequence; all others stay. Unset means that the chunk is whole.
+                 */
+                sinceSequence?: number;
+                /** @description Where works are in their life; each in one chunk only. */
+                states?: {
+                    /**
+                     * Format: int64
+                     * @description Attempt that the agent carries out.
+                     */
+                    attempt?: number;
+                    /**
+                     * Format: int64
+                     * @description Exit code, where there was one.
+                     */
+                    exitCode?: number;
+                    /** @description Tasks that failed for good, as ranges. */
+                    failedTasks?: string;
+                    /**
+                     * Format: date-time
+                     * @description When it ended.
+                     */
+                    finishedAt?: string;
+                    /** @description What the cluster said of it. */
+                    message?: string;
+                    /** @description Node of the pod whose failure made it fail. */
+                    node?: string;
+                    /**
+                     * @description Where it is; Gone means that no pod and no object of it is left.
+                     * @enum {string}
+                     */
+                    phase: "Failed" | "Gone" | "Held" | "Pending" | "Reserved" | "Running" | "Stopping" | "Succeeded";
+                    /** @description Its pods. */
+                    pods?: {
+                        /**
+                         * Format: int64
+                         * @description Pods with a node that are not yet ready.
+                         */
+                        bound?: number;
+                        /**
+                         * Format: int64
+                         * @description Pods that failed.
+                         */
+                        failed?: number;
+                        /** @description Name of the pod set. */
+                        name: string;
+                        /**
+                         * Format: int64
+                         * @description Pods without a node.
+                         */
+                        pending?: number;
+                        /**
+                         * Format: date-time
+                         * @description Since when the oldest pending pod has waited.
+                         */
+                        pendingSince?: string;
+                        /**
+                         * Format: int64
+                         * @description Pods that are ready.
+                         */
+                        ready?: number;
+                        /**
+                         * Format: int64
+                         * @description Pods that succeeded.
+                         */
+                        succeeded?: number;
+                        /**
+                         * Format: int64
+                         * @description Pods that are ending.
+                         */
+                        terminating?: number;
+                    }[];
+                    /**
+                     * Format: date-time
+                     * @description When all its pods were first ready.
+                     */
+                    readyAt?: string;
+                    /** @description Code of why it is in this phase. */
+                    reason?: string;
+                    /**
+                     * Format: date-time
+                     * @description When its pods first ran.
+                     */
+                    startedAt?: string;
+                    /** @description Tasks that succeeded, as ranges. */
+                    succeededTasks?: string;
+                    /** @description Name of the work. */
+                    work: string;
+                }[];
+                /** @description Our pods, per work and pod set. */
+                works?: {
+                    /**
+                     * Format: int64
+                     * @description Attempt of the workload that the pods belong to.
+                     */
+                    attempt?: number;
+                    /** @description Pods that have a node and are not ending. */
+                    bound?: {
+                        /** @description Pods on each of these nodes. */
+                        counts: number[];
+                        /** @description Positions of the nodes in this chunk; in a difference, those in the chunk as it is after it, with its nodes in order of name. */
+                        nodes: number[];
+                    };
+                    /**
+                     * Format: int64
+                     * @description Pods without a node; in the first chunk only.
+                     */
+                    pending?: number;
+                    /** @description Name of the pod set. */
+                    podSet: string;
+                    /** @description What one pod takes, by the cluster's own names; it counts where no claim accounts for the pods. */
+                    requests?: {
+                        [key: string]: number | string;
+                    };
+                    /** @description Pods that are ending. */
+                    terminating?: {
+                        /** @description Pods on each of these nodes. */
+                        counts: number[];
+                        /** @description Positions of the nodes in this chunk; in a difference, those in the chunk as it is after it, with its nodes in order of name. */
+                        nodes: number[];
+                    };
+                    /** @description Name of the work. */
+                    work: string;
+                }[];
+            };
+        };
+        /** @description A list of ClusterReport objects. */
+        "dev.fairway.v1alpha1.ClusterReportList": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The objects. */
+            items: components["schemas"]["dev.fairway.v1alpha1.ClusterReport"][];
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description The version of the list and where it goes on. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"];
+        };
+        /** @description A kind of capacity: node and cluster labels that make it, its speed and its price. */
+        "dev.fairway.v1alpha1.Flavor": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description Name, labels and what else every object has. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
+            /** @description Which nodes have this flavor, and its worth. */
+            spec?: {
+                /** @description Labels that the cluster of such a node has. */
+                clusterLabels?: {
+                    [key: string]: string;
+                };
+                /** @description What this kind of capacity is, for people. */
+                description?: string;
+                /** @description Whether the provider may take such nodes back, as with spot capacity. */
+                interruptible?: boolean;
+                /** @description Labels that a node of this flavor has, as the cluster's profile names them. */
+                nodeLabels?: {
+                    [key: string]: string;
+                };
+                /** @description Taints of such nodes, which pods must tolerate. */
+                nodeTaints?: {
+                    /**
+                     * @description NoSchedule keeps new pods away, PreferNoSchedule if possible, NoExecute also evicts.
+                     * @enum {string}
+                     */
+                    effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+                    /** @description Key of the taint. */
+                    key: string;
+                    /**
+                     * Format: date-time
+                     * @description When the taint was added; toleration seconds count from here.
+                     */
+                    timeAdded?: string;
+                    /** @description Value of the taint. */
+                    value?: string;
+                }[];
+                /** @description Price of one unit of each resource for an hour. */
+                prices?: {
+                    [key: string]: number | string;
+                };
+                /**
+                 * @description How fast work runs here relative to other flavors; 1 is the yardstick.
+                 * @default 1
+                 */
+                speed: number | string;
+                /** @description Tolerations given to pods placed on this flavor. */
+                tolerations?: {
+                    /**
+                     * @description Effect of the taint; unset means any.
+                     * @enum {string}
+                     */
+                    effect?: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+                    /** @description Key of the taint; empty with operator Exists means any. */
+                    key?: string;
+                    /**
+                     * @description Whether the value is compared, or only the key.
+                     * @enum {string}
+                     */
+                    operator?: "Equal" | "Exists";
+                    /**
+                     * Format: int64
+                     * @description How long a NoExecute taint is borne from when it was added; unset means for ever.
+                     */
+                    tolerationSeconds?: number;
+                    /** @description Value of the taint, for operator Equal. */
+                    value?: string;
+                }[];
+            };
+            /** @description Where the flavor was seen. */
+            status?: {
+                /** @description What those nodes have for pods, together. */
+                allocatable?: {
+                    [key: string]: number | string;
+                };
+                /** @description Clusters that have such nodes. */
+                clusters?: string[];
+                /** @description State of the flavor, aspect by aspect. */
+                conditions?: {
+                    /**
+                     * Format: date-time
+                     * @description When the status last changed.
+                     */
+                    lastTransitionTime: string;
+                    /** @description Why, as a sentence for people. */
+                    message?: string;
+                    /**
+                     * Format: int64
+                     * @description Generation of the object that the condition was made from.
+                     */
+                    observedGeneration?: number;
+                    /** @description Why, as a code for programs. */
+                    reason?: string;
+                    /**
+                     * @description Whether it holds.
+                     * @enum {string}
+                     */
+                    status: "False" | "True" | "Unknown";
+                    /** @description What the condition is about, in one word. */
+                    type: string;
+                }[];
+                /**
+                 * Format: int64
+                 * @description Nodes of this flavor in the fleet.
+                 */
+                nodes?: number;
+                /**
+                 * Format: int64
+                 * @description Generation that the status was made from.
+                 */
+                observedGeneration?: number;
+            };
+        };
+        /** @description A list of Flavor objects. */
+        "dev.fairway.v1alpha1.FlavorList": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The objects. */
+            items: components["schemas"]["dev.fairway.v1alpha1.Flavor"][];
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description The version of the list and where it goes on. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"];
+        };
+        /** @description All the clusters that one hub looks after: defaults, fair share, breakers and pause. */
+        "dev.fairway.v1alpha1.Fleet": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description Name, labels and what else every object has. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
+            /** @description Settings of the whole fleet. */
+            spec?: {
+                /** @description Limits past which the hub stops acting by itself. */
+                breakers?: {
+                    /**
+                     * Format: int64
+                     * @description Most works deleted from clusters; unset means no limit.
+                     */
+                    deletionsPerHour?: number;
+                    /**
+                     * Format: int64
+                     * @description Most moves of running workloads; unset means no limit.
+                     */
+                    movesPerHour?: number;
+                    /**
+                     * Format: int64
+                     * @description Most preemptions; unset means no limit.
+                     */
+                    preemptionsPerHour?: number;
+                    /** @description Most money that provisioned nodes may cost, in the fleet's currency; unset: no limit. */
+                    pricePerHour?: number | string;
+                };
+                /**
+                 * @description Currency of all prices.
+                 * @default USD
+                 */
+                currency: string;
+                /** @description What workloads get that neither they nor their queue say. */
+                defaults?: {
+                    /**
+                     * Format: int64
+                     * @description How long a cluster is lost before StopAndMove stops what runs there.
+                     * @default 600
+                     */
+                    clusterLostSeconds: number;
+                    /**
+                     * Format: int64
+                     * @description How long finished workloads are kept; unset means for ever.
+                     */
+                    finishedSeconds?: number;
+                    /**
+                     * @description Reserve holds capacity until a gang is ready; Detect starts it and pulls back.
+                     * @default Reserve
+                     * @enum {string}
+                     */
+                    gangStart: "Detect" | "Reserve";
+                    /**
+                     * @description What becomes of workloads whose cluster is lost.
+                     * @default Wait
+                     * @enum {string}
+                     */
+                    onClusterLost: "AllowDuplicate" | "StopAndMove" | "Wait";
+                    /**
+                     * Format: int64
+                     * @description How long a pod may be pending before it is taken back and placed elsewhere.
+                     * @default 300
+                     */
+                    pendingSeconds: number;
+                    /** @description Placement policy, in the system namespace, of workloads that name none. */
+                    policy?: string;
+                    /** @description Queue of workloads that name none; empty means that they are refused. */
+                    queue?: string;
+                    /**
+                     * Format: int64
+                     * @description How long a gang may take to be ready before it goes back to its queue.
+                     * @default 1800
+                     */
+                    readySeconds: number;
+                    /** @description How workloads are tried again. */
+                    retry?: {
+                        /**
+                         * Format: int64
+                         * @description Wait before the first retry; each next doubles it.
+                         * @default 60
+                         */
+                        backoffSeconds: number;
+                        /**
+                         * Format: int64
+                         * @description The longest wait between two tries.
+                         * @default 3600
+                         */
+                        backoffSecondsMax: number;
+                        /**
+                         * Format: int64
+                         * @description How often a workload is tried again before it has failed for good.
+                         * @default 3
+                         */
+                        limit: number;
+                    };
+                };
+                /** @description How queues share what they do not own. */
+                fairShare?: {
+                    /**
+                     * @description Whether siblings are ordered, and borrowers preempted, by their share.
+                     * @default true
+                     */
+                    enabled: boolean;
+                    /** @description Comparisons of shares that make a victim legal, tried in this order. */
+                    preemptionTests?: ("LessThanInitialShare" | "LessThanOrEqualToFinalShare")[];
+                    /** @description How much a unit of each resource counts in remembered usage. */
+                    resourceWeights?: {
+                        [key: string]: number | string;
+                    };
+                    /**
+                     * Format: int64
+                     * @description Time after which past usage counts half in a share; 0 forgets at once.
+                     */
+                    usageHalfLifeSeconds?: number;
+                    /**
+                     * Format: int64
+                     * @description How often usage is added to what is remembered.
+                     * @default 300
+                     */
+                    usageSamplingSeconds: number;
+                };
+                /**
+                 * Format: int64
+                 * @description For how many workloads at the head of each queue a start is forecast.
+                 * @default 20
+                 */
+                forecastDepth: number;
+                /** @description When clusters are unready or lost. */
+                health?: {
+                    /**
+                     * Format: int64
+                     * @description Most works deleted in each cluster in a second.
+                     * @default 10
+                     */
+                    deletionsPerSecond: number;
+                    /**
+                     * Format: int64
+                     * @description How often agents say that they live.
+                     * @default 10
+                     */
+                    heartbeatSeconds: number;
+                    /**
+                     * Format: int64
+                     * @description Silence after which a cluster is lost.
+                     * @default 300
+                     */
+                    lostSeconds: number;
+                    /**
+                     * Format: int64
+                     * @description Difference between clocks that is allowed for when workloads are replaced.
+                     * @default 30
+                     */
+                    skewSeconds: number;
+                    /**
+                     * Format: int64
+                     * @description Silence after which a cluster gets no new work.
+                     * @default 40
+                     */
+                    unreadySeconds: number;
+                };
+                /**
+                 * Format: int64
+                 * @description How long decisions are kept for replay.
+                 * @default 604800
+                 */
+                historySeconds: number;
+                /** @description Resources whose names begin so need no quota. */
+                ignoredResourcePrefixes?: string[];
+                /** @description Stops all decisions and actions of the hub; what runs keeps running. */
+                paused?: boolean;
+                /** @description Why the fleet is paused. */
+                pauseReason?: string;
+                /** @description How waiting gangs hold capacity. */
+                reservations?: {
+                    /**
+                     * Format: int64
+                     * @description How long a gang waits before it may hold capacity.
+                     */
+                    afterSeconds?: number;
+                    /**
+                     * @description Whether others that end in time, or can be preempted, may run ahead.
+                     * @default true
+                     */
+                    backfill: boolean;
+                    /**
+                     * @description Whether waiting gangs hold capacity.
+                     * @default true
+                     */
+                    enabled: boolean;
+                    /**
+                     * Format: int64
+                     * @description Most reservations at a time in each cluster and flavor.
+                     * @default 1
+                     */
+                    perFlavor: number;
+                };
+                /** @description How requested resources count against quota, where not as they are. */
+                resources?: {
+                    /** @description What one unit of it counts as; empty means that it is not counted. */
+                    countsAs?: {
+                        [key: string]: number | string;
+                    };
+                    /** @description Whether the resource itself is counted too. */
+                    keep?: boolean;
+                    /** @description The resource that is requested. */
+                    resource: string;
+                }[];
+                /**
+                 * @description Namespace whose placement policies serve everyone.
+                 * @default fairway-system
+                 */
+                systemNamespace: string;
+            };
+            /** @description What the hub says of the fleet. */
+            status?: {
+                /** @description What the breakers counted. */
+                breakers?: {
+                    /**
+                     * @description Which breaker it is.
+                     * @enum {string}
+                     */
+                    name: "Deletions" | "Moves" | "Preemptions" | "Price";
+                    /**
+                     * Format: date-time
+                     * @description Since when it stops the hub; unset: it does not.
+                     */
+                    openSince?: string;
+                    /** @description What was counted in the past hour. */
+                    pastHour: number | string;
+                }[];
+                /**
+                 * Format: int64
+                 * @description Workloads that hold a claim.
+                 */
+                claimedWorkloads?: number;
+                /**
+                 * Format: int64
+                 * @description Clusters that are accepted.
+                 */
+                clusters?: number;
+                /** @description State of the fleet, aspect by aspect. */
+                conditions?: {
+                    /**
+                     * Format: date-time
+                     * @description When the status last changed.
+                     */
+                    lastTransitionTime: string;
+                    /** @description Why, as a sentence for people. */
+                    message?: string;
+                    /**
+                     * Format: int64
+                     * @description Generation of the object that the condition was made from.
+                     */
+                    observedGeneration?: number;
+                    /** @description Why, as a code for programs. */
+                    reason?: string;
+                    /**
+                     * @description Whether it holds.
+                     * @enum {string}
+                     */
+                    status: "False" | "True" | "Unknown";
+                    /** @description What the condition is about, in one word. */
+                    type: string;
+                }[];
+                /** @description Which hub replica decides. */
+                leader?: string;
+                /**
+                 * Format: int64
+                 * @description Generation that the status was made from.
+                 */
+                observedGeneration?: number;
+                /** @description Running, Paused or Broken. */
+                phase?: string;
+                /**
+                 * Format: int64
+                 * @description Clusters that are ready for work.
+                 */
+                readyClusters?: number;
+                /**
+                 * Format: int64
+                 * @description Rises with each batch of decisions; agents refuse works of a lower term.
+                 */
+                term?: number;
+                /**
+                 * Format: int64
+                 * @description Workloads that wait.
+                 */
+                waitingWorkloads?: number;
+            };
+        };
+        /** @description A list of Fleet objects. */
+        "dev.fairway.v1alpha1.FleetList": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The objects. */
+            items: components["schemas"]["dev.fairway.v1alpha1.Fleet"][];
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description The version of the list and where it goes on. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"];
+        };
+        /** @description Where workloads may go, what is preferred, and how replicas are divided. */
+        "dev.fairway.v1alpha1.PlacementPolicy": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description Name, labels and what else every object has. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
+            /** @description Which clusters, in which order, and how replicas are divided. */
+            spec?: {
+                /** @description How replicas are divided over clusters. */
+                division?: {
+                    /**
+                     * Format: int64
+                     * @description Most replicas in a cluster; unset means no limit.
+                     */
+                    perClusterMax?: number;
+                    /**
+                     * Format: int64
+                     * @description Fewest replicas in a cluster that gets any.
+                     */
+                    perClusterMin?: number;
+                    /**
+                     * @description All replicas in each cluster; by given weights; by what fits in each; or in as few clusters as hold them.
+                     * @default Aggregated
+                     * @enum {string}
+                     */
+                    type: "Aggregated" | "Duplicated" | "DynamicWeight" | "StaticWeight";
+                    /** @description Weights of clusters, for StaticWeight. */
+                    weights?: {
+                        /** @description Which clusters. */
+                        selector: {
+                            /** @description Clusters that are never chosen, whatever else holds. */
+                            exclude?: string[];
+                            /** @description CEL expressions over `cluster.name`, `cluster.labels` and `cluster.claims`, all of which must be true; one that fails to evaluate does not match. */
+                            expressions?: string[];
+                            /** @description Chooses clusters by their labels. */
+                            labels?: {
+                                /** @description Further tests of labels. */
+                                matchExpressions?: {
+                                    /** @description Key of the label. */
+                                    key: string;
+                                    /**
+                                     * @description How the label is tested.
+                                     * @enum {string}
+                                     */
+                                    operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
+                                    /** @description Values that In and NotIn compare with. */
+                                    values?: string[];
+                                }[];
+                                /** @description Labels that must have these values. */
+                                matchLabels?: {
+                                    [key: string]: string;
+                                };
+                            };
+                            /** @description Chooses clusters by name; empty means any name. */
+                            names?: string[];
+                        };
+                        /**
+                         * Format: int64
+                         * @description Their weight.
+                         */
+                        weight: number;
+                    }[];
+                };
+                /** @description Groups of clusters in order of preference; none means one group of all. */
+                groups?: {
+                    /** @description Name of the group, for the ladder. */
+                    name: string;
+                    /**
+                     * Format: int64
+                     * @description Most replicas of a Divided workload in this group; unset: no limit.
+                     */
+                    replicasMax?: number;
+                    /** @description Which clusters belong to it; one in an earlier group is not in a later. */
+                    selector?: {
+                        /** @description Clusters that are never chosen, whatever else holds. */
+                        exclude?: string[];
+                        /** @description CEL expressions over `cluster.name`, `cluster.labels` and `cluster.claims`, all of which must be true; one that fails to evaluate does not match. */
+                        expressions?: string[];
+                        /** @description Chooses clusters by their labels. */
+                        labels?: {
+                            /** @description Further tests of labels. */
+                            matchExpressions?: {
+                                /** @description Key of the label. */
+                                key: string;
+                                /**
+                                 * @description How the label is tested.
+                                 * @enum {string}
+                                 */
+                                operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
+                                /** @description Values that In and NotIn compare with. */
+                                values?: string[];
+                            }[];
+                            /** @description Labels that must have these values. */
+                            matchLabels?: {
+                                [key: string]: string;
+                            };
+                        };
+                        /** @description Chooses clusters by name; empty means any name. */
+                        names?: string[];
+                    };
+                }[];
+                /** @description Ways to get capacity in the order in which they are tried; none means, for each group in order, Idle, Preempt and Provision. */
+                ladder?: {
+                    /** @description Name of the group; empty where there are no groups. */
+                    group?: string;
+                    /**
+                     * @description Take what is idle, preempt victims, or provision nodes of an elastic pool.
+                     * @enum {string}
+                     */
+                    rung: "Idle" | "Preempt" | "Provision";
+                }[];
+                /**
+                 * Format: int64
+                 * @description By how many points a cluster must be better before anything running moves to it.
+                 * @default 20
+                 */
+                moveMargin: number;
+                /**
+                 * Format: int64
+                 * @description How many clusters to choose without a workload; the choice is in the status.
+                 */
+                numberOfClusters?: number;
+                /** @description How replicas come back to an earlier group. */
+                returnHome?: {
+                    /**
+                     * Format: int64
+                     * @description How long the earlier group must have had room before anything moves.
+                     * @default 600
+                     */
+                    afterSeconds: number;
+                    /** @description Whether they come back. */
+                    enabled?: boolean;
+                    /**
+                     * Format: int64
+                     * @description Most replicas moved in a minute.
+                     * @default 1
+                     */
+                    replicasPerMinute: number;
+                    /**
+                     * Format: int64
+                     * @description Replicas that may run in both places while they move, within quota.
+                     * @default 1
+                     */
+                    surge: number;
+                };
+                /**
+                 * @description Whether the scores listed are added to Steady and Balance of weight 1, or are all.
+                 * @default Additive
+                 * @enum {string}
+                 */
+                scoreMode: "Additive" | "Exact";
+                /** @description Scores that rank clusters, with their weights. */
+                scores?: {
+                    /**
+                     * @description A score that the hub computes.
+                     * @enum {string}
+                     */
+                    builtIn?: "AcceleratorsInCluster" | "AcceleratorsOnBestNode" | "Allocatable" | "Balance" | "DataSeconds" | "Price" | "Steady";
+                    /** @description Which of the scorer's values; empty means its only one. */
+                    item?: string;
+                    /**
+                     * Format: int64
+                     * @description Score of a cluster that has none, or an expired one; unset means the worst for the sign of the weight.
+                     */
+                    missing?: number;
+                    /** @description The resource that Allocatable and the accelerator scores look at. */
+                    resource?: string;
+                    /** @description Name of a Scorer, for any other score. */
+                    scorer?: string;
+                    /**
+                     * Format: int64
+                     * @description How much it counts; negative prefers the least.
+                     */
+                    weight?: number;
+                }[];
+                /** @description Clusters that are considered at all. */
+                selector?: {
+                    /** @description Clusters that are never chosen, whatever else holds. */
+                    exclude?: string[];
+                    /** @description CEL expressions over `cluster.name`, `cluster.labels` and `cluster.claims`, all of which must be true; one that fails to evaluate does not match. */
+                    expressions?: string[];
+                    /** @description Chooses clusters by their labels. */
+                    labels?: {
+                        /** @description Further tests of labels. */
+                        matchExpressions?: {
+                            /** @description Key of the label. */
+                            key: string;
+                            /**
+                             * @description How the label is tested.
+                             * @enum {string}
+                             */
+                            operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
+                            /** @description Values that In and NotIn compare with. */
+                            values?: string[];
+                        }[];
+                        /** @description Labels that must have these values. */
+                        matchLabels?: {
+                            [key: string]: string;
+                        };
+                    };
+                    /** @description Chooses clusters by name; empty means any name. */
+                    names?: string[];
+                };
+                /** @description Rules of spread, the most important first. */
+                spread?: {
+                    /**
+                     * @description What makes a domain: the cluster itself, or a label of it.
+                     * @enum {string}
+                     */
+                    by: "Cluster" | "Label" | "Provider" | "Region" | "Zone";
+                    /** @description Cluster label whose values are the domains, with by: Label. */
+                    label?: string;
+                    /**
+                     * Format: int64
+                     * @description Fewest domains to use.
+                     */
+                    least?: number;
+                    /**
+                     * Format: int64
+                     * @description Most domains to use; unset means no limit.
+                     */
+                    most?: number;
+                    /**
+                     * Format: int64
+                     * @description Largest difference of replicas between two domains; unset: no limit.
+                     */
+                    skew?: number;
+                    /**
+                     * @description Whether the rule must hold, or is only preferred.
+                     * @enum {string}
+                     */
+                    whenUnsatisfiable?: "Prefer" | "Refuse";
+                }[];
+                /** @description Taints of clusters that are accepted. */
+                tolerations?: {
+                    /**
+                     * @description Effect of the taint; unset means any.
+                     * @enum {string}
+                     */
+                    effect?: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+                    /** @description Key of the taint; empty with operator Exists means any. */
+                    key?: string;
+                    /**
+                     * @description Whether the value is compared, or only the key.
+                     * @enum {string}
+                     */
+                    operator?: "Equal" | "Exists";
+                    /**
+                     * Format: int64
+                     * @description How long a NoExecute taint is borne from when it was added; unset means for ever.
+                     */
+                    tolerationSeconds?: number;
+                    /** @description Value of the taint, for operator Equal. */
+                    value?: string;
+                }[];
+                /** @description Whether lost work times its price is compared with the price of provisioning where both would do, instead of following the ladder. */
+                weighPrice?: boolean;
+            };
+            /** @description The choice made, where no workload is needed. */
+            status?: {
+                /**
+                 * Format: int64
+                 * @description How many clusters are chosen.
+                 */
+                chosen?: number;
+                /** @description State of the policy, aspect by aspect. */
+                conditions?: {
+                    /**
+                     * Format: date-time
+                     * @description When the status last changed.
+                     */
+                    lastTransitionTime: string;
+                    /** @description Why, as a sentence for people. */
+                    message?: string;
+                    /**
+                     * Format: int64
+                     * @description Generation of the object that the condition was made from.
+                     */
+                    observedGeneration?: number;
+                    /** @description Why, as a code for programs. */
+                    reason?: string;
+                    /**
+                     * @description Whether it holds.
+                     * @enum {string}
+                     */
+                    status: "False" | "True" | "Unknown";
+                    /** @description What the condition is about, in one word. */
+                    type: string;
+                }[];
+                /** @description The clusters chosen. */
+                decisions?: {
+                    /**
+                     * Format: date-time
+                     * @description Since when it is chosen.
+                     */
+                    chosenAt: string;
+                    /** @description Name of the cluster. */
+                    cluster: string;
+                    /** @description Group of the policy that it is in. */
+                    group?: string;
+                    /**
+                     * Format: int64
+                     * @description Its weighted score when it was chosen.
+                     */
+                    score?: number;
+                }[];
+                /**
+                 * Format: int64
+                 * @description Generation that the status was made from.
+                 */
+                observedGeneration?: number;
+            };
+        };
+        /** @description A list of PlacementPolicy objects. */
+        "dev.fairway.v1alpha1.PlacementPolicyList": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The objects. */
+            items: components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"][];
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description The version of the list and where it goes on. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"];
+        };
+        /** @description A node of the quota tree: what a team owns, lends and borrows, and by which rules. */
+        "dev.fairway.v1alpha1.Queue": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description Name, labels and what else every object has. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
+            /** @description Place in the tree, quota, and rules. */
+            spec?: {
+                /**
+                 * Format: int64
+                 * @description Most workloads that hold a claim at a time, in this queue and below.
+                 */
+                claimedWorkloadsMax?: number;
+                /** @description The only clusters its workloads may ever use; queues below can only narrow it. */
+                clusters?: {
+                    /** @description Clusters that are never chosen, whatever else holds. */
+                    exclude?: string[];
+                    /** @description CEL expressions over `cluster.name`, `cluster.labels` and `cluster.claims`, all of which must be true; one that fails to evaluate does not match. */
+                    expressions?: string[];
+                    /** @description Chooses clusters by their labels. */
+                    labels?: {
+                        /** @description Further tests of labels. */
+                        matchExpressions?: {
+                            /** @description Key of the label. */
+                            key: string;
+                            /**
+                             * @description How the label is tested.
+                             * @enum {string}
+                             */
+                            operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
+                            /** @description Values that In and NotIn compare with. */
+                            values?: string[];
+                        }[];
+                        /** @description Labels that must have these values. */
+                        matchLabels?: {
+                            [key: string]: string;
+                        };
+                    };
+                    /** @description Chooses clusters by name; empty means any name. */
+                    names?: string[];
+                };
+                /** @description What its workloads get that they do not say. */
+                defaults?: {
+                    /**
+                     * @description What becomes of them when their cluster is lost.
+                     * @enum {string}
+                     */
+                    onClusterLost?: "AllowDuplicate" | "StopAndMove" | "Wait";
+                    /** @description Placement policy, in the system namespace. */
+                    policy?: string;
+                    /**
+                     * Format: int64
+                     * @description Priority.
+                     */
+                    priority?: number;
+                    /**
+                     * Format: int64
+                     * @description Expected run time.
+                     */
+                    runSecondsEstimate?: number;
+                    /**
+                     * Format: int64
+                     * @description Longest run time.
+                     */
+                    runSecondsLimit?: number;
+                };
+                /** @description What the queue is for, for people. */
+                description?: string;
+                /** @description When the search for a flavor stops, and which is better. */
+                fungibility?: {
+                    /**
+                     * @description What is better when no flavor stopped the search.
+                     * @default BorrowingOverPreemption
+                     * @enum {string}
+                     */
+                    preference: "BorrowingOverPreemption" | "PreemptionOverBorrowing";
+                    /**
+                     * @description What to do where the flavor fits by borrowing.
+                     * @default Borrow
+                     * @enum {string}
+                     */
+                    whenCanBorrow: "Borrow" | "TryNextFlavor";
+                    /**
+                     * @description What to do where it fits by preemption.
+                     * @default TryNextFlavor
+                     * @enum {string}
+                     */
+                    whenCanPreempt: "Preempt" | "TryNextFlavor";
+                };
+                /**
+                 * @description Hold starts nothing new in this queue and below it; HoldAndDrain also stops what runs.
+                 * @default None
+                 * @enum {string}
+                 */
+                hold: "Hold" | "HoldAndDrain" | "None";
+                /** @description How long a workload runs before it can be a victim. */
+                minimumRun?: {
+                    /**
+                     * Format: int64
+                     * @description Before another queue may preempt it.
+                     */
+                    reclaimSeconds?: number;
+                    /**
+                     * Format: int64
+                     * @description Before one of the same queue may preempt it.
+                     */
+                    withinQueueSeconds?: number;
+                };
+                /** @description The queue above; empty for the root of a tree. */
+                parent?: string;
+                /** @description Whom its workloads may preempt, and when its own are safe. */
+                preemption?: {
+                    /** @description Whether workloads within the nominal quota are never victims. */
+                    protectWithinNominal?: boolean;
+                    /**
+                     * @description Which borrowers in other queues may be preempted to get the queue's own back.
+                     * @default Never
+                     * @enum {string}
+                     */
+                    reclaim: "Any" | "LowerPriority" | "Never";
+                    /** @description Whether one that borrows may preempt in other queues. */
+                    whileBorrowing?: {
+                        /**
+                         * @description Whether it may, and whom; without fair share only.
+                         * @default Never
+                         * @enum {string}
+                         */
+                        policy: "LowerPriority" | "Never";
+                        /**
+                         * Format: int64
+                         * @description Highest priority of a victim; unset means below the own priority.
+                         */
+                        priorityMax?: number;
+                    };
+                    /**
+                     * @description Which workloads of the same queue may be preempted.
+                     * @default Never
+                     * @enum {string}
+                     */
+                    withinQueue: "LowerOrNewerEqualPriority" | "LowerPriority" | "Never";
+                };
+                /**
+                 * Format: int64
+                 * @description Siblings of higher priority come first, whatever their shares.
+                 */
+                priority?: number;
+                /** @description Whether workloads that no cluster or pool could ever run are refused. */
+                refuseImpossible?: boolean;
+                /** @description Quota per resource group, flavor and resource. */
+                resourceGroups?: {
+                    /** @description Flavors with their quota, in the order in which they are tried. */
+                    flavors: {
+                        /** @description Name of the flavor. */
+                        name: string;
+                        /** @description Quota of each resource; one that is covered and not listed is zero. */
+                        quotas?: {
+                            /** @description Most that it borrows beyond what it owns; unset means no limit. */
+                            borrowingLimit?: number | string;
+                            /** @description Most that it lends of what it owns; unset means all. */
+                            lendingLimit?: number | string;
+                            /** @description What the queue owns. */
+                            nominal: number | string;
+                            /** @description The resource. */
+                            resource: string;
+                        }[];
+                    }[];
+                    /** @description Resources that the group covers. */
+                    resources: string[];
+                }[];
+                /**
+                 * @description Whether a workload that cannot start lets later ones pass, or blocks them.
+                 * @default BestEffort
+                 * @enum {string}
+                 */
+                strategy: "BestEffort" | "Strict";
+                /** @description Who may submit; unset means everyone with the right to do so. */
+                submitters?: {
+                    /** @description Groups whose members may submit. */
+                    groups?: string[];
+                    /** @description Namespaces whose workloads are taken. */
+                    namespaces?: string[];
+                    /** @description Namespaces, by their labels, whose workloads are taken. */
+                    namespaceSelector?: {
+                        /** @description Further tests of labels. */
+                        matchExpressions?: {
+                            /** @description Key of the label. */
+                            key: string;
+                            /**
+                             * @description How the label is tested.
+                             * @enum {string}
+                             */
+                            operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
+                            /** @description Values that In and NotIn compare with. */
+                            values?: string[];
+                        }[];
+                        /** @description Labels that must have these values. */
+                        matchLabels?: {
+                            [key: string]: string;
+                        };
+                    };
+                    /** @description Users who may submit. */
+                    users?: string[];
+                };
+                /** @description What one user may have in this queue and below; the first limit naming them counts, then the first for everyone. */
+                userLimits?: {
+                    /** @description Most resources, over all flavors, at a time. */
+                    amounts?: {
+                        [key: string]: number | string;
+                    };
+                    /**
+                     * Format: int64
+                     * @description Most workloads that hold a claim at a time.
+                     */
+                    claimedWorkloads?: number;
+                    /** @description Name of the limit. */
+                    name: string;
+                    /** @description Users, each limited alone; empty means everyone. */
+                    users?: string[];
+                    /**
+                     * Format: int64
+                     * @description Most workloads that wait at a time.
+                     */
+                    waitingWorkloads?: number;
+                }[];
+                /**
+                 * Format: int64
+                 * @description Most workloads that wait at a time; further ones are refused.
+                 */
+                waitingWorkloadsMax?: number;
+                /**
+                 * @description Weight of its share among siblings; with 0 it only gets what is left over.
+                 * @default 1
+                 */
+                weight: number | string;
+            };
+            /** @description What the queue holds. */
+            status?: {
+                /**
+                 * Format: int64
+                 * @description Workloads that hold a claim, here and below.
+                 */
+                claimedWorkloads?: number;
+                /** @description State of the queue, aspect by aspect. */
+                conditions?: {
+                    /**
+                     * Format: date-time
+                     * @description When the status last changed.
+                     */
+                    lastTransitionTime: string;
+                    /** @description Why, as a sentence for people. */
+                    message?: string;
+                    /**
+                     * Format: int64
+                     * @description Generation of the object that the condition was made from.
+                     */
+                    observedGeneration?: number;
+                    /** @description Why, as a code for programs. */
+                    reason?: string;
+                    /**
+                     * @description Whether it holds.
+                     * @enum {string}
+                     */
+                    status: "False" | "True" | "Unknown";
+                    /** @description What the condition is about, in one word. */
+                    type: string;
+                }[];
+                /**
+                 * Format: int64
+                 * @description Generation that the status was made from.
+                 */
+                observedGeneration?: number;
+                /** @description Usage as it fades. */
+                remembered?: {
+                    /** @description Faded usage of each resource. */
+                    amounts?: {
+                        [key: string]: number | string;
+                    };
+                    /**
+                     * Format: date-time
+                     * @description When it was last brought up to date.
+                     */
+                    updatedAt: string;
+                };
+                /**
+                 * Format: int64
+                 * @description Workloads that run, here and below.
+                 */
+                runningWorkloads?: number;
+                /**
+                 * Format: int64
+                 * @description Weighted dominant share in thousandths of what may be borrowed, rounded up.
+                 */
+                share?: number;
+                /** @description Usage per flavor and resource. */
+                usage?: {
+                    /** @description The part of it that is borrowed. */
+                    borrowed?: number | string;
+                    /** @description The flavor. */
+                    flavor: string;
+                    /** @description The resource. */
+                    resource: string;
+                    /** @description What claims hold. */
+                    used: number | string;
+                }[];
+                /**
+                 * Format: int64
+                 * @description Workloads that wait, here and below.
+                 */
+                waitingWorkloads?: number;
+            };
+        };
+        /** @description A list of Queue objects. */
+        "dev.fairway.v1alpha1.QueueList": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The objects. */
+            items: components["schemas"]["dev.fairway.v1alpha1.Queue"][];
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description The version of the list and where it goes on. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"];
+        };
+        /** @description The part of a workload that one cluster is to run, with the decision written into it. */
+        "dev.fairway.v1alpha1.Work": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description Name, labels and what else every object has. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
+            /** @description What the cluster is to run. */
+            spec: {
+                /**
+                 * Format: int64
+                 * @description Attempt of the workload.
+                 */
+                attempt: number;
+                /** @description Name of the cluster. */
+                cluster: string;
+                /**
+                 * @description Run it; hold its capacity with placeholder pods; make it suspended; or stop it.
+                 * @default Run
+                 * @enum {string}
+                 */
+                desired: "Hold" | "Reserve" | "Run" | "Stop";
+                /** @description In whose name the objects are made; unset: the agent's. */
+                executor?: {
+                    /** @description Name of the service account. */
+                    name: string;
+                    /** @description Namespace of the service account. */
+                    namespace: string;
+                };
+                /** @description The objects, in the order in which they are made. */
+                manifests?: {
+                    /** @description Conditions to report. */
+                    conditions?: {
+                        /** @description Type of the condition, such as Complete. */
+                        condition: string;
+                        /** @description CEL over `object`, all of which must be true. */
+                        expressions?: string[];
+                        /** @description Message of the condition. */
+                        message?: string;
+                        /** @description CEL over `object` and `result` that makes the message. */
+                        messageExpression?: string;
+                        /**
+                         * @description The rule known for the object's kind, or expressions.
+                         * @enum {string}
+                         */
+                        type: "Cel" | "WellKnown";
+                    }[];
+                    /**
+                     * @description Whether the object goes with the work, or stays.
+                     * @enum {string}
+                     */
+                    deletion?: "Delete" | "Orphan";
+                    /** @description Values to report. */
+                    feedback?: {
+                        /** @description The values. */
+                        paths?: {
+                            /** @description Name of the value. */
+                            name: string;
+                            /** @description JSONPath into the object, such as .status.readyReplicas. */
+                            path: string;
+                        }[];
+                        /**
+                         * @description Those known for its kind, or those listed.
+                         * @enum {string}
+                         */
+                        type: "JsonPaths" | "WellKnown";
+                    }[];
+                    /** @description Whether server-side apply takes fields from other managers. */
+                    force?: boolean;
+                    /** @description JSON pointers that the cluster may change. */
+                    ignoredFields?: string[];
+                    /** @description The object. */
+                    object: Record<string, unknown>;
+                    /**
+                     * @description How a difference is mended; ReadOnly only looks.
+                     * @enum {string}
+                     */
+                    update?: "CreateOnly" | "ReadOnly" | "ServerSideApply" | "Update";
+                }[];
+                /** @description The pods, with counts. */
+                podSets?: {
+                    /**
+                     * Format: int64
+                     * @description How many pods.
+                     */
+                    count: number;
+                    /** @description Name of the pod set. */
+                    name: string;
+                    /** @description Labels of the nodes that were chosen. */
+                    nodeSelector?: {
+                        [key: string]: string;
+                    };
+                    /** @description Tolerations given to the pods. */
+                    tolerations?: {
+                        /**
+                         * @description Effect of the taint; unset means any.
+                         * @enum {string}
+                         */
+                        effect?: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+                        /** @description Key of the taint; empty with operator Exists means any. */
+                        key?: string;
+                        /**
+                         * @description Whether the value is compared, or only the key.
+                         * @enum {string}
+                         */
+                        operator?: "Equal" | "Exists";
+                        /**
+                         * Format: int64
+                         * @description How long a NoExecute taint is borne from when it was added; unset means for ever.
+                         */
+                        tolerationSeconds?: number;
+                        /** @description Value of the taint, for operator Equal. */
+                        value?: string;
+                    }[];
+                }[];
+                /** @description Nodes of elastic pools that must come for it. */
+                provision?: {
+                    /**
+                     * Format: int64
+                     * @description How many nodes.
+                     */
+                    count: number;
+                    /** @description Name of the pool. */
+                    pool: string;
+                }[];
+                /**
+                 * Format: int64
+                 * @description How long it is expected to run; simulated clusters go by it.
+                 */
+                runSecondsEstimate?: number;
+                /** @description How its pods are ended. */
+                stop?: {
+                    /**
+                     * Format: int64
+                     * @description Time they get.
+                     * @default 30
+                     */
+                    graceSeconds: number;
+                    /**
+                     * @description Signal that asks them to save.
+                     * @default SIGTERM
+                     */
+                    signal: string;
+                };
+                /**
+                 * Format: int64
+                 * @description Silence of the hub after which the agent stops it by itself; unset means never.
+                 */
+                stopWhenSilentSeconds?: number;
+                /** @description Tasks of an Independent workload, as ranges. */
+                tasks?: string;
+                /**
+                 * Format: int64
+                 * @description Term of the decision; an agent refuses a lower one than it has seen.
+                 */
+                term: number;
+                /** @description Removes all that was made for it; a work that merely vanishes removes nothing. */
+                tombstone?: boolean;
+                /** @description The workload that it is a part of. */
+                workload: {
+                    /** @description Name of the workload. */
+                    name: string;
+                    /** @description Namespace of the workload. */
+                    namespace: string;
+                    /** @description UID of the workload. */
+                    uid?: string;
+                };
+            };
+            /** @description What the agent says of it. */
+            status?: {
+                /**
+                 * Format: int64
+                 * @description Start of the agent that wrote this.
+                 */
+                agentEpoch?: number;
+                /**
+                 * Format: int64
+                 * @description Attempt that the agent carries out.
+                 */
+                attempt?: number;
+                /**
+                 * Format: date-time
+                 * @description When it last saved its work.
+                 */
+                checkpointedAt?: string;
+                /** @description State of the work, aspect by aspect. */
+                conditions?: {
+                    /**
+                     * Format: date-time
+                     * @description When the status last changed.
+                     */
+                    lastTransitionTime: string;
+                    /** @description Why, as a sentence for people. */
+                    message?: string;
+                    /**
+                     * Format: int64
+                     * @description Generation of the object that the condition was made from.
+                     */
+                    observedGeneration?: number;
+                    /** @description Why, as a code for programs. */
+                    reason?: string;
+                    /**
+                     * @description Whether it holds.
+                     * @enum {string}
+                     */
+                    status: "False" | "True" | "Unknown";
+                    /** @description What the condition is about, in one word. */
+                    type: string;
+                }[];
+                /**
+                 * Format: int64
+                 * @description Exit code, where there was one.
+                 */
+                exitCode?: number;
+                /** @description Tasks that failed, as ranges. */
+                failedTasks?: string;
+                /**
+                 * Format: date-time
+                 * @description When it ended.
+                 */
+                finishedAt?: string;
+                /**
+                 * Format: date-time
+                 * @description When its pods were confirmed gone.
+                 */
+                goneAt?: string;
+                /** @description What became of each manifest. */
+                manifests?: {
+                    /** @description API version of the object. */
+                    apiVersion?: string;
+                    /** @description Applied, Available, and those of its rules. */
+                    conditions?: {
+                        /**
+                         * Format: date-time
+                         * @description When the status last changed.
+                         */
+                        lastTransitionTime: string;
+                        /** @description Why, as a sentence for people. */
+                        message?: string;
+                        /**
+                         * Format: int64
+                         * @description Generation of the object that the condition was made from.
+                         */
+                        observedGeneration?: number;
+                        /** @description Why, as a code for programs. */
+                        reason?: string;
+                        /**
+                         * @description Whether it holds.
+                         * @enum {string}
+                         */
+                        status: "False" | "True" | "Unknown";
+                        /** @description What the condition is about, in one word. */
+                        type: string;
+                    }[];
+                    /** @description Values that were read. */
+                    feedback?: {
+                        /** @description Name of the value. */
+                        name: string;
+                        /**
+                         * @description What it is.
+                         * @enum {string}
+                         */
+                        type: "Boolean" | "Integer" | "Json" | "String";
+                        /** @description The value, as text. */
+                        value: string;
+                    }[];
+                    /** @description Kind of the object. */
+                    kind?: string;
+                    /** @description Name of the object. */
+                    name?: string;
+                    /** @description Namespace of the object. */
+                    namespace?: string;
+                    /**
+                     * Format: int64
+                     * @description Position of the manifest in the spec.
+                     */
+                    position: number;
+                    /** @description UID of the object in the cluster. */
+                    uid?: string;
+                }[];
+                /** @description What the cluster said of it. */
+                message?: string;
+                /**
+                 * Format: int64
+                 * @description Generation that the status was made from.
+                 */
+                observedGeneration?: number;
+                /**
+                 * @description Where it is; Gone means that no pod and no object of it is left.
+                 * @enum {string}
+                 */
+                phase?: "Failed" | "Gone" | "Held" | "Pending" | "Reserved" | "Running" | "Stopping" | "Succeeded";
+                /** @description Its pods. */
+                podSets?: {
+                    /**
+                     * Format: int64
+                     * @description Pods with a node that are not yet ready.
+                     */
+                    bound?: number;
+                    /**
+                     * Format: int64
+                     * @description Pods that failed.
+                     */
+                    failed?: number;
+                    /** @description Name of the pod set. */
+                    name: string;
+                    /**
+                     * Format: int64
+                     * @description Pods without a node.
+                     */
+                    pending?: number;
+                    /**
+                     * Format: date-time
+                     * @description Since when the oldest pending pod has waited.
+                     */
+                    pendingSince?: string;
+                    /**
+                     * Format: int64
+                     * @description Pods that are ready.
+                     */
+                    ready?: number;
+                    /**
+                     * Format: int64
+                     * @description Pods that succeeded.
+                     */
+                    succeeded?: number;
+                    /**
+                     * Format: int64
+                     * @description Pods that are ending.
+                     */
+                    terminating?: number;
+                }[];
+                /** @description Code of why it is in this phase. */
+                reason?: string;
+                /**
+                 * Format: date-time
+                 * @description When its pods first ran.
+                 */
+                startedAt?: string;
+                /** @description Tasks that succeeded, as ranges. */
+                succeededTasks?: string;
+                /**
+                 * Format: int64
+                 * @description Highest term that the agent has seen.
+                 */
+                term?: number;
+            };
+        };
+        /** @description A list of Work objects. */
+        "dev.fairway.v1alpha1.WorkList": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The objects. */
+            items: components["schemas"]["dev.fairway.v1alpha1.Work"][];
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description The version of the list and where it goes on. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"];
+        };
+        /** @description Something to run: manifests, the pods they need, and how urgent and how flexible it is. */
+        "dev.fairway.v1alpha1.Workload": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description Name, labels and what else every object has. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
+            /** @description What to run, and how it may run. */
+            spec: {
+                /** @description Other forms in which it may run, in the order in which they are tried. */
+                alternatives?: {
+                    /**
+                     * Format: int64
+                     * @description How long to hold out for the earlier ones before this one is tried.
+                     */
+                    afterSeconds?: number;
+                    /** @description Flavors it may use; none means any. */
+                    flavors?: string[];
+                    /** @description Name of the alternative. */
+                    name: string;
+                    /** @description What is different. */
+                    podSets?: {
+                        /**
+                         * Format: int64
+                         * @description How many pods; unset: the same.
+                         */
+                        count?: number;
+                        /** @description Variables to add. */
+                        environment?: {
+                            /** @description Name of the variable. */
+                            name: string;
+                            /** @description Value of the variable. */
+                            value?: string;
+                        }[];
+                        /** @description Image of its containers; empty: the same. */
+                        image?: string;
+                        /**
+                         * Format: int64
+                         * @description Fewest pods that are of use; unset: the same.
+                         */
+                        leastCount?: number;
+                        /** @description Name of the pod set. */
+                        name: string;
+                        /** @description What each pod needs of these resources instead; 0 takes one away. */
+                        requests?: {
+                            [key: string]: number | string;
+                        };
+                    }[];
+                }[];
+                /** @description Stops it for good. */
+                cancelled?: boolean;
+                /** @description How it saves its work; unset: all is lost when it is stopped. */
+                checkpoint?: {
+                    /**
+                     * Format: int64
+                     * @description Time it gets to save before it is stopped.
+                     * @default 60
+                     */
+                    graceSeconds: number;
+                    /**
+                     * Format: int64
+                     * @description How often it saves by itself; unset: only when asked.
+                     */
+                    intervalSeconds?: number;
+                    /**
+                     * @description Signal that asks it to save; empty: it can't be asked.
+                     * @default SIGTERM
+                     */
+                    signal: string;
+                };
+                /**
+                 * Format: int64
+                 * @description How long its cluster is lost before StopAndMove stops it there.
+                 */
+                clusterLostSeconds?: number;
+                /** @description Data it reads. */
+                data?: {
+                    /** @description Name of a Dataset; empty where only a location is known. */
+                    dataset?: string;
+                    /** @description Where the data is, as a URI. */
+                    location?: string;
+                    /** @description Name of the data within the workload. */
+                    name: string;
+                    /** @description Whether the workload starts only where the data is; else nearness is a score. */
+                    required?: boolean;
+                    /** @description How much of it is read, in bytes. */
+                    size?: number | string;
+                }[];
+                /** @description Objects that travel along besides those found by kind. */
+                dependencies?: {
+                    /** @description API version of the object. */
+                    apiVersion?: string;
+                    /** @description Kind of the object. */
+                    kind: string;
+                    /** @description Name of the object. */
+                    name: string;
+                    /** @description Namespace of the object; empty means that of the referring one. */
+                    namespace?: string;
+                    /** @description UID of the object, where one incarnation is meant. */
+                    uid?: string;
+                }[];
+                /**
+                 * Format: int64
+                 * @description How long it is kept once finished; unset: as in the fleet.
+                 */
+                finishedSeconds?: number;
+                /** @description Flavors it may use; none means any. */
+                flavors?: string[];
+                /** @description How a Gang starts. */
+                gang?: {
+                    /**
+                     * Format: int64
+                     * @description Over how many clusters it may split, member by member.
+                     * @default 1
+                     */
+                    clustersMax: number;
+                    /** @description Topology level of which one domain must hold the whole workload. */
+                    domain?: string;
+                    /** @description Whether placeholder pods hold the capacity in the cluster. */
+                    placeholders?: boolean;
+                    /**
+                     * Format: int64
+                     * @description How long it may take to be ready; unset: as in the fleet.
+                     */
+                    readySeconds?: number;
+                    /**
+                     * @description Whether capacity is reserved until it is ready; unset: as in the fleet.
+                     * @enum {string}
+                     */
+                    start?: "Detect" | "Reserve";
+                };
+                /**
+                 * @description Hold keeps it from starting; HoldAndDrain also stops it if it runs.
+                 * @default None
+                 * @enum {string}
+                 */
+                hold: "Hold" | "HoldAndDrain" | "None";
+                /**
+                 * @description All or nothing; replicas over clusters; or tasks that need not run together.
+                 * @default Gang
+                 * @enum {string}
+                 */
+                mode: "Divided" | "Gang" | "Independent";
+                /**
+                 * @description What becomes of it when its cluster is lost; unset: of the queue, cluster or fleet.
+                 * @enum {string}
+                 */
+                onClusterLost?: "AllowDuplicate" | "StopAndMove" | "Wait";
+                /** @description Pods that it needs; none: derived from the kind of the first manifest or the source. */
+                podSets?: {
+                    /**
+                     * Format: int64
+                     * @description How many pods; per replica in a Divided workload.
+                     */
+                    count?: number;
+                    /**
+                     * Format: int64
+                     * @description Fewest pods that are of use; unset means all.
+                     */
+                    leastCount?: number;
+                    /**
+                     * Format: int64
+                     * @description Pods that stay in one cluster where a gang may split, such as a job of a JobSet.
+                     */
+                    memberSize?: number;
+                    /** @description Name of the role. */
+                    name: string;
+                    /** @description Further tests of nodes, one of which must hold. */
+                    nodeAffinity?: {
+                        /** @description Tests of node labels, all of which must hold. */
+                        matchExpressions?: {
+                            /** @description Key of the node label. */
+                            key: string;
+                            /**
+                             * @description How the label is tested.
+                             * @enum {string}
+                             */
+                            operator: "DoesNotExist" | "Exists" | "Gt" | "In" | "Lt" | "NotIn";
+                            /** @description Values to compare with; exactly one for Gt and Lt. */
+                            values?: string[];
+                        }[];
+                    }[];
+                    /** @description Labels that the nodes must have. */
+                    nodeSelector?: {
+                        [key: string]: string;
+                    };
+                    /** @description What each pod needs. */
+                    requests?: {
+                        [key: string]: number | string;
+                    };
+                    /** @description Taints of nodes that the pods bear. */
+                    tolerations?: {
+                        /**
+                         * @description Effect of the taint; unset means any.
+                         * @enum {string}
+                         */
+                        effect?: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+                        /** @description Key of the taint; empty with operator Exists means any. */
+                        key?: string;
+                        /**
+                         * @description Whether the value is compared, or only the key.
+                         * @enum {string}
+                         */
+                        operator?: "Equal" | "Exists";
+                        /**
+                         * Format: int64
+                         * @description How long a NoExecute taint is borne from when it was added; unset means for ever.
+                         */
+                        tolerationSeconds?: number;
+                        /** @description Value of the taint, for operator Equal. */
+                        value?: string;
+                    }[];
+                    /** @description How near to each other the pods must be. */
+                    topology?: {
+                        /** @description Level of which one domain should hold all pods. */
+                        preferred?: string;
+                        /** @description Level of which one domain must hold all pods. */
+                        required?: string;
+                        /** @description Level of which one domain must hold each slice. */
+                        sliceLevel?: string;
+                        /**
+                         * Format: int64
+                         * @description Pods of a slice, such as those of a TPU slice.
+                         */
+                        sliceSize?: number;
+                    };
+                }[];
+                /** @description Placement policy of this namespace, else the system's; empty: of the queue or fleet. */
+                policy?: string;
+                /** @description Volume claims that do not pin it to their cluster. */
+                portableVolumes?: string[];
+                /**
+                 * @description Whether it may be preempted; if not, it only runs within nominal quota.
+                 * @default true
+                 */
+                preemptible: boolean;
+                /**
+                 * Format: int64
+                 * @description Higher goes first; unset: of the priority class, the queue, else 0.
+                 */
+                priority?: number;
+                /** @description PriorityClass that gives the priority. */
+                priorityClass?: string;
+                /** @description Queue to wait in; empty: that of the namespace, else of the fleet. */
+                queue?: string;
+                /**
+                 * Format: int64
+                 * @description How many times a Divided workload runs its pod sets; unset: once.
+                 */
+                replicas?: number;
+                /** @description How it is tried again; unset: as in the fleet. */
+                retry?: {
+                    /**
+                     * Format: int64
+                     * @description Wait before the first retry; each next doubles it.
+                     * @default 60
+                     */
+                    backoffSeconds: number;
+                    /**
+                     * Format: int64
+                     * @description The longest wait between two tries.
+                     * @default 3600
+                     */
+                    backoffSecondsMax: number;
+                    /**
+                     * Format: int64
+                     * @description How often a workload is tried again before it has failed for good.
+                     * @default 3
+                     */
+                    limit: number;
+                };
+                /** @description How long it runs. */
+                runSeconds?: {
+                    /**
+                     * Format: int64
+                     * @description Expected run time, in seconds.
+                     */
+                    estimate?: number;
+                    /**
+                     * Format: int64
+                     * @description Run time, over all attempts, after which it is stopped.
+                     */
+                    limit?: number;
+                };
+                /** @description The native object that this workload stands for. */
+                source?: {
+                    /**
+                     * @description API version of the object.
+                     * @default v1
+                     */
+                    apiVersion: string;
+                    /** @description Kind of the object. */
+                    kind: string;
+                    /** @description Name of the object. */
+                    name: string;
+                    /** @description Namespace of the object; empty means that of the referring one. */
+                    namespace?: string;
+                    /** @description UID of the object, where one incarnation is meant. */
+                    uid?: string;
+                };
+                /** @description The tasks of an Independent workload. */
+                tasks?: {
+                    /**
+                     * Format: int64
+                     * @description Most tasks at a time over all clusters; unset means no limit.
+                     */
+                    concurrency?: number;
+                    /**
+                     * Format: int64
+                     * @description How many tasks.
+                     */
+                    count: number;
+                    /**
+                     * Format: int64
+                     * @description Failed tasks after which the workload fails; unset: none may fail.
+                     */
+                    failedMax?: number;
+                    /**
+                     * Format: int64
+                     * @description Number of the first task.
+                     */
+                    first?: number;
+                    /**
+                     * Format: int64
+                     * @description Tasks that are sent to a cluster together, as a range of numbers.
+                     * @default 1
+                     */
+                    rangeSize: number;
+                    /**
+                     * Format: int64
+                     * @description How often a task is tried again.
+                     */
+                    retries?: number;
+                };
+                /** @description The objects to make in the cluster. */
+                template?: {
+                    /** @description The objects; the first is the one that runs. */
+                    manifests: Record<string, unknown>[];
+                };
+            };
+            /** @description What became of it. */
+            status?: {
+                /** @description The decision on it that holds. */
+                claim?: {
+                    /** @description Alternative that was chosen; empty: the first. */
+                    alternative?: string;
+                    /**
+                     * Format: int64
+                     * @description Rises with each decision to run it anew.
+                     */
+                    attempt: number;
+                    /**
+                     * Format: date-time
+                     * @description When the claim is given up if it is not ready.
+                     */
+                    deadline?: string;
+                    /**
+                     * Format: date-time
+                     * @description When it was decided.
+                     */
+                    decidedAt: string;
+                    /** @description What goes where. */
+                    placements?: {
+                        /**
+                         * Format: int64
+                         * @description Attempt that the pods belong to.
+                         */
+                        attempt?: number;
+                        /** @description Name of the cluster; empty where there are none and quota alone decides. */
+                        cluster: string;
+                        /** @description Group of the policy that it is in. */
+                        group?: string;
+                        /** @description The pods. */
+                        podSets?: {
+                            /**
+                             * Format: int64
+                             * @description How many pods.
+                             */
+                            count: number;
+                            /** @description Pods in each topology domain chosen. */
+                            domains?: {
+                                [key: string]: number;
+                            };
+                            /** @description Flavor of each resource. */
+                            flavors?: {
+                                [key: string]: string;
+                            };
+                            /** @description Name of the pod set. */
+                            name: string;
+                            /** @description What each pod is charged. */
+                            requests?: {
+                                [key: string]: number | string;
+                            };
+                            /** @description Level of the topology domains chosen. */
+                            topologyLevel?: string;
+                        }[];
+                        /**
+                         * Format: int64
+                         * @description Replicas, of a Divided workload.
+                         */
+                        replicas?: number;
+                        /** @description Tasks of an Independent workload, as ranges such as 0-41,43. */
+                        tasks?: string;
+                    }[];
+                    /** @description Queue that is charged. */
+                    queue?: string;
+                    /**
+                     * Format: date-time
+                     * @description When all its pods were ready.
+                     */
+                    readyAt?: string;
+                    /**
+                     * @description How the capacity was got.
+                     * @enum {string}
+                     */
+                    rung?: "Idle" | "Preempt" | "Provision";
+                    /** @description The clusters, for people. */
+                    summary?: string;
+                    /**
+                     * Format: int64
+                     * @description Term of the hub that decided.
+                     */
+                    term: number;
+                    /** @description What must happen before the pods can run. */
+                    waitsFor?: {
+                        /** @description The cluster where it must happen. */
+                        cluster?: string;
+                        /**
+                         * Format: int64
+                         * @description How many nodes it must bring.
+                         */
+                        count?: number;
+                        /** @description The data that must arrive. */
+                        data?: string;
+                        /** @description The elastic pool that must bring nodes. */
+                        pool?: string;
+                        /**
+                         * @description What sort of thing it is.
+                         * @enum {string}
+                         */
+                        type: "Data" | "Preemption" | "Provision" | "Ready";
+                        /** @description The victim that must be gone. */
+                        workload?: {
+                            /** @description Name of the workload. */
+                            name: string;
+                            /** @description Namespace of the workload. */
+                            namespace: string;
+                            /** @description UID of the workload. */
+                            uid?: string;
+                        };
+                    }[];
+                };
+                /** @description State of the workload, aspect by aspect. */
+                conditions?: {
+                    /**
+                     * Format: date-time
+                     * @description When the status last changed.
+                     */
+                    lastTransitionTime: string;
+                    /** @description Why, as a sentence for people. */
+                    message?: string;
+                    /**
+                     * Format: int64
+                     * @description Generation of the object that the condition was made from.
+                     */
+                    observedGeneration?: number;
+                    /** @description Why, as a code for programs. */
+                    reason?: string;
+                    /**
+                     * @description Whether it holds.
+                     * @enum {string}
+                     */
+                    status: "False" | "True" | "Unknown";
+                    /** @description What the condition is about, in one word. */
+                    type: string;
+                }[];
+                /** @description Tasks that failed for good, as ranges. */
+                failedTasks?: string;
+                /** @description Values that works fed back, by name. */
+                feedback?: {
+                    [key: string]: string;
+                };
+                /**
+                 * Format: date-time
+                 * @description When it ended.
+                 */
+                finishedAt?: string;
+                /** @description Its last attempts, the latest last. */
+                history?: {
+                    /**
+                     * Format: int64
+                     * @description Which attempt.
+                     */
+                    attempt: number;
+                    /**
+                     * @description Who is to blame for its end.
+                     * @enum {string}
+                     */
+                    blame?: "Decision" | "Place" | "Program" | "Unknown";
+                    /** @description Where it was. */
+                    clusters?: string[];
+                    /**
+                     * Format: date-time
+                     * @description When it ended.
+                     */
+                    endedAt?: string;
+                    /**
+                     * Format: int64
+                     * @description Exit code, where there was one.
+                     */
+                    exitCode?: number;
+                    /**
+                     * Format: int64
+                     * @description Work that was lost, in seconds of run time.
+                     */
+                    lostSeconds?: number;
+                    /** @description What the cluster said of it. */
+                    message?: string;
+                    /** @description For whom it was preempted. */
+                    preemptedBy?: {
+                        /** @description Name of the workload. */
+                        name: string;
+                        /** @description Namespace of the workload. */
+                        namespace: string;
+                        /** @description UID of the workload. */
+                        uid?: string;
+                    };
+                    /** @description Code of why it ended. */
+                    reason?: string;
+                    /**
+                     * Format: date-time
+                     * @description When it ran.
+                     */
+                    startedAt?: string;
+                }[];
+                /**
+                 * Format: date-time
+                 * @description When more replicas or pods were last asked for; their age counts so.
+                 */
+                increasedAt?: string;
+                /** @description What a failure says, as the cluster told it. */
+                message?: string;
+                /**
+                 * Format: int64
+                 * @description Generation that the status was made from.
+                 */
+                observedGeneration?: number;
+                /**
+                 * @description Where it is in its life.
+                 * @enum {string}
+                 */
+                phase?: "Cancelled" | "Claimed" | "Failed" | "Held" | "Running" | "Stopping" | "Succeeded" | "Waiting";
+                /** @description Its pods in all clusters. */
+                pods?: {
+                    /**
+                     * Format: int64
+                     * @description Pods that failed.
+                     */
+                    failed?: number;
+                    /**
+                     * Format: int64
+                     * @description Pods that are ready.
+                     */
+                    ready?: number;
+                    /**
+                     * Format: int64
+                     * @description Pods that succeeded.
+                     */
+                    succeeded?: number;
+                    /**
+                     * Format: int64
+                     * @description Pods of the claim.
+                     */
+                    wanted?: number;
+                };
+                /**
+                 * Format: int64
+                 * @description Priority it has.
+                 */
+                priority?: number;
+                /** @description Queue it waits or runs in. */
+                queue?: string;
+                /**
+                 * Format: date-time
+                 * @description Since when it counts as waiting.
+                 */
+                queuedAt?: string;
+                /**
+                 * Format: int64
+                 * @description How long earlier attempts ran.
+                 */
+                ranSeconds?: number;
+                /** @description Code of why it is in this phase; its text is made when read. */
+                reason?: string;
+                /** @description Places it leaves; charged until the pods are confirmed gone. */
+                releasing?: {
+                    /**
+                     * Format: int64
+                     * @description Attempt that the pods belong to.
+                     */
+                    attempt?: number;
+                    /** @description Name of the cluster; empty where there are none and quota alone decides. */
+                    cluster: string;
+                    /** @description Group of the policy that it is in. */
+                    group?: string;
+                    /** @description The pods. */
+                    podSets?: {
+                        /**
+                         * Format: int64
+                         * @description How many pods.
+                         */
+                        count: number;
+                        /** @description Pods in each topology domain chosen. */
+                        domains?: {
+                            [key: string]: number;
+                        };
+                        /** @description Flavor of each resource. */
+                        flavors?: {
+                            [key: string]: string;
+                        };
+                        /** @description Name of the pod set. */
+                        name: string;
+                        /** @description What each pod is charged. */
+                        requests?: {
+                            [key: string]: number | string;
+                        };
+                        /** @description Level of the topology domains chosen. */
+                        topologyLevel?: string;
+                    }[];
+                    /**
+                     * Format: int64
+                     * @description Replicas, of a Divided workload.
+                     */
+                    replicas?: number;
+                    /** @description Tasks of an Independent workload, as ranges such as 0-41,43. */
+                    tasks?: string;
+                }[];
+                /**
+                 * Format: int64
+                 * @description Replicas of a Divided workload that are placed.
+                 */
+                replicas?: number;
+                /** @description When it is tried again. */
+                requeue?: {
+                    /** @description Clusters that it keeps away from for a while. */
+                    avoid?: string[];
+                    /**
+                     * Format: date-time
+                     * @description Until when it keeps away from them.
+                     */
+                    avoidUntil?: string;
+                    /**
+                     * Format: int64
+                     * @description How often it came back.
+                     */
+                    count?: number;
+                    /**
+                     * Format: date-time
+                     * @description When it may be tried again.
+                     */
+                    notBefore?: string;
+                };
+                /** @description Capacity that it holds while it waits. */
+                reservation?: {
+                    /** @description Where it is held. */
+                    cluster: string;
+                    /** @description Flavors of which it is held. */
+                    flavors: string[];
+                    /**
+                     * Format: date-time
+                     * @description Since when it is held.
+                     */
+                    heldSince: string;
+                    /**
+                     * Format: date-time
+                     * @description When it is expected to start.
+                     */
+                    startsAt?: string;
+                };
+                /** @description Label selector of its pods, as text. */
+                selector?: string;
+                /**
+                 * Format: date-time
+                 * @description When it first ran.
+                 */
+                startedAt?: string;
+                /** @description Tasks that succeeded, as ranges such as 0-41,43. */
+                succeededTasks?: string;
+            };
+        };
+        /** @description A list of Workload objects. */
+        "dev.fairway.v1alpha1.WorkloadList": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The objects. */
+            items: components["schemas"]["dev.fairway.v1alpha1.Workload"][];
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description The version of the list and where it goes on. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"];
+        };
+        "io.k8s.api.autoscaling.v1.Scale": {
+            apiVersion?: string;
+            kind?: string;
+            /** @default {} */
+            metadata: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
+            /** @default {} */
+            spec: components["schemas"]["io.k8s.api.autoscaling.v1.ScaleSpec"];
+            /** @default {} */
+            status: components["schemas"]["io.k8s.api.autoscaling.v1.ScaleStatus"];
+        };
+        "io.k8s.api.autoscaling.v1.ScaleSpec": {
+            /**
+             * Format: int32
+             * @default 0
+             */
+            replicas: number;
+        };
+        "io.k8s.api.autoscaling.v1.ScaleStatus": {
+            /**
+             * Format: int32
+             * @default 0
+             */
+            replicas: number;
+            selector?: string;
+        };
         "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions": {
             apiVersion?: string;
             dryRun?: string[];
@@ -18,6 +3507,7 @@ export interface components {
             preconditions?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions"];
             propagationPolicy?: string;
         };
+        "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1": Record<string, unknown>;
         "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta": {
             continue?: string;
             /** Format: int64 */
@@ -25,6 +3515,50 @@ export interface components {
             resourceVersion?: string;
             selfLink?: string;
             shardInfo?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo"];
+        };
+        "io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry": {
+            apiVersion?: string;
+            fieldsType?: string;
+            fieldsV1?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1"];
+            manager?: string;
+            operation?: string;
+            subresource?: string;
+            time?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Time"];
+        };
+        "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": {
+            annotations?: {
+                [key: string]: string;
+            };
+            creationTimestamp?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Time"];
+            /** Format: int64 */
+            deletionGracePeriodSeconds?: number;
+            deletionTimestamp?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Time"];
+            finalizers?: string[];
+            generateName?: string;
+            /** Format: int64 */
+            generation?: number;
+            labels?: {
+                [key: string]: string;
+            };
+            managedFields?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry"][];
+            name?: string;
+            namespace?: string;
+            ownerReferences?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference"][];
+            resourceVersion?: string;
+            selfLink?: string;
+            uid?: string;
+        };
+        "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference": {
+            /** @default  */
+            apiVersion: string;
+            blockOwnerDeletion?: boolean;
+            controller?: boolean;
+            /** @default  */
+            kind: string;
+            /** @default  */
+            name: string;
+            /** @default  */
+            uid: string;
         };
         "io.k8s.apimachinery.pkg.apis.meta.v1.Patch": Record<string, unknown>;
         "io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions": {
@@ -61,6 +3595,8 @@ export interface components {
             retryAfterSeconds?: number;
             uid?: string;
         };
+        /** Format: date-time */
+        "io.k8s.apimachinery.pkg.apis.meta.v1.Time": string;
         "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent": {
             object: components["schemas"]["io.k8s.apimachinery.pkg.runtime.RawExtension"];
             /** @default  */
@@ -75,4 +3611,4637 @@ export interface components {
     pathItems: never;
 }
 export type $defs = Record<string, never>;
-export type operations = Record<string, never>;
+export interface operations {
+    listFairwayDevV1alpha1ClusterReport: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.ClusterReportList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.ClusterReportList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    createFairwayDevV1alpha1ClusterReport: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteCollectionFairwayDevV1alpha1ClusterReport: {
+        parameters: {
+            query?: {
+                continue?: string;
+                dryRun?: string;
+                fieldSelector?: string;
+                gracePeriodSeconds?: number;
+                labelSelector?: string;
+                limit?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1alpha1ClusterReport: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1alpha1ClusterReport: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteFairwayDevV1alpha1ClusterReport: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                gracePeriodSeconds?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1alpha1ClusterReport: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.ClusterReport"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listFairwayDevV1alpha1Cluster: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.ClusterList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.ClusterList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    createFairwayDevV1alpha1Cluster: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteCollectionFairwayDevV1alpha1Cluster: {
+        parameters: {
+            query?: {
+                continue?: string;
+                dryRun?: string;
+                fieldSelector?: string;
+                gracePeriodSeconds?: number;
+                labelSelector?: string;
+                limit?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1alpha1Cluster: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1alpha1Cluster: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteFairwayDevV1alpha1Cluster: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                gracePeriodSeconds?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1alpha1Cluster: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1alpha1ClusterStatus: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1alpha1ClusterStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1alpha1ClusterStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Cluster"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listFairwayDevV1alpha1Flavor: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.FlavorList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.FlavorList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    createFairwayDevV1alpha1Flavor: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteCollectionFairwayDevV1alpha1Flavor: {
+        parameters: {
+            query?: {
+                continue?: string;
+                dryRun?: string;
+                fieldSelector?: string;
+                gracePeriodSeconds?: number;
+                labelSelector?: string;
+                limit?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1alpha1Flavor: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1alpha1Flavor: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteFairwayDevV1alpha1Flavor: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                gracePeriodSeconds?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1alpha1Flavor: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1alpha1FlavorStatus: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1alpha1FlavorStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1alpha1FlavorStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Flavor"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listFairwayDevV1alpha1Fleet: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.FleetList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.FleetList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    createFairwayDevV1alpha1Fleet: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteCollectionFairwayDevV1alpha1Fleet: {
+        parameters: {
+            query?: {
+                continue?: string;
+                dryRun?: string;
+                fieldSelector?: string;
+                gracePeriodSeconds?: number;
+                labelSelector?: string;
+                limit?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1alpha1Fleet: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1alpha1Fleet: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteFairwayDevV1alpha1Fleet: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                gracePeriodSeconds?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1alpha1Fleet: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1alpha1FleetStatus: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1alpha1FleetStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1alpha1FleetStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Fleet"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listFairwayDevV1alpha1NamespacedPlacementPolicy: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicyList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicyList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    createFairwayDevV1alpha1NamespacedPlacementPolicy: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteCollectionFairwayDevV1alpha1NamespacedPlacementPolicy: {
+        parameters: {
+            query?: {
+                continue?: string;
+                dryRun?: string;
+                fieldSelector?: string;
+                gracePeriodSeconds?: number;
+                labelSelector?: string;
+                limit?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1alpha1NamespacedPlacementPolicy: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1alpha1NamespacedPlacementPolicy: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteFairwayDevV1alpha1NamespacedPlacementPolicy: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                gracePeriodSeconds?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1alpha1NamespacedPlacementPolicy: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1alpha1NamespacedPlacementPolicyStatus: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1alpha1NamespacedPlacementPolicyStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1alpha1NamespacedPlacementPolicyStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicy"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listFairwayDevV1alpha1NamespacedWorkload: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.WorkloadList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.WorkloadList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    createFairwayDevV1alpha1NamespacedWorkload: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteCollectionFairwayDevV1alpha1NamespacedWorkload: {
+        parameters: {
+            query?: {
+                continue?: string;
+                dryRun?: string;
+                fieldSelector?: string;
+                gracePeriodSeconds?: number;
+                labelSelector?: string;
+                limit?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1alpha1NamespacedWorkload: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1alpha1NamespacedWorkload: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteFairwayDevV1alpha1NamespacedWorkload: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                gracePeriodSeconds?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1alpha1NamespacedWorkload: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1alpha1NamespacedWorkloadScale: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.api.autoscaling.v1.Scale"];
+                    "application/yaml": components["schemas"]["io.k8s.api.autoscaling.v1.Scale"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1alpha1NamespacedWorkloadScale: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.api.autoscaling.v1.Scale"];
+                "application/yaml": components["schemas"]["io.k8s.api.autoscaling.v1.Scale"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.api.autoscaling.v1.Scale"];
+                    "application/yaml": components["schemas"]["io.k8s.api.autoscaling.v1.Scale"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.api.autoscaling.v1.Scale"];
+                    "application/yaml": components["schemas"]["io.k8s.api.autoscaling.v1.Scale"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1alpha1NamespacedWorkloadScale: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.api.autoscaling.v1.Scale"];
+                    "application/yaml": components["schemas"]["io.k8s.api.autoscaling.v1.Scale"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.api.autoscaling.v1.Scale"];
+                    "application/yaml": components["schemas"]["io.k8s.api.autoscaling.v1.Scale"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1alpha1NamespacedWorkloadStatus: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1alpha1NamespacedWorkloadStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1alpha1NamespacedWorkloadStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Workload"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listFairwayDevV1alpha1NamespacedWork: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.WorkList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.WorkList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    createFairwayDevV1alpha1NamespacedWork: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Work"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteCollectionFairwayDevV1alpha1NamespacedWork: {
+        parameters: {
+            query?: {
+                continue?: string;
+                dryRun?: string;
+                fieldSelector?: string;
+                gracePeriodSeconds?: number;
+                labelSelector?: string;
+                limit?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1alpha1NamespacedWork: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1alpha1NamespacedWork: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Work"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteFairwayDevV1alpha1NamespacedWork: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                gracePeriodSeconds?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1alpha1NamespacedWork: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1alpha1NamespacedWorkStatus: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1alpha1NamespacedWorkStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Work"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1alpha1NamespacedWorkStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Work"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listFairwayDevV1alpha1PlacementPolicyForAllNamespaces: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicyList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.PlacementPolicyList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listFairwayDevV1alpha1Queue: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.QueueList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.QueueList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    createFairwayDevV1alpha1Queue: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteCollectionFairwayDevV1alpha1Queue: {
+        parameters: {
+            query?: {
+                continue?: string;
+                dryRun?: string;
+                fieldSelector?: string;
+                gracePeriodSeconds?: number;
+                labelSelector?: string;
+                limit?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1alpha1Queue: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1alpha1Queue: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteFairwayDevV1alpha1Queue: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                gracePeriodSeconds?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1alpha1Queue: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1alpha1QueueStatus: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1alpha1QueueStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1alpha1QueueStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.Queue"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listFairwayDevV1alpha1WorkloadForAllNamespaces: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.WorkloadList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.WorkloadList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listFairwayDevV1alpha1WorkForAllNamespaces: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1alpha1.WorkList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1alpha1.WorkList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+}

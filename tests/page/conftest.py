@@ -1,0 +1,74 @@
+"""A real browser on a real hub with the demo fleet.
+
+Without a Chromium on the machine these tests are skipped by name; `FAIRWAY_REQUIRE_BROWSER=1` makes
+that a failure. `FAIRWAY_SCREENSHOTS=FOLDER` keeps what the browser shows.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from fairway.app import Hub
+from fairway.client import Client
+from tests.page.hubs import demo_hub
+from tests.page.signing import Watched, signed_in
+from tests.page.workloads import WORKLOADS
+
+WORKLOADS_KIND = "workloads.fairway.dev"
+_END_SECONDS = 30.0
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        reason = "no Chromium on this machine"
+        if os.environ.get("FAIRWAY_REQUIRE_BROWSER"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    yield from demo_hub(tmp_path_factory.mktemp("hub"))
+
+
+@pytest.fixture(scope="module")
+def client(hub: Hub) -> Iterator[Client]:
+    with Client.connect(str(hub.kubeconfig)) as client:
+        for one in WORKLOADS:
+            client.create(one)
+        yield client
+        # A real process outlives its hub; this one is ended with the tests.
+        client.patch(WORKLOADS_KIND, "hello", {"spec": {"cancelled": True}}, namespace="default")
+        end = time.monotonic() + _END_SECONDS
+        while (
+            client.get(WORKLOADS_KIND, "hello", namespace="default")["status"]["phase"]
+            != "Cancelled"
+        ):
+            assert time.monotonic() < end, "the process does not end"
+            time.sleep(0.1)
+
+
+@pytest.fixture
+def watched(browser: Browser, hub: Hub, client: Client) -> Iterator[Watched]:
+    """A page with somebody signed in; whatever the console complains of fails the test."""
+    watched = signed_in(browser, hub.url, hub.token)
+    yield watched
+    watched.close()
+    assert watched.complaints == []
+
+
+@pytest.fixture
+def page(watched: Watched) -> Page:
+    return watched.page

@@ -1,0 +1,52 @@
+"""Hubs for the browser."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fairway.app import Hub, HubOptions, open_hub
+from fairway.client import load_access
+from fairway.client.access import Access
+from fairway.client.synchronous import LoopThread
+
+VISITOR_TOKEN = "token-of-a-visitor-who-may-do-little"
+
+
+def demo_hub(data: Path) -> Iterator[Hub]:
+    """A hub in this process with the demo fleet, until the fixture that yields from this ends."""
+    loop = LoopThread()
+    yield from loop.iterate(_running(HubOptions(data=data, port=0, has_demo=True)))
+    loop.stop()
+
+
+async def _running(options: HubOptions) -> AsyncGenerator[Hub, None]:
+    async with open_hub(options) as hub:
+        with (options.data / "tokens.csv").open("a") as tokens:
+            tokens.write(f"{VISITOR_TOKEN},visitor,visitor\n")
+        yield hub
+
+
+@contextmanager
+def hub_process(data: Path, *, port: int = 0) -> Iterator[Access]:
+    """A hub as a process of its own, and how to reach it; it ends in order."""
+    command = [sys.executable, "-m", "fairway.cli.main", "up"]
+    with subprocess.Popen(
+        [*command, "--data", str(data), "--port", str(port)],
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            assert any(line.startswith("Stop with") for line in process.stdout)
+            yield load_access(str(data / "kubeconfig"))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)

@@ -1,0 +1,76 @@
+"""Pages of a hub as a person has them open."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, expect
+
+expect.set_options(timeout=20_000)
+_WIDE = (1280, 800)
+
+
+@dataclass(slots=True)
+class Watched:
+    """A page, and what its console complained of."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+
+    def close(self) -> None:
+        self.page.context.close()
+
+
+def opened(
+    browser: Browser, url: str, *, size: tuple[int, int] = _WIDE, theme: Any = "light"
+) -> Watched:
+    """A page that nobody is signed in to."""
+    width, height = size
+    context = browser.new_context(
+        ignore_https_errors=True,
+        viewport={"width": width, "height": height},
+        color_scheme=theme,
+        reduced_motion="reduce",
+    )
+    watched = Watched(context.new_page())
+    watched.page.on("pageerror", lambda error: watched.complaints.append(str(error)))
+    watched.page.on(
+        "console",
+        lambda said: watched.complaints.append(said.text) if said.type == "error" else None,
+    )
+    watched.page.goto(url)
+    return watched
+
+
+def signed_in(
+    browser: Browser,
+    url: str,
+    token: str,
+    *,
+    size: tuple[int, int] = _WIDE,
+    theme: Any = "light",
+) -> Watched:
+    watched = opened(browser, url, size=size, theme=theme)
+    sign_in(watched.page, token)
+    expect(watched.page.get_by_role("heading", name="Fleet")).to_be_visible()
+    return watched
+
+
+def sign_in(page: Page, token: str) -> None:
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def look(page: Page, view: str) -> None:
+    page.evaluate("view => { location.hash = view }", f"#/{view}")
+
+
+def keep(page: Page, name: str) -> None:
+    """Keeps what the browser shows, if anybody wants it."""
+    folder = os.environ.get("FAIRWAY_SCREENSHOTS")
+    if folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=Path(folder) / f"{name}.png")

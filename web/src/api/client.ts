@@ -1,0 +1,93 @@
+// Calls to the hub. The token travels in a header only: no address, no cookie, no log has it.
+
+export const OURS = "/apis/fairway.dev/v1alpha1";
+
+export class Refused extends Error {
+  constructor(
+    readonly code: number,
+    message: string,
+    readonly reason = "",
+  ) {
+    super(message);
+  }
+}
+
+/** The hub cannot be reached at all, as opposed to one that answers with a refusal. */
+export class Unreachable extends Error {}
+
+let token = "";
+let whenSignedOut: () => void = () => undefined;
+
+export function speakWith(given: string, signedOut: () => void): void {
+  token = given;
+  whenSignedOut = signedOut;
+}
+
+export interface Asking {
+  method?: string;
+  body?: unknown;
+  contentType?: string;
+  signal?: AbortSignal;
+  query?: Record<string, string | number | boolean | undefined>;
+}
+
+export async function open(path: string, asking: Asking = {}): Promise<Response> {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(asking.query ?? {}))
+    if (value !== undefined && value !== "") query.set(key, String(value));
+  const address = query.size ? `${path}?${query}` : path;
+  const headers: Record<string, string> = { Accept: "application/json" };
+  if (token) headers["Authorization"] = `Bearer ${token}`;
+  if (asking.body !== undefined) headers["Content-Type"] = asking.contentType ?? "application/json";
+  let response: Response;
+  try {
+    response = await fetch(address, {
+      method: asking.method ?? "GET",
+      headers,
+      body: asking.body === undefined ? undefined : JSON.stringify(asking.body),
+      signal: asking.signal,
+      credentials: "omit",
+      cache: "no-store",
+      redirect: "error",
+    });
+  } catch (fault) {
+    if (asking.signal?.aborted) throw fault;
+    throw new Unreachable("The hub does not answer.");
+  }
+  if (response.ok) return response;
+  const refused = await refusal(response);
+  if (refused.code === 401) whenSignedOut();
+  throw refused;
+}
+
+export async function ask<T>(path: string, asking: Asking = {}): Promise<T> {
+  const response = await open(path, asking);
+  return (await response.json()) as T;
+}
+
+async function refusal(response: Response): Promise<Refused> {
+  try {
+    const status = (await response.json()) as { message?: string; reason?: string };
+    return new Refused(response.status, status.message || response.statusText, status.reason);
+  } catch {
+    return new Refused(response.status, response.statusText || `HTTP ${response.status}`);
+  }
+}
+
+export function patch<T>(path: string, body: unknown): Promise<T> {
+  return ask<T>(path, { method: "PATCH", body, contentType: "application/merge-patch+json" });
+}
+
+/** The path of a kind of ours, in a namespace or over all. */
+export function ours(plural: string, namespace = "", name = "", more = ""): string {
+  const within = namespace ? `/namespaces/${encodeURIComponent(namespace)}` : "";
+  const one = name ? `/${encodeURIComponent(name)}` : "";
+  return `${OURS}${within}/${plural}${one}${more ? `/${more}` : ""}`;
+}
+
+/** A sentence for a person, whatever went wrong. */
+export function told(fault: unknown): string {
+  if (fault instanceof Refused && fault.code === 403)
+    return `You may not see or do this: ${fault.message}`;
+  return fault instanceof Error ? fault.message : String(fault);
+}

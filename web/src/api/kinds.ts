@@ -1,0 +1,118 @@
+// Our kinds by their short names, from the document that the hub serves.
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+export type Workload = Schemas["dev.fairway.v1alpha1.Workload"];
+export type Cluster = Schemas["dev.fairway.v1alpha1.Cluster"];
+export type ClusterReport = Schemas["dev.fairway.v1alpha1.ClusterReport"];
+export type Flavor = Schemas["dev.fairway.v1alpha1.Flavor"];
+export type Queue = Schemas["dev.fairway.v1alpha1.Queue"];
+export type ObjectMeta = Schemas["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
+
+export interface Named {
+  metadata?: ObjectMeta;
+}
+
+export interface List<T> {
+  metadata: { resourceVersion?: string; continue?: string; remainingItemCount?: number };
+  items: T[];
+}
+
+// What is worked out when it is asked for has no schema of its own.
+
+export interface Reason {
+  code: string;
+  message: string;
+  rung?: string;
+  cluster?: string;
+  group?: string;
+}
+
+export interface Explanation {
+  now: number;
+  workload: string;
+  state: "Runs" | "Starts" | "Waits" | "Impossible";
+  queue: string;
+  clusters?: string[];
+  needs?: { amount: string; of: string };
+  position?: number;
+  waiting?: number;
+  nearest?: { cluster: string; free: string; short: string };
+  quota?: Reason;
+  expected?: { start?: number; earliest?: number; latest?: number; because?: string };
+  reasons?: Reason[];
+  remedies?: { kind: string; message: string; name?: string }[];
+  message: string;
+}
+
+export interface Holding {
+  flavor: string;
+  resource: string;
+  nominal: string;
+  used: string;
+  borrowed: string;
+  lent: string;
+}
+
+export interface Standing {
+  queue: string;
+  parent: string;
+  weight: string;
+  waiting: number;
+  claimed: number;
+  running: number;
+  share: number | null;
+  holdings: Holding[];
+  heads: string[];
+}
+
+export interface StepPlacement {
+  cluster: string;
+  group?: string;
+  replicas?: number;
+  tasks?: string;
+  podSets?: { name: string; count: number; flavors?: Record<string, string> }[];
+}
+
+export interface Step {
+  action: "Admit" | "Preempt" | "Provision" | "Move";
+  workload: string;
+  placements?: StepPlacement[];
+  rung?: string;
+  for?: string;
+  from?: string;
+  cluster?: string;
+  pool?: string;
+  count?: number;
+  lostSeconds?: number;
+  waitsFor?: string[];
+  reasons?: Reason[];
+}
+
+export interface Decision {
+  now: number;
+  steps: Step[];
+}
+
+export interface Plan {
+  now: number;
+  steps: Step[];
+  waiting: { workload: string; reasons: Reason[] }[];
+  warnings?: Reason[];
+  reservations?: { workload: string; cluster: string; flavors?: string[] }[];
+}
+
+export interface CoreEvent {
+  metadata?: ObjectMeta;
+  type?: string;
+  reason?: string;
+  message?: string;
+  note?: string;
+  count?: number;
+  firstTimestamp?: string;
+  lastTimestamp?: string;
+  eventTime?: string;
+  involvedObject?: { kind?: string; name?: string; namespace?: string };
+  source?: { component?: string };
+  reportingComponent?: string;
+}

@@ -1,0 +1,171 @@
+// A kind kept up to date: listed page by page, then watched from where the list was taken.
+//
+// A watch that ends is resumed at the last version seen; one that is too old is listed again. While
+// nobody looks at the page the watch is closed, so that a tab in the background costs nothing and
+// leaves the browser's few connections to the tabs in front.
+
+import { ask, open, Refused, Unreachable } from "./client";
+import type { List, Named } from "./kinds";
+
+export type State = "idle" | "loading" | "live" | "lost" | "refused";
+
+export interface Following<T extends Named> {
+  path: string;
+  pageSize?: number;
+  itemsMax?: number;
+  query?: Record<string, string>;
+  /** The list begins anew: what was known may be out of date. */
+  began: () => void;
+  /** Objects of the list or of the watch. */
+  put: (objects: T[]) => void;
+  removed: (objects: T[]) => void;
+  /** The list is whole; what was not put since it began is gone. */
+  listed: (isCut: boolean) => void;
+  state: (state: State, fault?: unknown) => void;
+}
+
+interface WatchEvent<T> {
+  type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
+  object: T & { code?: number; message?: string };
+}
+
+const RETRY_FIRST = 500;
+const RETRY_MOST = 10_000;
+
+export function follow<T extends Named>(wanted: Following<T>): () => void {
+  let ended = false;
+  let version = "";
+  let current: AbortController | null = null;
+  let wake: () => void = () => undefined;
+
+  const pause = (milliseconds: number) =>
+    new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, milliseconds);
+      wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  const seen = () =>
+    document.visibilityState === "visible"
+      ? Promise.resolve()
+      : new Promise<void>((resolve) => (wake = resolve));
+
+  async function list(signal: AbortSignal): Promise<void> {
+    wanted.state("loading");
+    wanted.began();
+    let more: string | undefined;
+    let count = 0;
+    let isCut = false;
+    do {
+      const page: List<T> = await ask(wanted.path, {
+        signal,
+        query: { ...wanted.query, limit: wanted.pageSize ?? 500, continue: more },
+      });
+      version = page.metadata.resourceVersion ?? "";
+      count += page.items.length;
+      wanted.put(page.items);
+      more = page.metadata.continue || undefined;
+      isCut = more !== undefined && count >= (wanted.itemsMax ?? Infinity);
+    } while (more && !isCut);
+    wanted.listed(isCut);
+  }
+
+  async function watch(signal: AbortSignal): Promise<void> {
+    const response = await open(wanted.path, {
+      signal,
+      query: {
+        ...wanted.query,
+        watch: 1,
+        allowWatchBookmarks: true,
+        resourceVersion: version,
+      },
+    });
+    wanted.state("live");
+    for await (const lines of linesOf(response)) {
+      const put: T[] = [];
+      const removed: T[] = [];
+      for (const line of lines) {
+        const event = JSON.parse(line) as WatchEvent<T>;
+        if (event.type === "ERROR")
+          throw new Refused(event.object.code ?? 500, event.object.message ?? "the watch ended");
+        version = event.object.metadata?.resourceVersion ?? version;
+        if (event.type === "DELETED") removed.push(event.object);
+        else if (event.type !== "BOOKMARK") put.push(event.object);
+      }
+      if (put.length) wanted.put(put);
+      if (removed.length) wanted.removed(removed);
+    }
+  }
+
+  async function run(): Promise<void> {
+    let retry = RETRY_FIRST;
+    while (!ended) {
+      await seen();
+      if (ended) return;
+      current = new AbortController();
+      try {
+        if (!version) await list(current.signal);
+        await watch(current.signal);
+        retry = RETRY_FIRST;
+      } catch (fault) {
+        if (ended) return;
+        if (current.signal.aborted) continue;
+        if (fault instanceof Refused) {
+          if (fault.code === 401) return;
+          if (fault.code === 410) {
+            version = "";
+            continue;
+          }
+          if (fault.code === 403 || fault.code === 404) {
+            wanted.state("refused", fault);
+            return;
+          }
+        }
+        wanted.state("lost", fault instanceof Error ? fault : new Unreachable(String(fault)));
+        await pause(retry * (0.75 + Math.random() / 2));
+        retry = Math.min(retry * 2, RETRY_MOST);
+      }
+    }
+  }
+
+  const looked = () => {
+    if (document.visibilityState === "visible") wake();
+    else if (version) current?.abort();
+  };
+  const online = () => wake();
+  document.addEventListener("visibilitychange", looked);
+  window.addEventListener("online", online);
+  void run();
+  return () => {
+    ended = true;
+    document.removeEventListener("visibilitychange", looked);
+    window.removeEventListener("online", online);
+    current?.abort();
+    wake();
+  };
+}
+
+/** The whole lines of a stream, as many at a time as there are. */
+export async function* linesOf(response: Response): AsyncGenerator<string[]> {
+  if (!response.body) return;
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      rest += decoder.decode(value, { stream: true });
+      const lines = rest.split("\n");
+      rest = lines.pop() ?? "";
+      const whole = lines.filter((line) => line);
+      if (whole.length) yield whole;
+    }
+  } catch (fault) {
+    // A connection that breaks in the middle is a lost one, whatever the browser calls it.
+    throw fault instanceof DOMException ? fault : new Unreachable("The connection broke.");
+  } finally {
+    reader.cancel().catch(() => undefined);
+  }
+}

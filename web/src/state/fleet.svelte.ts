@@ -1,0 +1,200 @@
+// What the page knows of the fleet, kept up to date while somebody is signed in and looks.
+//
+// Workloads may be many, so they are kept as short rows outside the reactive world; views see a new
+// list a few times a second at most.
+
+import { ask, ours, told } from "../api/client";
+import { follow, type State } from "../api/live";
+import type { Cluster, ClusterReport, Flavor, Standing, Workload } from "../api/kinds";
+import { keyOf, rowOf, type Row } from "./rows";
+
+const SHOWN_EVERY = 200;
+const SAMPLES_MAX = 1000;
+export const ROWS_MAX = 200_000;
+
+export interface Sample {
+  at: number;
+  shares: Record<string, number>;
+}
+
+interface Link {
+  state: State;
+  fault: string;
+}
+
+class Fleet {
+  rows = $state.raw<Row[]>([]);
+  /** Rises whenever rows change. */
+  revision = $state(0);
+  loaded = $state(0);
+  isComplete = $state(false);
+  isCut = $state(false);
+  clusters = $state.raw<Cluster[]>([]);
+  flavors = $state.raw<Flavor[]>([]);
+  standings = $state.raw<Standing[]>([]);
+  standingFault = $state("");
+  /** Shares in percent as they were, the oldest dropped first. */
+  shares = $state.raw<Sample[]>([]);
+  links = $state<Record<string, Link>>({});
+  now = $state(Date.now());
+
+  private byKey = new Map<string, Row>();
+  private stale: Set<string> | null = null;
+  private stops: (() => void)[] = [];
+  private timer: ReturnType<typeof setTimeout> | null = null;
+  private standingTimer: ReturnType<typeof setTimeout> | null = null;
+  private standingAt = 0;
+
+  /** Whether what is shown may be out of date. */
+  get isLost(): boolean {
+    return Object.values(this.links).some((one) => one.state === "lost");
+  }
+
+  start(namespace: string): void {
+    this.stop();
+    const ticking = setInterval(() => (this.now = Date.now()), 1000);
+    this.stops.push(() => clearInterval(ticking));
+    this.followWorkloads(namespace);
+    this.stops.push(
+      followAll<Cluster>("clusters", (objects) => (this.clusters = objects), this.link("clusters")),
+    );
+    this.ask();
+  }
+
+  stop(): void {
+    for (const stop of this.stops.splice(0)) stop();
+    if (this.timer) clearTimeout(this.timer);
+    if (this.standingTimer) clearTimeout(this.standingTimer);
+    this.timer = this.standingTimer = null;
+    this.byKey.clear();
+    this.rows = [];
+    this.clusters = [];
+    this.standings = [];
+    this.shares = [];
+    this.links = {};
+    this.loaded = 0;
+    this.isComplete = false;
+  }
+
+  get(key: string): Row | undefined {
+    void this.revision;
+    return this.byKey.get(key);
+  }
+
+  link(name: string): (state: State, fault?: unknown) => void {
+    return (state, fault) => {
+      this.links[name] = { state, fault: fault ? told(fault) : "" };
+    };
+  }
+
+  unlink(name: string): void {
+    delete this.links[name];
+  }
+
+  private followWorkloads(namespace: string): void {
+    this.stops.push(
+      follow<Workload>({
+        path: ours("workloads", namespace),
+        pageSize: 500,
+        itemsMax: ROWS_MAX,
+        began: () => {
+          this.stale = new Set(this.byKey.keys());
+          this.isComplete = false;
+        },
+        put: (objects) => {
+          for (const one of objects) {
+            const row = rowOf(one);
+            this.byKey.set(row.key, row);
+            this.stale?.delete(row.key);
+          }
+          this.changed();
+        },
+        removed: (objects) => {
+          for (const one of objects) this.byKey.delete(keyOf(one));
+          this.changed();
+        },
+        listed: (isCut) => {
+          for (const key of this.stale ?? []) this.byKey.delete(key);
+          this.stale = null;
+          this.isCut = isCut;
+          this.isComplete = true;
+          this.changed();
+        },
+        state: this.link("workloads"),
+      }),
+    );
+  }
+
+  private changed(): void {
+    this.timer ??= setTimeout(() => {
+      this.timer = null;
+      this.rows = [...this.byKey.values()];
+      this.loaded = this.rows.length;
+      this.revision += 1;
+      this.askLater();
+    }, this.rows.length ? SHOWN_EVERY : 0);
+  }
+
+  /** How queues stand is worked out when asked, so it is asked when something has changed. */
+  private askLater(): void {
+    if (this.standingTimer || document.visibilityState !== "visible") return;
+    const wait = Math.max(0, this.standingAt + 2000 - Date.now());
+    this.standingTimer = setTimeout(() => {
+      this.standingTimer = null;
+      this.ask();
+    }, wait);
+  }
+
+  private ask(): void {
+    this.standingAt = Date.now();
+    ask<{ queues: Standing[] }>(ours("fleets", "", "fleet", "standing"))
+      .then((found) => {
+        this.standings = found.queues;
+        const shares = found.queues.flatMap((one) => (one.share === null ? [] : [[one.queue, one.share / 10]]));
+        this.shares = [...this.shares, { at: Date.now(), shares: Object.fromEntries(shares) }].slice(-SAMPLES_MAX);
+        this.standingFault = "";
+      })
+      .catch((fault: unknown) => (this.standingFault = told(fault)));
+    if (!this.flavors.length)
+      ask<{ items: Flavor[] }>(ours("flavors"))
+        .then((found) => (this.flavors = found.items))
+        .catch(() => undefined);
+  }
+}
+
+export const fleet = new Fleet();
+
+/** A small kind as a whole, kept up to date. */
+export function followAll<T extends { metadata?: { name?: string; namespace?: string } }>(
+  plural: string,
+  show: (objects: T[]) => void,
+  state: (state: State, fault?: unknown) => void,
+): () => void {
+  let known = new Map<string, T>();
+  let fresh: Map<string, T> | null = null;
+  const shown = () => show([...known.entries()].sort(byName).map(([, one]) => one));
+  return follow<T>({
+    path: ours(plural),
+    began: () => (fresh = new Map()),
+    put: (objects) => {
+      for (const one of objects) (fresh ?? known).set(keyOf(one), one);
+      if (!fresh) shown();
+    },
+    removed: (objects) => {
+      for (const one of objects) known.delete(keyOf(one));
+      shown();
+    },
+    listed: () => {
+      known = fresh ?? known;
+      fresh = null;
+      shown();
+    },
+    state,
+  });
+}
+
+function byName(one: [string, unknown], other: [string, unknown]): number {
+  return one[0] < other[0] ? -1 : 1;
+}
+
+export type { ClusterReport };

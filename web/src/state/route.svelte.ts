@@ -1,0 +1,45 @@
+// Where one is: the part of the address behind #, so that links and the back button work.
+
+export type View = "fleet" | "queues" | "workloads" | "timeline" | "whatif" | "services";
+
+class Route {
+  parts = $state.raw<string[]>([]);
+  query = $state.raw(new URLSearchParams());
+
+  constructor() {
+    this.read();
+    window.addEventListener("hashchange", () => this.read());
+  }
+
+  private read(): void {
+    const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
+    this.parts = path.split("/").filter(Boolean).map(decodeURIComponent);
+    this.query = new URLSearchParams(query);
+  }
+
+  get view(): string {
+    return this.parts[0] ?? "fleet";
+  }
+
+  /** Changes parts of the query in place: filters are no steps to go back through. */
+  set(changes: Record<string, string>): void {
+    const query = new URLSearchParams(this.query);
+    for (const [key, value] of Object.entries(changes))
+      if (value) query.set(key, value);
+      else query.delete(key);
+    const path = this.parts.map(encodeURIComponent).join("/");
+    history.replaceState(null, "", `#/${path}${query.size ? `?${query}` : ""}`);
+    this.query = query;
+  }
+}
+
+export const route = new Route();
+
+export function to(...parts: string[]): string {
+  return `#/${parts.map(encodeURIComponent).join("/")}`;
+}
+
+export function workloadLink(key: string): string {
+  const [namespace = "", name = ""] = key.split("/");
+  return to("workloads", namespace, name);
+}
