@@ -59,7 +59,7 @@ class Driver:
 
     def start(self) -> None:
         self._stack = AsyncExitStack()
-        context = open_hub(HubOptions(data=self.folder, port=0))
+        context = open_hub(HubOptions(data=self.folder, port=0, has_controllers=False))
         self.hub: Hub = self._run(self._stack.enter_async_context(context))
         self._background = set()
         self._run(asyncio.sleep(0))

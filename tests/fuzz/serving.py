@@ -22,7 +22,7 @@ def serving(folder: Path) -> Iterator[Hub]:
     ends = asyncio.Event()
 
     async def serve() -> None:
-        async with open_hub(HubOptions(data=folder, port=0)) as hub:
+        async with open_hub(HubOptions(data=folder, port=0, has_controllers=False)) as hub:
             opened.append(hub)
             begun.set()
             await ends.wait()

@@ -36,6 +36,7 @@ total = multihost_utils.process_allgather(jax.numpy.array([rank + 1.0])).sum()
 print(f"worker {rank} of {jax.process_count()}: {total}", os.getpid(), flush=True)
 if len(sys.argv) > 1:
     time.sleep(3600)
+jax.distributed.shutdown()  # waits for the others; who is left behind by the first aborts
 """
 
 
