@@ -60,7 +60,7 @@ ui: $(STAMP) web/node_modules/.package-lock.json ## Build the page from web/ int
 	@cd web && npm run --silent build
 
 web/node_modules/.package-lock.json: web/package-lock.json
-	@cd web && npm ci --no-audit --no-fund --loglevel error
+	@cd web && npm install --no-save --no-audit --no-fund --loglevel error
 
 lock: $(STAMP) ## Pin all dependencies anew
 	@$(BIN)/python -m pip install --quiet uv
