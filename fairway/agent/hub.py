@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from fairway.api.codec import to_plain
 from fairway.api.errors import AlreadyExists, Conflict, NotFound
 from fairway.api.meta import GROUP, VERSION, JsonObject, ObjectMeta
-from fairway.api.names import work_namespace
+from fairway.api.names import ADOPTED, work_namespace
 from fairway.api.report import ClusterReport
 from fairway.api.work import Work, WorkStatus
 from fairway.clock import Clock, micro_timestamp
@@ -35,7 +35,6 @@ LEASES = ResourceKey("coordination.k8s.io", "v1", "leases")
 NAMESPACES = ResourceKey("", "v1", "namespaces")
 
 LEASE = "fairway-agent"
-ADOPTED = "fairway.dev/adopted"
 _LEASE_PERIODS = 4  # heartbeats for which a lease lasts
 
 

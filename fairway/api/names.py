@@ -9,6 +9,11 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
+# A workload that carries it is stopped before it goes.
+FINALIZER = "fairway.dev/works"
+# A work that its agent brought back to a hub that had lost it.
+ADOPTED = "fairway.dev/adopted"
+
 _NAME_MOST = 253
 _LABEL_MOST = 63
 _HASH_LENGTH = 10

@@ -14,9 +14,9 @@ from pathlib import PurePath
 from typing import Any
 
 from fairway.api.meta import API_VERSION
+from fairway.api.names import FINALIZER
 from fairway.client.wire import Object
 from fairway.kinds.job import INDEX
-from fairway.kinds.native import FINALIZER
 
 GPU = "nvidia.com/gpu"
 PORT = 29500  # what torch.distributed takes by itself

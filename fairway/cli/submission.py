@@ -15,11 +15,12 @@ from typing import Any
 from fairway.api.errors import AlreadyExists, ApiError, NotFound
 from fairway.api.kindrule import KindRule
 from fairway.api.meta import API_VERSION
+from fairway.api.names import FINALIZER
 from fairway.cli.session import Failure, Session
 from fairway.client.asynchronous import WORKLOADS
 from fairway.client.errors import UnknownKind
 from fairway.client.wire import Object
-from fairway.kinds.native import FINALIZER, POLICY, PRIORITY, QUEUE, as_workload
+from fairway.kinds.native import POLICY, PRIORITY, QUEUE, as_workload
 from fairway.kinds.registry import Kinds, built_in
 
 DEFAULT_QUEUE = "fairway.dev/default-queue"

@@ -30,6 +30,12 @@ def _ours(plural: str) -> ResourceKey:
     return ResourceKey(GROUP, VERSION, plural)
 
 
+def resource_of(api_version: str, kind: str) -> ResourceKey:
+    """The resource of a kind; every kind that we know has the plain plural."""
+    group, _, version = api_version.rpartition("/")
+    return ResourceKey(group, version, f"{kind.lower()}s")
+
+
 WORKLOADS = _ours("workloads")
 WORKS = _ours("works")
 CLUSTERS = _ours("clusters")

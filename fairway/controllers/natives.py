@@ -23,7 +23,7 @@ from fairway.api.names import work_name, work_namespace
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.controllers.cache import WORKLOADS, WORKS, Cache
+from fairway.controllers.cache import WORKLOADS, WORKS, Cache, resource_of
 from fairway.controllers.notes import Notes
 from fairway.kinds.native import QUEUE, as_workload
 from fairway.kinds.registry import KnownKinds, LiveKinds
@@ -290,12 +290,6 @@ class Natives:
                 if value is not None:
                     found[cluster] = value
         return found
-
-
-def resource_of(api_version: str, kind: str) -> ResourceKey:
-    """The resource of a kind; every kind that we know has the plain plural."""
-    group, _, version = api_version.rpartition("/")
-    return ResourceKey(group, version, f"{kind.lower()}s")
 
 
 def name_of(kind: str, name: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from fairway.api.errors import FieldError, Invalid, invalid, not_supported
 from fairway.api.meta import API_VERSION, JsonObject
+from fairway.api.names import FINALIZER
 from fairway.api.podset import PodSet
 from fairway.api.workload import Workload
 from fairway.kinds.interface import Kind
@@ -29,9 +30,6 @@ MODE = ("fairway.dev/mode",)
 RUN_SECONDS = ("fairway.dev/run-seconds",)
 RUN_SECONDS_LIMIT = ("fairway.dev/run-seconds-limit", "kueue.x-k8s.io/max-exec-time-seconds")
 CONCURRENCY = ("fairway.dev/concurrency",)
-
-# A workload that carries it is stopped before it goes.
-FINALIZER = "fairway.dev/works"
 
 _SERVER_SET = (
     "uid",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from fairway.api.meta import GROUP
 from fairway.api.names import work_name
+from fairway.api.workload import OVER
 from fairway.sim.checks import Checks, Seen
 from fairway.sim.fleet import FLAVOR_OF, NAMESPACE, Wish
 from fairway.sim.log import Log
@@ -14,7 +15,6 @@ from fairway.sim.time import Time
 from fairway.sim.truth import Truth
 from fairway.store.embedded.store import EmbeddedStore
 
-_OVER = ("Succeeded", "Failed", "Cancelled")
 _LOOK_SECONDS = 10.0
 _STEPS_MOST = 40_000  # past which it is no rest
 _CALM_SECONDS = 30.0  # for which everything is at rest before it is believed
@@ -88,7 +88,7 @@ class Rest:
         status = found.status
         if status.releasing:
             yield f"{name} still leaves {[one.cluster for one in status.releasing]}"
-        if status.phase in _OVER:
+        if status.phase in OVER:
             if wish.is_cancelled and status.phase != "Cancelled":
                 return  # it was over first
             return

@@ -21,7 +21,6 @@ from fairway.store.interface import Patch, ResourceKey, Store, Write
 
 JOBS = ResourceKey("batch", "v1", "jobs")
 _WRITE = Write(user="ada", manager="ada")
-_OVER = ("Succeeded", "Failed", "Cancelled")
 _SERVICES_MOST = 3
 
 

@@ -10,7 +10,7 @@ from fairway.api.claim import Claim, PlacedPodSet, Placement
 from fairway.api.fleet import FleetSpec
 from fairway.api.podset import Alternative, PodSet
 from fairway.api.queue import Queue
-from fairway.api.workload import Workload
+from fairway.api.workload import OVER, Workload
 from fairway.core import model
 from fairway.kinds import ranges
 from fairway.kinds.native import derived_pod_sets
@@ -19,7 +19,6 @@ from fairway.kinds.volumes import pinned_to
 from fairway.view.queues import line_of, request_of
 
 CREATED_BY = "fairway.dev/created-by"
-_OVER = ("Succeeded", "Failed", "Cancelled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +41,7 @@ def key_of(workload: Workload) -> str:
 def is_over(workload: Workload) -> bool:
     """Whether nothing is to be decided on it any more."""
     ends = is_unwanted(workload) and workload.status.claim is None
-    return workload.status.phase in _OVER or ends
+    return workload.status.phase in OVER or ends
 
 
 def is_unwanted(workload: Workload) -> bool:

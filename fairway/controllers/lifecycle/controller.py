@@ -10,7 +10,7 @@ from fairway.api.cluster import Cluster
 from fairway.api.errors import NotFound
 from fairway.api.fleet import Fleet
 from fairway.api.meta import JsonObject
-from fairway.api.names import work_name
+from fairway.api.names import FINALIZER, work_name
 from fairway.api.queue import Queue
 from fairway.api.workload import Workload
 from fairway.clock import Clock
@@ -20,7 +20,7 @@ from fairway.controllers.cache import CLUSTERS, FLEETS, POLICIES, QUEUES, WORKLO
 from fairway.controllers.heartbeats import LOOK_SECONDS, Heartbeats
 from fairway.controllers.lifecycle import gathering
 from fairway.controllers.lifecycle.case import Case, Change, NodeAside
-from fairway.controllers.lifecycle.following import FINALIZER, next_status
+from fairway.controllers.lifecycle.following import next_status
 from fairway.controllers.notes import Notes
 from fairway.controllers.scheduling.committing import write_status
 from fairway.controllers.states import States

@@ -16,11 +16,10 @@ from fairway.api.claim import Placement
 from fairway.api.meta import Condition
 from fairway.api.names import work_name
 from fairway.api.work import Work
-from fairway.api.workload import PodCount, Workload, WorkloadStatus
+from fairway.api.workload import OVER, PodCount, Workload, WorkloadStatus
 from fairway.controllers.lifecycle.case import Case
 from fairway.kinds.decision import WORK
 
-_OVER = ("Succeeded", "Failed", "Cancelled")
 _FEEDBACK_MOST = 64
 
 
@@ -113,7 +112,7 @@ def conditions_of(
     status: WorkloadStatus, *, now: float, generation: int = 0
 ) -> tuple[Condition, ...]:
     """Claimed, Ready and Finished, as the rest of a status has it; a time stays while it holds."""
-    is_over = status.phase in _OVER
+    is_over = status.phase in OVER
     ready = status.claim is not None and status.claim.ready_at is not None
     wanted: list[tuple[str, bool, str]] = [
         ("Claimed", status.claim is not None, _claim_reason(status)),

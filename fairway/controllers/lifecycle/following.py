@@ -13,17 +13,15 @@ from dataclasses import replace as with_fields
 from msgspec.structs import replace
 
 from fairway.api.claim import Claim, Placement
+from fairway.api.names import FINALIZER
 from fairway.api.reasons import Code
-from fairway.api.workload import WorkloadStatus
+from fairway.api.workload import OVER, WorkloadStatus
 from fairway.controllers.lifecycle import counting, ending, resizing
 from fairway.controllers.lifecycle.case import Case, Change
 from fairway.controllers.lifecycle.ending import End, ended, moment, settled
 from fairway.controllers.lifecycle.sweeping import Swept, swept, text
 from fairway.controllers.lifecycle.troubles import NEVER, Trouble, gives_up_at, trouble_of
 from fairway.controllers.works.adoption import claim_of
-
-FINALIZER = "fairway.dev/works"
-_OVER = ("Succeeded", "Failed", "Cancelled")
 
 
 def next_status(case: Case) -> Change:
@@ -348,5 +346,5 @@ _PHASES: Mapping[str, Callable[[Case], Change]] = {
     "Claimed": _claimed,
     "Running": _claimed,
     "Stopping": _stopping,
-    **dict.fromkeys(_OVER, _over),
+    **dict.fromkeys(OVER, _over),
 }

@@ -25,6 +25,7 @@ from fairway.api.fleet import FleetSpec
 from fairway.api.meta import WorkloadReference
 from fairway.api.workload import Workload, WorkloadStatus
 from fairway.core import model, steps
+from fairway.view.workloads import key_of
 
 _HISTORY_MOST = 10
 _SUMMARY_MOST = 1024
@@ -180,10 +181,6 @@ def last_attempt(status: WorkloadStatus) -> int:
     if status.claim is not None:
         known.append(status.claim.attempt)
     return max(known, default=0)
-
-
-def key_of(workload: Workload) -> str:
-    return f"{workload.metadata.namespace}/{workload.metadata.name}"
 
 
 def placement_of(placed: model.Placed, attempt: int) -> Placement:

@@ -18,6 +18,7 @@ from msgspec.structs import fields
 from fairway.api import codec
 from fairway.api.errors import ApiError, Conflict, NotFound
 from fairway.api.meta import JsonObject
+from fairway.api.names import FINALIZER
 from fairway.api.workload import Workload, WorkloadStatus
 from fairway.controllers.cache import WORKLOADS, Cache
 from fairway.controllers.scheduling import claims
@@ -26,8 +27,6 @@ from fairway.controllers.scheduling.planning import Planned
 from fairway.core.steps import Admit, Move, Preempt, Provision, Reservation, Step
 from fairway.store.interface import Patch, Store, Stored, Write
 from fairway.store.mirrors import Name
-
-FINALIZER = "fairway.dev/works"
 
 _log = logging.getLogger(__name__)
 

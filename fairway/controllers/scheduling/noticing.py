@@ -12,10 +12,10 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fairway.api.workload import OVER
 from fairway.clock import parse_timestamp
 from fairway.kinds.volumes import BOUND_IN
 
-_OVER = ("Succeeded", "Failed", "Cancelled")
 _CLUSTER_STATUS = ("phase", "claims", "kinds", "avoidedNodes", "elasticPools")
 
 
@@ -88,7 +88,7 @@ class Notice:
         self._held[key] = charged
         if not charged:
             del self._held[key]
-        if status.get("phase") in _OVER:
+        if status.get("phase") in OVER:
             self.woken.discard(key)
             return
         self.woken.add(key)

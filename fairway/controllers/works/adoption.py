@@ -13,10 +13,10 @@ import msgspec
 
 from fairway.api import codec
 from fairway.api.claim import Claim, PlacedPodSet, Placement
+from fairway.api.names import ADOPTED
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 
-ADOPTED = "fairway.dev/adopted"
 PLACEMENT = "fairway.dev/placement"
 
 

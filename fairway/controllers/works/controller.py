@@ -15,7 +15,7 @@ from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers.board import Board
-from fairway.controllers.cache import CLUSTERS, FLEETS, WORKLOADS, WORKS, Cache
+from fairway.controllers.cache import CLUSTERS, FLEETS, WORKLOADS, WORKS, Cache, resource_of
 from fairway.controllers.lifecycle import gathering
 from fairway.controllers.notes import Notes
 from fairway.controllers.states import States
@@ -33,7 +33,7 @@ from fairway.controllers.works.manifests import dependencies_of
 from fairway.controllers.works.roster import Roster
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import Loop
-from fairway.store.interface import Deletion, ResourceKey, Store, Stored, Write
+from fairway.store.interface import Deletion, Store, Stored, Write
 from fairway.store.mirrors import Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-works")
@@ -255,8 +255,7 @@ class Works:
         """What travels along, as far as the hub has it; the rest may be in the cluster already."""
         found = []
         for one in dependencies_of(workload, self._kinds):
-            group, _, version = one.api_version.rpartition("/")
-            kind = ResourceKey(group, version, f"{one.kind.lower()}s")
+            kind = resource_of(one.api_version, one.kind)
             try:
                 stored = await self._store.get(kind, one.name, workload.metadata.namespace)
             except NotFound:

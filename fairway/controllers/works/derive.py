@@ -19,12 +19,12 @@ from fairway.api.claim import Claim, Placement
 from fairway.api.cluster import Cluster
 from fairway.api.flavor import Flavor
 from fairway.api.meta import JsonObject, ObjectMeta, WorkloadReference
-from fairway.api.names import work_name, work_namespace
+from fairway.api.names import ADOPTED, work_name, work_namespace
 from fairway.api.work import PoolNodes, Stop, Work, WorkSpec
-from fairway.api.workload import Workload
+from fairway.api.workload import OVER, Workload
 from fairway.controllers.lifecycle.case import Place, Seen, Settings, lost_action, silence_allowed
 from fairway.controllers.works import generated, permitted
-from fairway.controllers.works.adoption import ADOPTED, PLACEMENT, is_adopted, is_own, noted
+from fairway.controllers.works.adoption import PLACEMENT, is_adopted, is_own, noted
 from fairway.controllers.works.manifests import Surroundings, manifests_of, work_pod_sets
 from fairway.controllers.works.victims import victims_left
 from fairway.kinds import ranges
@@ -35,7 +35,6 @@ Desired = Literal["Run", "Reserve", "Hold"]
 _AVOIDED_MOST = 64
 _ACCEPTED = "Accepted"  # the condition by which an agent says whether it took a work
 _OWN_ANNOTATIONS = (PLACEMENT, AVOIDED_NODES)
-_OVER = ("Succeeded", "Failed", "Cancelled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,7 +373,7 @@ def _is_surplus(known: Known, workload: Workload, work: Work) -> bool:
     seen = known.seen.get(work.spec.cluster)
     if seen is not None and seen.attempt >= work.spec.attempt and seen.is_over:
         return False
-    if workload.status.phase in _OVER:
+    if workload.status.phase in OVER:
         return seen is not None and seen.phase != "Gone"
     return not is_adopted(work)
 
