@@ -236,6 +236,7 @@ def test_cancel_and_resubmit(page: Page, client: Client) -> None:
     open_workload(page, "again")
     page.get_by_role("button", name="Cancel…").click()
     page.get_by_role("button", name="Cancel it").click()
+    expect(page.get_by_text("It is cancelled.")).to_be_visible()
     expect(page.get_by_role("button", name="Suspend")).to_be_disabled()
     assert field(client, "again", "spec", "cancelled") is True
     page.get_by_role("button", name="Resubmit…").click()
