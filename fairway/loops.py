@@ -29,6 +29,25 @@ _BACK_OFF_SECONDS_MAX = 60.0
 _SPARE_TIMERS = 1_024  # that may be kept though an earlier one took their place
 
 
+async def end(tasks: Iterable[asyncio.Future[None]]) -> None:
+    """Cancels tasks and waits until the last is over, even if whoever waits is cancelled too.
+
+    By `gather` a second cancellation would reach each task amid its own end, and what it was about
+    to end would go on without anybody who knows of it.
+    """
+    ending = list(tasks)
+    for task in ending:
+        task.cancel()
+    is_cancelled = False
+    while waiting := [one for one in ending if not one.done()]:
+        try:
+            await asyncio.wait(waiting)
+        except asyncio.CancelledError:
+            is_cancelled = True
+    if is_cancelled:
+        raise asyncio.CancelledError
+
+
 class Alarm:
     """Waits for a mark or for a moment, whichever comes first."""
 
@@ -139,12 +158,12 @@ class Loop(Generic[Key]):
                     task.add_done_callback(lambda done: self._ended(tasks, done))
                 await self._alarm.wait(self._timers[0][0] if self._timers else None)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            self._is_running = False
-            if self._forgets:
-                self._forget()
+            try:
+                await end(tasks)
+            finally:
+                self._is_running = False
+                if self._forgets:
+                    self._forget()
 
     def _forget(self) -> None:
         for kept in (self._ready, self._queued, self._again, self._timers):

@@ -35,6 +35,7 @@ from fairway.controllers.terms import Settings, Terms
 from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
 from fairway.kinds.registry import KnownKinds, LiveKinds
+from fairway.loops import end
 from fairway.store.interface import Store
 
 _log = logging.getLogger(__name__)
@@ -131,7 +132,7 @@ class ControlPlane:
             try:
                 await self.terms.keep()
             finally:
-                await end(acting)
+                await end([acting])
             _log.warning("the leadership is lost")
 
     # Questions.
@@ -184,14 +185,15 @@ async def run_all(parts: Sequence[Awaitable[None]]) -> None:
         for task in ended:
             task.result()
     finally:
-        for task in tasks:
-            await end(task)
+        await _end_in_order(tasks)
 
 
-async def end(task: asyncio.Future[None]) -> None:
-    """Cancels a task and waits until it is over."""
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+async def _end_in_order(tasks: Sequence[asyncio.Future[None]]) -> None:
+    if tasks:
+        try:
+            await end(tasks[:1])
+        finally:
+            await _end_in_order(tasks[1:])
 
 
 async def kept_up(run: Callable[[], Awaitable[None]], clock: Clock) -> None:

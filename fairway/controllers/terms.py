@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from fairway.api.errors import AlreadyExists, ApiError, Conflict, NotFound
 from fairway.api.meta import JsonObject
 from fairway.clock import Clock, micro_timestamp
-from fairway.loops import Alarm
+from fairway.loops import Alarm, end
 from fairway.store.interface import ResourceKey, Store, Write
 
 LEASES = ResourceKey("coordination.k8s.io", "v1", "leases")
@@ -80,8 +80,7 @@ class Terms:
                 renewing.result()
         finally:
             self.resign()
-            renewing.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
+            await end([renewing])
 
     async def _renew_often(self) -> None:
         while True:

@@ -167,10 +167,10 @@ class Checks:
         self._log.note(
             "status",
             f"{name} {after.status.phase} claim={_told(after.status)} "
-            f"releasing={[one.cluster for one in after.status.releasing]}",
+            f"releasing={[one.cluster for one in after.status.releasing]}"
+            f"{f' preempted by {by}' if (by := _preemptor(old, after.status)) else ''}",
         )
-        is_victim = old.claim and after.status.history and after.status.history[-1].preempted_by
-        if is_victim and after.status.claim is None:
+        if by:
             self._yielded[name] = self._term
         self._charge(name, after.status)
 
@@ -302,6 +302,14 @@ def _usage(queue: str, placements: tuple[_Placement, ...]) -> Usage:
             many = int(pods.requests.get(fleet.GPU, 0)) * pods.count
             usage[queue, pods.flavors.get(fleet.GPU, ""), one.cluster] += many
     return usage
+
+
+def _preemptor(old: _Status, new: _Status) -> str:
+    """By whom a claim was taken with this very write."""
+    if old.claim is None or new.claim is not None or not new.history:
+        return ""
+    by = new.history[-1].preempted_by
+    return by.name if by is not None else ""
 
 
 def _told(status: _Status) -> str:

@@ -53,6 +53,7 @@ class Process:
         self.hurt_at = float("-inf")  # when it last was down or stood still
         self._stage = stage
         self._task: asyncio.Task[None] | None = None
+        self._killed: list[asyncio.Task[None]] = []
         self._is_cut = False
 
     @property
@@ -93,20 +94,20 @@ class Process:
         if not task.cancelled() and task.exception() is not None:
             self._stage.log.violated(f"{self.name} ended by a fault: {task.exception()!r}")
 
-    def kill(self) -> asyncio.Task[None] | None:
+    def kill(self) -> None:
         """From now on nothing it does has any effect; its task is yet to end."""
         task, self._task = self._task, None
         if task is not None and self.face is not None:
             self.face.die()
             self.gate.open()
             task.cancel()
+            self._killed.append(task)
         self.hurt_at = self._stage.time.now()
-        return task
 
     async def crash(self) -> None:
-        task = self.kill()
-        if task is not None:
-            await asyncio.gather(task, return_exceptions=True)
+        self.kill()
+        killed, self._killed = self._killed, []
+        await asyncio.gather(*killed, return_exceptions=True)
 
     def pause(self) -> None:
         self.gate.shut()

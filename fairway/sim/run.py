@@ -38,7 +38,7 @@ STEPS_LEAST = 2_000
 FAULT_KINDS_LEAST = 5
 _CHAOS_SECONDS_MOST = 1_500.0
 _REST_SECONDS_MOST = 900.0
-_TERM_SECONDS = 15.0
+_TERM_SECONDS = 4.0
 _LOOK_SECONDS = 2.0
 _DEFINITIONS = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 _NAMESPACES = ResourceKey("", "v1", "namespaces")
@@ -175,8 +175,8 @@ class Simulation:
 
     async def _chaos(self, users: Users, faults: Faults, truth: Truth) -> None:
         acting = [
-            asyncio.ensure_future(users.run(mean_seconds=2.5)),
-            asyncio.ensure_future(faults.run(mean_seconds=6.0)),
+            asyncio.ensure_future(users.run(mean_seconds=1.3)),
+            asyncio.ensure_future(faults.run(mean_seconds=4.0)),
         ]
         end = self._time.now() + _CHAOS_SECONDS_MOST
         while self._time.now() < end and not self._log.violations:
