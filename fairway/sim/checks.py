@@ -133,11 +133,11 @@ class Checks:
         """A write is on disk."""
         plural = change.kind[1]
         name = change.record.name[1]
-        if change.kind != _LEASES:
-            told = f"{plural} {name} v{change.version}{' removed' if change.is_removed else ''}"
+        told = f"{plural} {name} v{change.version}{' removed' if change.is_removed else ''}"
+        if change.kind != _LEASES or self._is_new_term(change, name):
             self._log.step("write", told, change.record.raw)
         else:
-            self._log.note("lease", f"{name} v{change.version}", change.record.raw)
+            self._log.note("renewal", told, change.record.raw)
         if change.kind == _WORKLOADS:
             self._workload(change, name)
         elif change.kind == _WORKS and change.is_removed:
@@ -224,9 +224,12 @@ class Checks:
 
     # Terms.
 
+    def _is_new_term(self, change: Change, name: str) -> bool:
+        """Whether a batch of decisions or another leader begins, rather than one goes on."""
+        return name == TERM and _term(change) > self._term
+
     def _term_advanced(self, change: Change) -> None:
-        spec = change.record.body()["spec"]
-        term = int(spec.get("leaseTransitions") or 0)
+        term = _term(change)
         if term < self._term:
             self._log.violated(f"the term went back from {self._term} to {term}")
         self._term = max(self._term, term)
@@ -293,6 +296,10 @@ class Checks:
             most = self._most(queue, flavor) + fleet.BORROWING
             if used > most:
                 self._log.violated(f"{name}: {queue} holds {used} of {flavor}, and may have {most}")
+
+
+def _term(change: Change) -> int:
+    return int(change.record.body()["spec"].get("leaseTransitions") or 0)
 
 
 def _usage(queue: str, placements: tuple[_Placement, ...]) -> Usage:

@@ -66,6 +66,7 @@ class Faults:
             self._fail_node: 3,
             self._fail_pod: 4,
         }
+        self._is_over = False
         self._begin(self._trap())
         while True:
             await self._time.sleep(self._chance.expovariate(1 / mean_seconds))
