@@ -82,6 +82,7 @@ class ControlPlane:
             settings=options.scheduling,
         )
         self._clock = clock
+        self._is_alone = options.terms.takes_over_at_once
         notes = Notes(store, clock)
         self._led: Sequence[Controller] = (
             Lifecycle(
@@ -125,15 +126,22 @@ class ControlPlane:
         await self.cache.complete()
         while True:
             await self.terms.campaign()
-            self.scheduler.wake()
-            acting = asyncio.ensure_future(
-                run_all([kept_up(one.run, self._clock) for one in self._led])
-            )
+            acting = asyncio.ensure_future(self._act())
             try:
                 await self.terms.keep()
             finally:
                 await end([acting])
             _log.warning("the leadership is lost")
+
+    async def _act(self) -> None:
+        """Reads what the last leader wrote to its end, then acts; a watch may be far behind."""
+        if not self._is_alone:
+            await self.cache.refresh()
+        self.scheduler.begin()
+        try:
+            await run_all([kept_up(one.run, self._clock) for one in self._led])
+        finally:
+            self.scheduler.cease()
 
     # Questions.
 
