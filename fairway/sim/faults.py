@@ -57,6 +57,7 @@ class Faults:
             self._pause_hub: 4,
             self._cut_hub: 3,
             self._crash_agent: 4,
+            self._lose_disk: 2,
             self._pause_agent: 3,
             self._cut_agent: 4,
             self._lose_cluster: 2,
@@ -184,6 +185,15 @@ class Faults:
         agent = self._chance.choice(self._agents)
         self._log.fault("an agent crashes", agent.name)
         await self._down(agent, self._chance.choice((0.1, 2.0, 8.0)))
+
+    async def _lose_disk(self) -> None:
+        """An agent starts anew, and knows nothing of what it was told before."""
+        agent = self._chance.choice(self._agents)
+        self._log.fault("an agent loses its disk", agent.name)
+        await agent.crash()
+        agent.lose_disk()
+        await self._time.sleep(self._chance.choice((0.1, 4.0)))
+        agent.start()
 
     async def _pause_agent(self) -> None:
         agent = self._chance.choice(self._agents)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,9 @@ from fairway.sim.log import Log
 from fairway.sim.store_faces import StoreFace, Weather
 from fairway.sim.time import Gate, OwnClock, Time
 from fairway.store.interface import Store
+
+
+_DRIFT_MOST = 0.01  # of a hub's clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,10 +144,11 @@ class HubReplica(Process):
         return self.is_up and self.plane is not None and self.plane.terms.is_leader
 
     async def _run(self, face: StoreFace) -> None:
-        skew = self.chance("clock").uniform(-20, 20)
+        chance = self.chance("clock")
+        skew, drift = chance.uniform(-20, 20), chance.uniform(-_DRIFT_MOST, _DRIFT_MOST)
         self.plane = ControlPlane(
             store=face,
-            clock=OwnClock(self._stage.time, skew=skew, gate=self.gate),
+            clock=OwnClock(self._stage.time, skew=skew, drift=drift, gate=self.gate),
             kinds=self._stage.kinds,
             options=PlaneOptions(
                 terms=TermSettings(identity=self.name, duration_seconds=self._term_seconds)
@@ -193,6 +198,11 @@ class ClusterAgent(Process):
             settings=self._settings,
         )
         await agent.run()
+
+    def lose_disk(self) -> None:
+        """Its folder is gone, while it is down."""
+        assert not self.is_up, "nobody takes the disk of a process that runs"
+        shutil.rmtree(self._stage.folder / self.cluster, ignore_errors=True)
 
     def _kept(self, work: Work, term: int) -> None:
         self.on_keep(self.cluster, work, term)

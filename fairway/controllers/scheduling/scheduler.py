@@ -103,7 +103,7 @@ class Scheduler:
         self._clock = clock
         self._board = board or Board(clock)
         self._settings = settings
-        self._committer = Committer(store, cache)
+        self._committer = Committer(store, cache, lambda: terms.is_leader)
         self._alarm = Alarm(clock)
         self._arrivals = Arrivals(cache, clock)
         # What the planner is to be told: of each object the last, after its removal if it had one.
