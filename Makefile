@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DATA   ?= .fairway
 PORT   ?= 7878
 SEEDS  ?= 20
-FIRST  ?= 1
+FIRST  ?=
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
@@ -43,8 +43,8 @@ format: $(STAMP) ## Format the code and mend what can be mended
 planted: $(STAMP) ## Plant bugs in the core, one by one, and see that the tests notice each
 	@$(BIN)/python -m tests.core.planted.run
 
-sim: $(STAMP) ## Simulate a fleet with faults: one seed in full (SEED=7), or many (SEEDS=200)
-	@$(BIN)/python -m fairway.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --first $(FIRST))
+sim: $(STAMP) ## Simulate a fleet with faults: one seed in full (SEED=7), or many fresh ones (SEEDS=200, again: FIRST=)
+	@$(BIN)/python -m fairway.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)))
 
 bench: $(STAMP) ## Measure; results with their machine go to bench/results
 	@$(BIN)/python -m bench $(ARGS)

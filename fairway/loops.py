@@ -29,36 +29,65 @@ _BACK_OFF_SECONDS_MAX = 60.0
 _SPARE_TIMERS = 1_024  # that may be kept though an earlier one took their place
 
 
+async def end(tasks: Iterable[asyncio.Future[None]]) -> None:
+    """Cancels tasks and waits until the last is over, even if whoever waits is cancelled too.
+
+    By `gather` a second cancellation would reach each task amid its own end, and what it was about
+    to end would go on without anybody who knows of it.
+    """
+    ending = list(tasks)
+    for task in ending:
+        task.cancel()
+    is_cancelled = False
+    while waiting := [one for one in ending if not one.done()]:
+        try:
+            await asyncio.wait(waiting)
+        except asyncio.CancelledError:
+            is_cancelled = True
+    if is_cancelled:
+        raise asyncio.CancelledError
+
+
 class Alarm:
     """Waits for a mark or for a moment, whichever comes first."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._marked = asyncio.Event()
+        self._is_marked = False
+        self._waiting: dict[asyncio.Future[None], None] = {}
 
     def mark(self) -> None:
-        self._marked.set()
+        self._is_marked = True
+        for waiter in self._waiting:
+            _wake(waiter)
 
     async def wait(self, until: float | None = None) -> None:
         """Returns once marked, which is then forgotten, or once the moment has come."""
-        if not self._marked.is_set():
-            if until is None:
-                await self._marked.wait()
-            else:
-                await self._first_of(until - self._clock.now())
-        self._marked.clear()
+        if not self._is_marked:
+            seconds = None if until is None else until - self._clock.now()
+            if seconds is None or seconds > 0:
+                await self._woken(seconds)
+        self._is_marked = False
 
-    async def _first_of(self, seconds: float) -> None:
-        if seconds <= 0:
-            return
-        marked = asyncio.ensure_future(self._marked.wait())
-        slept = asyncio.ensure_future(self._clock.sleep(seconds))
+    async def _woken(self, seconds: float | None) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[waiter] = None
+        slept: asyncio.Future[None] | None = None
+        if seconds is not None:
+            slept = asyncio.ensure_future(self._clock.sleep(seconds))
+            slept.add_done_callback(lambda _: _wake(waiter))
         try:
-            await asyncio.wait({marked, slept}, return_when=asyncio.FIRST_COMPLETED)
+            await waiter
         finally:
-            # Not waited for: a cancellation that came in the meantime would be lost with theirs.
-            marked.cancel()
-            slept.cancel()
+            del self._waiting[waiter]
+            if slept is not None:
+                # Not waited for: a cancellation that came in the meantime would be lost with it.
+                slept.cancel()
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 class Loop(Generic[Key]):
@@ -139,12 +168,12 @@ class Loop(Generic[Key]):
                     task.add_done_callback(lambda done: self._ended(tasks, done))
                 await self._alarm.wait(self._timers[0][0] if self._timers else None)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            self._is_running = False
-            if self._forgets:
-                self._forget()
+            try:
+                await end(tasks)
+            finally:
+                self._is_running = False
+                if self._forgets:
+                    self._forget()
 
     def _forget(self) -> None:
         for kept in (self._ready, self._queued, self._again, self._timers):

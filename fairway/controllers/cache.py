@@ -21,7 +21,7 @@ from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers.terms import LEASES
 from fairway.store.interface import ResourceKey, Store
-from fairway.store.mirrors import Mirror, Name, complete
+from fairway.store.mirrors import Mirror, Name, complete, refresh
 
 T = TypeVar("T", bound=Object)
 
@@ -99,6 +99,10 @@ class Cache:
     async def complete(self) -> None:
         """Returns once everything has been read."""
         await complete(list(self._mirrors.values()))
+
+    async def refresh(self) -> None:
+        """Returns once everything has been read that was written by now."""
+        await refresh(list(self._mirrors.values()))
 
 
 def _read(raw: bytes, kind: type[T]) -> T:

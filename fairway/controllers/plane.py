@@ -35,6 +35,7 @@ from fairway.controllers.terms import Settings, Terms
 from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
 from fairway.kinds.registry import KnownKinds, LiveKinds
+from fairway.loops import end
 from fairway.store.interface import Store
 
 _log = logging.getLogger(__name__)
@@ -81,6 +82,7 @@ class ControlPlane:
             settings=options.scheduling,
         )
         self._clock = clock
+        self._is_alone = options.terms.takes_over_at_once
         notes = Notes(store, clock)
         self._led: Sequence[Controller] = (
             Lifecycle(
@@ -124,15 +126,22 @@ class ControlPlane:
         await self.cache.complete()
         while True:
             await self.terms.campaign()
-            self.scheduler.wake()
-            acting = asyncio.ensure_future(
-                run_all([kept_up(one.run, self._clock) for one in self._led])
-            )
+            acting = asyncio.ensure_future(self._act())
             try:
                 await self.terms.keep()
             finally:
-                await end(acting)
+                await end([acting])
             _log.warning("the leadership is lost")
+
+    async def _act(self) -> None:
+        """Reads what the last leader wrote to its end, then acts; a watch may be far behind."""
+        if not self._is_alone:
+            await self.cache.refresh()
+        self.scheduler.begin()
+        try:
+            await run_all([kept_up(one.run, self._clock) for one in self._led])
+        finally:
+            self.scheduler.cease()
 
     # Questions.
 
@@ -184,14 +193,15 @@ async def run_all(parts: Sequence[Awaitable[None]]) -> None:
         for task in ended:
             task.result()
     finally:
-        for task in tasks:
-            await end(task)
+        await _end_in_order(tasks)
 
 
-async def end(task: asyncio.Future[None]) -> None:
-    """Cancels a task and waits until it is over."""
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+async def _end_in_order(tasks: Sequence[asyncio.Future[None]]) -> None:
+    if tasks:
+        try:
+            await end(tasks[:1])
+        finally:
+            await _end_in_order(tasks[1:])
 
 
 async def kept_up(run: Callable[[], Awaitable[None]], clock: Clock) -> None:

@@ -6,7 +6,9 @@ version of the lease is old and stops; what it may already have on its way carri
 which agents refuse.
 
 A follower takes over when the lease has not changed for its duration, measured by its own clock
-from the moment it saw the last change: clocks of two machines are never compared.
+from the moment it saw the last change: clocks of two machines are never compared. The leader itself
+stops believing in its lease a third earlier, so that neither a clock that drifts nor what it still
+has on its way meets its successor.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ from dataclasses import dataclass
 from fairway.api.errors import AlreadyExists, ApiError, Conflict, NotFound
 from fairway.api.meta import JsonObject
 from fairway.clock import Clock, micro_timestamp
-from fairway.loops import Alarm
+from fairway.loops import Alarm, end
 from fairway.store.interface import ResourceKey, Store, Write
 
 LEASES = ResourceKey("coordination.k8s.io", "v1", "leases")
 NAME = "fairway-term"
 _TERM_MOST = 1 << 30  # a lease counts no further than twice this; whoever says more is wrong
+_BELIEVED = 2 / 3  # of the duration of its lease, by the leader itself
+_RENEWED = 1 / 5  # of it, after which the leader renews it
 _WRITE = Write(user="system:fairway", manager="fairway-leader")
 
 _log = logging.getLogger(__name__)
@@ -80,12 +84,11 @@ class Terms:
                 renewing.result()
         finally:
             self.resign()
-            renewing.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
+            await end([renewing])
 
     async def _renew_often(self) -> None:
         while True:
-            await self._clock.sleep(self._settings.duration_seconds / 3)
+            await self._clock.sleep(self._settings.duration_seconds * _RENEWED)
             try:
                 await self._renew()
             except NotLeader:
@@ -185,7 +188,7 @@ class Terms:
 
     def _won(self, lease: JsonObject, term: int, started: float) -> None:
         self._lease, self.term, self._seen_at = lease, term, started
-        self._led_until = started + self._settings.duration_seconds
+        self._led_until = started + self._settings.duration_seconds * _BELIEVED
 
     def _spec(self, term: int) -> JsonObject:
         now = micro_timestamp(self._clock.now())

@@ -133,11 +133,11 @@ class Checks:
         """A write is on disk."""
         plural = change.kind[1]
         name = change.record.name[1]
-        if change.kind != _LEASES:
-            told = f"{plural} {name} v{change.version}{' removed' if change.is_removed else ''}"
+        told = f"{plural} {name} v{change.version}{' removed' if change.is_removed else ''}"
+        if change.kind != _LEASES or self._is_new_term(change, name):
             self._log.step("write", told, change.record.raw)
         else:
-            self._log.note("lease", f"{name} v{change.version}", change.record.raw)
+            self._log.note("renewal", told, change.record.raw)
         if change.kind == _WORKLOADS:
             self._workload(change, name)
         elif change.kind == _WORKS and change.is_removed:
@@ -167,10 +167,10 @@ class Checks:
         self._log.note(
             "status",
             f"{name} {after.status.phase} claim={_told(after.status)} "
-            f"releasing={[one.cluster for one in after.status.releasing]}",
+            f"releasing={[one.cluster for one in after.status.releasing]}"
+            f"{f' preempted by {by}' if (by := _preemptor(old, after.status)) else ''}",
         )
-        is_victim = old.claim and after.status.history and after.status.history[-1].preempted_by
-        if is_victim and after.status.claim is None:
+        if by:
             self._yielded[name] = self._term
         self._charge(name, after.status)
 
@@ -224,9 +224,12 @@ class Checks:
 
     # Terms.
 
+    def _is_new_term(self, change: Change, name: str) -> bool:
+        """Whether a batch of decisions or another leader begins, rather than one goes on."""
+        return name == TERM and _term(change) > self._term
+
     def _term_advanced(self, change: Change) -> None:
-        spec = change.record.body()["spec"]
-        term = int(spec.get("leaseTransitions") or 0)
+        term = _term(change)
         if term < self._term:
             self._log.violated(f"the term went back from {self._term} to {term}")
         self._term = max(self._term, term)
@@ -295,6 +298,10 @@ class Checks:
                 self._log.violated(f"{name}: {queue} holds {used} of {flavor}, and may have {most}")
 
 
+def _term(change: Change) -> int:
+    return int(change.record.body()["spec"].get("leaseTransitions") or 0)
+
+
 def _usage(queue: str, placements: tuple[_Placement, ...]) -> Usage:
     usage: Usage = Counter()
     for one in placements:
@@ -302,6 +309,14 @@ def _usage(queue: str, placements: tuple[_Placement, ...]) -> Usage:
             many = int(pods.requests.get(fleet.GPU, 0)) * pods.count
             usage[queue, pods.flavors.get(fleet.GPU, ""), one.cluster] += many
     return usage
+
+
+def _preemptor(old: _Status, new: _Status) -> str:
+    """By whom a claim was taken with this very write."""
+    if old.claim is None or new.claim is not None or not new.history:
+        return ""
+    by = new.history[-1].preempted_by
+    return by.name if by is not None else ""
 
 
 def _told(status: _Status) -> str:

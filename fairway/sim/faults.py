@@ -57,6 +57,7 @@ class Faults:
             self._pause_hub: 4,
             self._cut_hub: 3,
             self._crash_agent: 4,
+            self._lose_disk: 2,
             self._pause_agent: 3,
             self._cut_agent: 4,
             self._lose_cluster: 2,
@@ -66,6 +67,7 @@ class Faults:
             self._fail_node: 3,
             self._fail_pod: 4,
         }
+        self._is_over = False
         self._begin(self._trap())
         while True:
             await self._time.sleep(self._chance.expovariate(1 / mean_seconds))
@@ -98,7 +100,7 @@ class Faults:
     async def _crash_hub(self) -> None:
         hub = self._chance.choice(self._hubs)
         self._log.fault("a hub crashes", hub.name)
-        await self._down(hub, self._chance.uniform(0.5, 20))
+        await self._down(hub, self._chance.uniform(0.5, 8))
 
     async def _down(self, process: Process, seconds: float) -> None:
         await process.crash()
@@ -129,7 +131,7 @@ class Faults:
         for _ in range(int(_TRAP_SECONDS)):
             await self._time.sleep(1)
             if sprung.is_set():
-                await self._time.sleep(self._chance.uniform(0.1, 15))
+                await self._time.sleep(self._chance.uniform(0.1, 6))
                 hub.start()
                 return
         face.on_written = lambda *_: None
@@ -152,14 +154,14 @@ class Faults:
         for _ in range(int(_TRAP_SECONDS)):
             await self._time.sleep(1)
             if sprung.is_set():
-                await self._time.sleep(self._chance.uniform(0.1, 10))
+                await self._time.sleep(self._chance.uniform(0.1, 5))
                 hub.start()
                 return
         face.on_written = lambda *_: None
 
     async def _pause_hub(self) -> None:
         hub = self._leader() or self._chance.choice(self._hubs)
-        await self._paused(hub, "a hub is paused", self._chance.choice((2.0, 10.0, 25.0, 40.0)))
+        await self._paused(hub, "a hub is paused", self._chance.choice((1.0, 4.0, 8.0, 16.0)))
 
     async def _paused(self, process: Process, kind: str, seconds: float) -> None:
         self._log.fault(kind, f"{process.name} for {seconds} s")
@@ -169,7 +171,7 @@ class Faults:
 
     async def _cut_hub(self) -> None:
         hub = self._chance.choice(self._hubs)
-        await self._cut(hub, "a hub is cut off", self._chance.choice((3.0, 12.0, 30.0)))
+        await self._cut(hub, "a hub is cut off", self._chance.choice((2.0, 5.0, 12.0)))
 
     async def _cut(self, process: Process, kind: str, seconds: float) -> None:
         self._log.fault(kind, f"{process.name} for {seconds} s")
@@ -182,22 +184,31 @@ class Faults:
     async def _crash_agent(self) -> None:
         agent = self._chance.choice(self._agents)
         self._log.fault("an agent crashes", agent.name)
-        await self._down(agent, self._chance.choice((0.1, 3.0, 15.0)))
+        await self._down(agent, self._chance.choice((0.1, 2.0, 8.0)))
+
+    async def _lose_disk(self) -> None:
+        """An agent starts anew, and knows nothing of what it was told before."""
+        agent = self._chance.choice(self._agents)
+        self._log.fault("an agent loses its disk", agent.name)
+        await agent.crash()
+        agent.lose_disk()
+        await self._time.sleep(self._chance.choice((0.1, 4.0)))
+        agent.start()
 
     async def _pause_agent(self) -> None:
         agent = self._chance.choice(self._agents)
-        await self._paused(agent, "an agent is paused", self._chance.choice((1.0, 8.0, 20.0)))
+        await self._paused(agent, "an agent is paused", self._chance.choice((1.0, 4.0, 10.0)))
 
     async def _cut_agent(self) -> None:
         agent = self._chance.choice(self._agents)
-        await self._cut(agent, "an agent is cut off", self._chance.choice((2.0, 15.0, 30.0)))
+        await self._cut(agent, "an agent is cut off", self._chance.choice((1.0, 6.0, 14.0)))
         if self._chance.random() < 0.3 and not self._is_over:
             await self._crash_agent()
 
     async def _lose_cluster(self) -> None:
         """Its agent is cut off for so long that the cluster counts as lost; it may start anew."""
         agent = self._chance.choice(self._agents)
-        seconds = self._chance.uniform(60, 140)
+        seconds = self._chance.uniform(25, 60)
         self._log.fault("a cluster is lost", f"{agent.name} for {seconds:.0f} s")
         agent.cut()
         if self._chance.random() < 0.3:
@@ -213,7 +224,7 @@ class Faults:
         slow, failing = self._chance.choice(((3.0, 0.0), (0.0, 0.3), (1.0, 0.15)))
         self._log.fault("a cluster is slow or failing", agent.name)
         agent.disturb(slow, failing)
-        await self._time.sleep(self._chance.uniform(5, 25))
+        await self._time.sleep(self._chance.uniform(3, 12))
         agent.disturb(0.0, 0.0)
 
     async def _fail_node(self) -> None:
@@ -258,5 +269,5 @@ class Faults:
         usual = getattr(Weather(), kind)
         self._log.fault("bad weather", f"{process.name}: {kind}")
         setattr(process.weather, kind, chances.get(kind, 0.25))
-        await self._time.sleep(self._chance.uniform(5, 25))
+        await self._time.sleep(self._chance.uniform(3, 12))
         setattr(process.weather, kind, usual)

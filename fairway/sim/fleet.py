@@ -16,8 +16,8 @@ NODES = 3
 GPUS = 8  # of a node
 NOMINAL = {"research": {"h100": 24, "a100": 12}, "serving": {"h100": 12, "a100": 6}}
 BORROWING = 16
-HEALTH = {"heartbeatSeconds": 5, "unreadySeconds": 20, "lostSeconds": 40, "skewSeconds": 15}
-LOST_SECONDS = 20
+HEALTH = {"heartbeatSeconds": 3, "unreadySeconds": 9, "lostSeconds": 18, "skewSeconds": 6}
+LOST_SECONDS = 10
 STOP_SECONDS = 2
 
 
@@ -91,7 +91,7 @@ def cluster(name: str, seed: int) -> JsonObject:
         "nodePools": [pool],
         "seed": seed % 1_000_000,
         "startSeconds": 1,
-        "runSeconds": 15,
+        "runSeconds": 8,
         "stopSeconds": STOP_SECONDS,
         "faults": {"nodeRepairSeconds": 40},
     }
@@ -143,7 +143,7 @@ def drawn(name: str, chance: random.Random) -> tuple[Wish, JsonObject]:
     if mode == "Divided":
         spec["replicas"] = wish.pods
     else:
-        spec["runSeconds"] = {"estimate": chance.randint(3, 25)}
+        spec["runSeconds"] = {"estimate": chance.randint(2, 15)}
     if mode == "Independent":
         wish.pods = chance.randint(3, 10)
         spec["tasks"] = {"count": wish.pods, "concurrency": 4, "retries": 1, "failedMax": 10}

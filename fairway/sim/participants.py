@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,9 @@ from fairway.sim.log import Log
 from fairway.sim.store_faces import StoreFace, Weather
 from fairway.sim.time import Gate, OwnClock, Time
 from fairway.store.interface import Store
+
+
+_DRIFT_MOST = 0.01  # of a hub's clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,7 @@ class Process:
         self.hurt_at = float("-inf")  # when it last was down or stood still
         self._stage = stage
         self._task: asyncio.Task[None] | None = None
+        self._killed: list[asyncio.Task[None]] = []
         self._is_cut = False
 
     @property
@@ -93,20 +98,20 @@ class Process:
         if not task.cancelled() and task.exception() is not None:
             self._stage.log.violated(f"{self.name} ended by a fault: {task.exception()!r}")
 
-    def kill(self) -> asyncio.Task[None] | None:
+    def kill(self) -> None:
         """From now on nothing it does has any effect; its task is yet to end."""
         task, self._task = self._task, None
         if task is not None and self.face is not None:
             self.face.die()
             self.gate.open()
             task.cancel()
+            self._killed.append(task)
         self.hurt_at = self._stage.time.now()
-        return task
 
     async def crash(self) -> None:
-        task = self.kill()
-        if task is not None:
-            await asyncio.gather(task, return_exceptions=True)
+        self.kill()
+        killed, self._killed = self._killed, []
+        await asyncio.gather(*killed, return_exceptions=True)
 
     def pause(self) -> None:
         self.gate.shut()
@@ -139,10 +144,11 @@ class HubReplica(Process):
         return self.is_up and self.plane is not None and self.plane.terms.is_leader
 
     async def _run(self, face: StoreFace) -> None:
-        skew = self.chance("clock").uniform(-20, 20)
+        chance = self.chance("clock")
+        skew, drift = chance.uniform(-20, 20), chance.uniform(-_DRIFT_MOST, _DRIFT_MOST)
         self.plane = ControlPlane(
             store=face,
-            clock=OwnClock(self._stage.time, skew=skew, gate=self.gate),
+            clock=OwnClock(self._stage.time, skew=skew, drift=drift, gate=self.gate),
             kinds=self._stage.kinds,
             options=PlaneOptions(
                 terms=TermSettings(identity=self.name, duration_seconds=self._term_seconds)
@@ -192,6 +198,11 @@ class ClusterAgent(Process):
             settings=self._settings,
         )
         await agent.run()
+
+    def lose_disk(self) -> None:
+        """Its folder is gone, while it is down."""
+        assert not self.is_up, "nobody takes the disk of a process that runs"
+        shutil.rmtree(self._stage.folder / self.cluster, ignore_errors=True)
 
     def _kept(self, work: Work, term: int) -> None:
         self.on_keep(self.cluster, work, term)

@@ -15,9 +15,9 @@ from fairway.sim.time import Time
 from fairway.sim.truth import Truth
 from fairway.store.embedded.store import EmbeddedStore
 
-_LOOK_SECONDS = 10.0
+_LOOK_SECONDS = 4.0
 _STEPS_MOST = 40_000  # past which it is no rest
-_CALM_SECONDS = 30.0  # for which everything is at rest before it is believed
+_CALM_SECONDS = 20.0  # for which everything is at rest before it is believed
 
 
 class Rest:
@@ -44,13 +44,25 @@ class Rest:
         end, calm = self._time.now() + seconds_most, 0.0
         while calm < _CALM_SECONDS and not self._log.violations:
             await self._time.sleep(_LOOK_SECONDS)
-            self._truth.look()
+            self.look()
             restless = list(self._restless())
             calm = 0.0 if restless else calm + _LOOK_SECONDS
             if self._time.now() > end or self._log.steps > _STEPS_MOST:
                 for sentence in restless:
                     self._log.violated(f"at the end {sentence}")
                 return
+
+    def look(self) -> None:
+        self._truth.look()
+
+    def unfinished(self) -> int:
+        """How many workloads are yet to come to their end."""
+        return sum(
+            wish.mode != "Divided"
+            and ((found := self._checks.seen.get(name)) is None or found.status.phase not in OVER)
+            for name, wish in self._wishes.items()
+            if not wish.is_deleted
+        )
 
     def _restless(self) -> Iterator[str]:
         works = {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import random
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -36,9 +38,11 @@ from fairway.store.interface import ResourceKey, Write
 
 STEPS_LEAST = 2_000
 FAULT_KINDS_LEAST = 5
+_ROUNDS_MOST = 5  # of faults and rest, until it is enough
+_STEPS_EACH = 8  # that it takes, about, for a workload to come to its end
 _CHAOS_SECONDS_MOST = 1_500.0
 _REST_SECONDS_MOST = 900.0
-_TERM_SECONDS = 15.0
+_TERM_SECONDS = 4.0
 _LOOK_SECONDS = 2.0
 _DEFINITIONS = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 _NAMESPACES = ResourceKey("", "v1", "namespaces")
@@ -86,6 +90,24 @@ class _Complaints(logging.Handler):
 def simulate(seed: int, *, keeps_lines: bool = False) -> Result:
     """Runs a seed."""
     prepared()
+    with _without_collector():
+        return _simulate(seed, keeps_lines=keeps_lines)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """A run makes little garbage and is short: looking for it takes longer than it is worth."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+        gc.collect()
+
+
+def _simulate(seed: int, *, keeps_lines: bool) -> Result:
     began = process_time()
     time = Time()
     log = Log(time, keeps_lines=keeps_lines)
@@ -162,27 +184,34 @@ class Simulation:
         )
         for process in (*hubs, *agents):
             process.start()
-        await self._chaos(users, faults, truth)
         rest = Rest(store, self._time, self._log, users.wishes, truth, checks)
-        await faults.stop()
-        await users.relent()
-        await rest.come(_REST_SECONDS_MOST)
+        rounds = 0
+        while not self._log.violations and rounds < _ROUNDS_MOST:
+            await self._chaos(users, faults, rest)
+            await faults.stop()
+            await users.relent()
+            await rest.come(_REST_SECONDS_MOST)
+            rounds += 1
+            if self._log.steps >= STEPS_LEAST and faults.crashes_after_claim:
+                break
         self.crashes_after_claim = faults.crashes_after_claim
         for process in (*hubs, *agents):
             await process.crash()
         await store.close()
         return rest.phases()
 
-    async def _chaos(self, users: Users, faults: Faults, truth: Truth) -> None:
+    async def _chaos(self, users: Users, faults: Faults, rest: Rest) -> None:
+        """Users and faults do as they like until enough will have happened."""
         acting = [
-            asyncio.ensure_future(users.run(mean_seconds=2.5)),
-            asyncio.ensure_future(faults.run(mean_seconds=6.0)),
+            asyncio.ensure_future(users.run(mean_seconds=1.3)),
+            asyncio.ensure_future(faults.run(mean_seconds=4.0)),
         ]
         end = self._time.now() + _CHAOS_SECONDS_MOST
         while self._time.now() < end and not self._log.violations:
             await self._time.sleep(_LOOK_SECONDS)
-            truth.look()
-            if self._log.steps >= STEPS_LEAST and faults.crashes_after_claim:
+            rest.look()
+            expected = self._log.steps + _STEPS_EACH * rest.unfinished()
+            if expected >= STEPS_LEAST and faults.crashes_after_claim:
                 break
         for one in acting:
             one.cancel()
@@ -224,4 +253,6 @@ def prepared() -> tuple[Row, ...]:
         await store.close()
 
     run(time, fill())
+    gc.collect()
+    gc.freeze()  # what is here now stays, and need not be looked at after every seed
     return tuple(journal.rows)

@@ -257,8 +257,12 @@ class StoreFace:
             await self._gate.passed()
             if not self.is_dead:
                 raise Unavailable("the store cannot be reached")
+        self.check_alive()
+
+    def check_alive(self) -> None:
+        """What a dead process still does ends here: it is torn down, and waits for nothing."""
         if self.is_dead:
-            await asyncio.get_running_loop().create_future()
+            raise asyncio.CancelledError
 
 
 class FaultyWatch:
@@ -281,8 +285,7 @@ class FaultyWatch:
         events = [] if self._is_ended else await self._watch.batch()
         if events and not self._is_ended:
             events = await self._face.arrived(events, self._last)
-        if self._face.is_dead:
-            await asyncio.get_running_loop().create_future()
+        self._face.check_alive()
         if not self._is_ended:
             return events
         if self._fault is not None:

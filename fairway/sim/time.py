@@ -97,16 +97,23 @@ class Gate:
 
 
 class OwnClock:
-    """The clock of one participant: it may be wrong, and it stands still for one that is paused."""
+    """The clock of one participant: it may be wrong, and too fast or too slow by its `drift`.
 
-    def __init__(self, time: Time, *, skew: float = 0.0, gate: Gate | None = None) -> None:
+    Whoever is paused does not wake while it is.
+    """
+
+    def __init__(
+        self, time: Time, *, skew: float = 0.0, drift: float = 0.0, gate: Gate | None = None
+    ) -> None:
         self._time = time
         self._gate = gate or Gate()
         self.skew = skew
+        self.drift = drift
 
     def now(self) -> float:
-        return self._time.now() + self.skew
+        now = self._time.now()
+        return now + self.skew + (now - START) * self.drift
 
     async def sleep(self, seconds: float) -> None:
-        await self._time.sleep(seconds)
+        await self._time.sleep(seconds / (1 + self.drift))
         await self._gate.passed()

@@ -61,6 +61,8 @@ class Mirror:
         self._objects: dict[Name, Stored] = {}
         self._versions: dict[Name, str] = {}
         self._version = ""
+        self._open: Watch | None = None
+        self._asked: list[asyncio.Future[None]] = []  # who waits for a list that begins from now
 
     def get(self, name: Name) -> Stored | None:
         return self._objects.get(name)
@@ -79,7 +81,7 @@ class Mirror:
         back_off = _BACK_OFF_SECONDS
         while True:
             try:
-                if not self._version:
+                if not self._version or self._asked:
                     await self._list()
                 await self._watch()
                 back_off = _BACK_OFF_SECONDS
@@ -90,7 +92,16 @@ class Mirror:
                 await self._clock.sleep(back_off)
                 back_off = min(2 * back_off, _BACK_OFF_SECONDS_MAX)
 
+    async def refresh(self) -> None:
+        """Returns once it has read all that the store had when it was asked to, or more."""
+        read: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._asked.append(read)
+        if self._open is not None:
+            await _close(self._open)  # a watch may be behind, and would tell of the past
+        await read
+
     async def _list(self) -> None:
+        asked = list(self._asked)
         listing = await self._store.list(self.kind, self._selection)
         found: set[Name] = set()
         for number, stored in enumerate(listing.items):
@@ -103,6 +114,10 @@ class Mirror:
             self._drop(name)
         self._version = listing.version
         self.is_complete.set()
+        for read in asked:
+            self._asked.remove(read)
+            if not read.done():
+                read.set_result(None)
         for tell in self.listed:
             tell()
 
@@ -110,15 +125,16 @@ class Mirror:
         watch: Watch = await self._store.watch(
             self.kind, self._selection, WatchFrom(version=self._version, bookmarks=True)
         )
+        self._open = watch
         try:
-            while events := await watch.batch():
+            while not self._asked and (events := await watch.batch()):
                 for number, event in enumerate(events):
                     if number % _SLICE == _SLICE - 1:
                         await asyncio.sleep(0)
                     self._take(event)
         finally:
-            with suppress(ApiError, OSError):
-                await watch.close()
+            self._open = None
+            await _close(watch)
 
     def _take(self, event: WatchEvent) -> None:
         self._version = event.version
@@ -172,6 +188,18 @@ def is_newer(one: Stored, other: Stored) -> bool:
     if all(each.isdecimal() for each in versions):
         return int(versions[0]) > int(versions[1])
     return versions[0] != versions[1]
+
+
+async def _close(watch: Watch) -> None:
+    with suppress(ApiError, OSError):
+        await watch.close()
+
+
+async def refresh(mirrors: Sequence[Mirror]) -> None:
+    """Returns once every mirror has read what the store has by now."""
+    async with asyncio.TaskGroup() as tasks:
+        for mirror in mirrors:
+            tasks.create_task(mirror.refresh())
 
 
 async def complete(mirrors: Sequence[Mirror]) -> None:

@@ -149,7 +149,7 @@ async def test_a_planner_that_begins_anew_knows_claims_that_are_not_told_of_yet(
         await fleet.apply(job("a"))
         await clock.advance(1)
         await fleet.plane.scheduler._restart()
-        fleet.plane.scheduler.wake()
+        fleet.plane.scheduler.begin()
         await clock.advance(5)
         assert decided == ["default/a"]
         faulty.open.set()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from fairway.api.errors import Unavailable
 from fairway.clock import VirtualClock
-from fairway.loops import Alarm, Loop
+from fairway.loops import Alarm, Loop, end
 
 
 async def test_a_key_marked_many_times_is_looked_at_once(clock: VirtualClock) -> None:
@@ -128,3 +130,31 @@ async def test_moments_that_others_took_the_place_of_are_not_kept(clock: Virtual
         await clock.advance(0.01)
     assert len(loop._timers) < 2_000
     running.cancel()
+
+
+async def test_what_is_ended_ends_in_its_own_time_though_its_owner_is_cancelled_too() -> None:
+    told: list[str] = []
+
+    async def part() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            told.append("the part is over")
+
+    async def owner() -> None:
+        task = asyncio.ensure_future(part())
+        await asyncio.sleep(0)
+        try:
+            await end([task])
+        finally:
+            told.append("its owner is over")
+
+    owning = asyncio.ensure_future(owner())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    owning.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await owning
+    assert told == ["the part is over", "its owner is over"]

@@ -108,3 +108,53 @@ async def test_what_was_missed_altogether_is_told_as_differences(
     await clock.advance(1)
     assert told.of == [("comes", "b"), ("goes", None)]
     running.cancel()
+
+
+class _Silent:
+    """A watch that tells nothing until it is closed."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._closed = asyncio.Event()
+
+    async def batch(self) -> list[Any]:
+        await self._closed.wait()
+        return []
+
+    async def close(self) -> None:
+        self._closed.set()
+        await self._watch.close()
+
+
+class _Behind:
+    """A store whose watches tell nothing at first."""
+
+    def __init__(self, store: EmbeddedStore) -> None:
+        self._store = store
+        self._watches = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def watch(self, *arguments: Any) -> Any:
+        self._watches += 1
+        watch = await self._store.watch(*arguments)
+        return _Silent(watch) if self._watches == 1 else watch
+
+
+async def test_what_a_watch_has_not_told_yet_is_read_when_asked_for(
+    store: EmbeddedStore, clock: VirtualClock
+) -> None:
+    mirror = Mirror(cast(Store, _Behind(store)), CONFIGURATIONS, clock=clock)
+    told = _Told(mirror)
+    running = asyncio.ensure_future(mirror.run())
+    await mirror.is_complete.wait()
+    await _put(store, "one", "a")
+    await clock.advance(5)
+    assert told.of == []
+    await mirror.refresh()
+    assert told.of == [("one", "a")]
+    await _put(store, "one", "b")
+    await clock.advance(1)
+    assert told.of == [("one", "a"), ("one", "b")]
+    running.cancel()

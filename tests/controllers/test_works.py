@@ -387,7 +387,7 @@ class TestEnds:
         works = stored(first, works)
         gone = {"a": seen("Gone")}
         assert derive(known(leaving, works, seen=gone)).writes == ()  # until that is noted
-        waiting = workload({"phase": "Waiting"})
+        waiting = workload({"phase": "Waiting", "history": [{"attempt": 1}]})
         assert told(derive(known(waiting, works, seen=gone))) == ["Delete a 1 tombstone"]
 
     def test_a_work_that_was_never_made_is_refused_once_and_for_all(self) -> None:
@@ -418,9 +418,25 @@ class TestEnds:
     def test_the_work_of_a_finished_workload_stays_until_the_workload_goes(self) -> None:
         works = sent(gang(pods("a")))
         over = {"a": seen("Succeeded")}
-        done = workload({"phase": "Succeeded", "finishedAt": text(NOW)})
+        done = workload(
+            {"phase": "Succeeded", "finishedAt": text(NOW), "history": [{"attempt": 1}]}
+        )
         assert derive(known(done, works, seen=over)).writes == ()
         assert told(derive(known(None, works, seen=over))) == ["Delete a 1 Run"]
+
+    @pytest.mark.parametrize(
+        "behind",
+        [
+            pytest.param({}, id="as it was before it was ever claimed"),
+            pytest.param({"phase": "Waiting", "history": [{"attempt": 1}]}, id="between attempts"),
+        ],
+    )
+    def test_works_of_a_later_attempt_than_is_known_of_are_left_alone(
+        self, behind: dict[str, Any]
+    ) -> None:
+        works = sent(gang(pods("a", attempt=2)))
+        assert derive(known(workload(behind), works)).writes == ()
+        assert derive(known(gang(pods("a")), works)).writes == ()
 
     def test_what_runs_for_a_workload_that_is_not_there_is_left_alone(self) -> None:
         works = sent(gang(pods("a")))
@@ -428,7 +444,7 @@ class TestEnds:
 
     def test_works_of_a_cluster_that_was_removed_go(self) -> None:
         works = sent(gang(pods("a")))
-        waiting = workload({"phase": "Waiting"})
+        waiting = workload({"phase": "Waiting", "history": [{"attempt": 1}]})
         assert told(derive(known(waiting, works, clusters={}))) == ["Delete a 1 Run"]
 
     def test_replicas_that_leave_a_cluster_where_others_stay_are_no_tombstone(self) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import fields
 
 from fairway.api import codec
-from fairway.api.errors import ApiError, Conflict, NotFound
+from fairway.api.errors import ApiError, Conflict, NotFound, Unavailable
 from fairway.api.meta import JsonObject
 from fairway.api.names import FINALIZER
 from fairway.api.workload import Workload, WorkloadStatus
@@ -56,9 +56,10 @@ class Outcome:
 class Committer:
     """Writes plans."""
 
-    def __init__(self, store: Store, cache: Cache) -> None:
+    def __init__(self, store: Store, cache: Cache, is_leader: Callable[[], bool]) -> None:
         self._store = store
         self._cache = cache
+        self._is_leader = is_leader
         self._width = asyncio.Semaphore(_WIDTH)
 
     async def commit(self, planned: Planned, context: Context) -> Outcome:
@@ -248,6 +249,8 @@ class Committer:
 
     async def _write(self, body: JsonObject, make: MakeStatus, outcome: Outcome) -> None:
         async with self._width:
+            if not self._is_leader():  # it may have stood still since the batch began
+                raise Unavailable("another replica may lead by now")
             status = make(codec.decode(body, Workload))
             stored = await write_status(self._store, body, status, _WRITE)
         metadata = body["metadata"]

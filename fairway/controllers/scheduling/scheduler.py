@@ -103,7 +103,7 @@ class Scheduler:
         self._clock = clock
         self._board = board or Board(clock)
         self._settings = settings
-        self._committer = Committer(store, cache)
+        self._committer = Committer(store, cache, lambda: terms.is_leader)
         self._alarm = Alarm(clock)
         self._arrivals = Arrivals(cache, clock)
         # What the planner is to be told: of each object the last, after its removal if it had one.
@@ -111,7 +111,7 @@ class Scheduler:
         self._echoes: dict[Name, Stored] = {}  # what was written and is not told of yet
         self._unsure: dict[str, str] = {}  # see `Outcome`
         self._failures = 0  # plans in a row of which nothing could be written
-        self._has_run = self._is_lost = False
+        self._has_run = self._is_lost = self._may_plan = False
         self._codes: dict[str, tuple[str, float]] = {}  # workload -> (code, when to write it)
         self._code_alarm = Alarm(clock)
         self.observers: list[Observer] = []
@@ -136,8 +136,16 @@ class Scheduler:
 
         return follow
 
-    def wake(self) -> None:
+    def begin(self) -> None:
+        """From now on it plans, as long as its replica leads."""
+        self._may_plan = True
         self._alarm.mark()
+
+    def cease(self) -> None:
+        self._may_plan = False
+
+    def _leads(self) -> bool:
+        return self._may_plan and self._terms.is_leader
 
     async def run(self) -> None:
         """Plans whenever there is something to plan, until cancelled."""
@@ -157,7 +165,7 @@ class Scheduler:
                     awaited = self._arrivals.waits_until()
                     if awaited is not None:
                         wake_at = awaited
-                    elif self._terms.is_leader and not self._cache.fleet().spec.paused:
+                    elif self._leads() and not self._cache.fleet().spec.paused:
                         wake_at = await self._plan(wake_at)
                     else:
                         # Who does not plan is woken by an event, never by the hour of an old plan.
@@ -340,7 +348,7 @@ class Scheduler:
                 await self._clock.sleep(due - self._clock.now())
                 continue
             del self._codes[key]
-            if self._terms.is_leader and await self._write_code(key, code):
+            if self._leads() and await self._write_code(key, code):
                 await self._clock.sleep(1 / self._settings.codes_per_second)
             else:
                 await asyncio.sleep(0)  # a hundred thousand that need no write keep nobody waiting

@@ -23,6 +23,7 @@ from fairway.api.names import ADOPTED, work_name, work_namespace
 from fairway.api.work import PoolNodes, Stop, Work, WorkSpec
 from fairway.api.workload import OVER, Workload
 from fairway.controllers.lifecycle.case import Place, Seen, Settings, lost_action, silence_allowed
+from fairway.controllers.scheduling.claims import last_attempt
 from fairway.controllers.works import generated, permitted
 from fairway.controllers.works.adoption import PLACEMENT, is_adopted, is_own, noted
 from fairway.controllers.works.manifests import Surroundings, manifests_of, work_pod_sets
@@ -88,6 +89,8 @@ def derive(known: Known) -> Derived:
     workload = known.workload
     if workload is None:
         return Derived(writes=tuple(_forgotten(known)))
+    if _is_behind(known, workload):
+        return Derived()
     manifests = workload.spec.template.manifests if workload.spec.template else ()
     claim = workload.status.claim
     faults = permitted.faults(manifests, workload.metadata.namespace)
@@ -111,6 +114,15 @@ def derive(known: Known) -> Derived:
                 writes.extend(_run(known_claim, workload, claim, placement))
     writes.extend(_rest(known, workload, running))
     return Derived(writes=tuple(writes), faults=tuple(faults), is_held_back=is_held_back)
+
+
+def _is_behind(known: Known, workload: Workload) -> bool:
+    """Whether its works tell of a later attempt: it was claimed anew, which is told in a moment."""
+    last = last_attempt(workload.status)
+    return any(
+        one.spec.attempt > last and not one.spec.tombstone and not is_adopted(one)
+        for one in _own(known, workload).values()
+    )
 
 
 def _is_remembered(known: Known, placement: Placement) -> bool:

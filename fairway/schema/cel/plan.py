@@ -55,6 +55,7 @@ class Plan:
     properties: dict[str, Plan] = field(default_factory=dict)
     additional: Plan | None = None
     items: Plan | None = None
+    looks_back: bool = False  # whether a rule of the whole schema may look at the value before
 
 
 def plan_of(node: Node) -> Plan | Literal[False]:
@@ -62,7 +63,7 @@ def plan_of(node: Node) -> Plan | Literal[False]:
     kept: Plan | Literal[False] | None = node.rule_plan
     if kept is None:
         holders = _holders(node)
-        kept = _Builder(holders).build(node, node, is_resource=True) if holders else False
+        kept = _Builder(holders).built(node) if holders else False
         node.rule_plan = kept
     return kept
 
@@ -119,6 +120,17 @@ class _Builder:
     def __init__(self, holders: set[int]) -> None:
         self._holders = holders
         self._built: dict[tuple[int, int], Plan] = {}
+
+    def built(self, node: Node) -> Plan:
+        """The plan of a whole object."""
+        root = self.build(node, node, is_resource=True)
+        plans = self._built.values()
+        looks_back = any(
+            one.uses_old or one.rule.optional_old_self for plan in plans for one in plan.rules
+        )
+        for plan in plans:
+            plan.looks_back = looks_back
+        return root
 
     def build(self, source: Node, shape: Node, *, is_resource: bool) -> Plan:
         """The plan of the rules in `source` on values of `shape`: the same, but under `allOf`."""

@@ -86,8 +86,8 @@ class _Walk:
         self._faults = faults
 
     def visit(self, plan: Plan, value: Any, old: Any, path: str, kinship: _Kinship) -> None:
-        if value is None:
-            return
+        if value is None or (value is old and not plan.looks_back):
+            return  # the very part that was there before is held against nobody
         if plan.rules:
             self._check(plan, value, old, path, kinship)
         for part in plan.all_of:
