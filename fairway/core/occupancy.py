@@ -8,6 +8,10 @@ then in the order in which they were decided.
 A change costs what it changes. Whoever was decided last goes on top of all others; where somebody
 earlier in the order comes or leaves, those after are packed again; where seen pods change, all that
 are not seen. The outcome is always that of packing everything anew.
+
+Somebody may be decided on before those are gone who yield to it. Where it does not fit beside them,
+it is packed as though they were gone, on the same nodes: these are then short of what both need,
+and nobody else finds room there.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ class Seat:
     key: str
     placed: Placed
     decided: tuple[float, str, int]
+    leaves: bool = False  # what it holds there is about to be free
     assumed: Packing = field(default_factory=dict)  # where its pods not seen yet are taken to be
 
     @property
@@ -56,8 +61,14 @@ def seats_of(workload: Workload) -> dict[str, list[Seat]]:
     held = workload.held
     decided_at = held.decided_at if held else 0.0
     found: dict[str, list[Seat]] = {}
-    for number, one in enumerate((*(held.placed if held else ()), *workload.releasing)):
-        seat = Seat(key=workload.key, placed=one, decided=(decided_at, workload.key, number))
+    holds = held.placed if held else ()
+    for number, one in enumerate((*holds, *workload.releasing)):
+        seat = Seat(
+            key=workload.key,
+            placed=one,
+            decided=(decided_at, workload.key, number),
+            leaves=number >= len(holds),
+        )
         found.setdefault(one.cluster, []).append(seat)
     return found
 
@@ -239,8 +250,26 @@ class Occupancy:
     def _sit(self, seat: Seat) -> bool:
         """Packs the pods of one, and says whether all found room."""
         packing = self._found_for(seat.placed)
+        if not _is_whole(seat.placed, packing) and not seat.leaves:
+            packing = self._found_after(seat.placed) or packing
         self._put(seat, packing)
         return _is_whole(seat.placed, packing)
+
+    def _found_after(self, placed: Placed) -> Packing | None:
+        """Where pods will be once those that leave are gone; none where even then not all fit.
+
+        Both are charged meanwhile, so that nobody else takes the rest of such a node: it is what
+        the pods need there beside that which is about to be free.
+        """
+        leaving = [seat for seats in self._seats.values() for seat in seats if seat.leaves]
+        if not leaving:
+            return None
+        with self._ledger.trial():
+            for seat in leaving:
+                for packing in (seat.placed.bound, seat.assumed):
+                    self._ledger.give_back(self._name, packing, requests_of(seat.placed))
+            found = self._found_for(placed)
+        return found if _is_whole(placed, found) else None
 
     def _put(self, seat: Seat, packing: Packing) -> None:
         self._ledger.take(self._name, packing, requests_of(seat.placed))

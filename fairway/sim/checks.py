@@ -119,7 +119,6 @@ class Checks:
         self._attempts: dict[str, int] = {}  # by uid
         self._claimed: dict[str, tuple[Usage, frozenset[str]]] = {}  # with victims waited for
         self._releasing: dict[str, Usage] = {}
-        self._yielded: dict[str, int] = {}  # in which term victims were told to go
         self._nominal: deque[tuple[float, dict[str, dict[str, int]]]] = deque()
         self.seen: dict[str, Seen] = {}
         truth.is_claimed = self._is_claimed
@@ -170,8 +169,6 @@ class Checks:
             f"releasing={[one.cluster for one in after.status.releasing]}"
             f"{f' preempted by {by}' if (by := _preemptor(old, after.status)) else ''}",
         )
-        if by:
-            self._yielded[name] = self._term
         self._charge(name, after.status)
 
     def _phase(self, name: str, old: _Status, new: _Status) -> None:
@@ -256,8 +253,11 @@ class Checks:
         return max(totals, default=0)
 
     def _charge(self, name: str, status: _Status) -> None:
-        before, _ = self._claimed.get(name, (Counter(), frozenset()))
-        self._releasing[name] = _usage(status.queue, status.releasing)
+        before, waited = self._claimed.get(name, (Counter(), frozenset()))
+        leaves = _usage(status.queue, status.releasing)
+        if status.claim is None and self._is_waiting(waited):
+            leaves = Counter()  # nothing of it ever ran
+        self._releasing[name] = leaves
         claim = status.claim
         if claim is None:
             self._claimed.pop(name, None)
@@ -269,22 +269,19 @@ class Checks:
         self._claimed[name] = (usage, victims)
         grown = {place for place, many in usage.items() if many > before[place]}
         if grown:
-            self._check_totals(name, grown, claim.term)
+            self._check_totals(name, grown)
 
-    def _check_totals(self, name: str, grown: set[tuple[str, str, str]], term: int) -> None:
-        """What all hold together.
+    def _is_waiting(self, victims: frozenset[str]) -> bool:
+        return any(self._releasing.get(victim) for victim in victims)
 
-        Those who yield to a claim are not counted beside it; nor are those who were told to go by
-        the very batch that made the claim, which was decided as though they were gone.
-        """
+    def _check_totals(self, name: str, grown: set[tuple[str, str, str]]) -> None:
+        """What all that may run now hold together: who waits for victims does not run yet."""
         total: Usage = Counter()
-        yielding = {victim for _, victims in self._claimed.values() for victim in victims}
-        yielding |= {victim for victim, of in self._yielded.items() if of == term}
-        for usage, _ in self._claimed.values():
-            total.update(usage)
-        for other, usage in self._releasing.items():
-            if other not in yielding:
+        for usage, victims in self._claimed.values():
+            if not self._is_waiting(victims):
                 total.update(usage)
+        for usage in self._releasing.values():
+            total.update(usage)
         for flavor in sorted({place[1] for place in grown}):
             used = sum(many for place, many in total.items() if place[1] == flavor)
             if used > self._most(None, flavor):

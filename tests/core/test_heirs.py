@@ -113,6 +113,18 @@ def test_the_heir_of_one_who_waited_waits_for_the_same() -> None:
     assert view.snapshot(NOW).tree.usage("left") == {PAIR: 8_000}
 
 
+def test_what_an_heir_will_need_beside_what_is_about_to_be_free_is_kept_for_it() -> None:
+    view = fleet(
+        queue("left", 100, **PREEMPTS),
+        cluster("east", 8),
+        workload("low-0", "left", gpus=6, running="east"),
+        workload("urgent-0", "left", gpus=8, priority=9),
+    )
+    assert "urgent-0 starts in east:1@h100 after low-0" in decide(view)
+    view.put(workload("small", "left", gpus=2))
+    assert decide(view)[-1] == "small waits: DoesNotFit, NoVictims, NoPool"
+
+
 def test_a_victim_that_leaves_again_later_is_charged_in_full() -> None:
     """Who once yielded may run and yield again: the first heir has no part in that."""
     victim = low(0)
