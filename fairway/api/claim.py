@@ -66,6 +66,7 @@ class WaitsFor(Part, frozen=True, kw_only=True):
         Literal["Preemption", "Provision", "Data", "Ready"], doc("What sort of thing it is.")
     ]
     workload: Annotated[WorkloadReference | None, doc("The victim that must be gone.")] = None
+    attempt: Annotated[int, doc("The last attempt of it that must be gone.", minimum=0)] = 0
     cluster: Annotated[Reference, doc("The cluster where it must happen.")] = ""
     pool: Annotated[OptionalLabel, doc("The elastic pool that must bring nodes.")] = ""
     count: Annotated[Count, doc("How many nodes it must bring.")] = 0

@@ -11,7 +11,7 @@ aside together with the first of them, until something is freed.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from fairway.api.reasons import Code, Reason
@@ -24,7 +24,7 @@ from fairway.core.modes.multiples import full_usage
 from fairway.core.modes.returning import returns
 from fairway.core.refusals import warnings, warnings_for
 from fairway.core.snapshot import Snapshot, precedence, wants_more
-from fairway.core.steps import Plan, Preempt, Step, Waits
+from fairway.core.steps import Admit, Plan, Preempt, Step, Waits
 from fairway.core.turns.fairness import Candidate, Rules, Tournament
 
 _DECIDE = {"Gang": gangs.decide, "Divided": services.decide, "Independent": sweeps.decide}
@@ -122,7 +122,7 @@ class _Line:
     def tell(self, workload: Workload, verdict: Verdict) -> None:
         """Writes down what was decided, and puts the next of the queue forward."""
         self.seen.add(workload.key)
-        self.steps.extend(verdict.steps)
+        self.steps.extend(map(self._awaiting, verdict.steps))
         if verdict.is_decided:
             self.desk.reservations.drop(workload)
             if workload.held is None:
@@ -145,6 +145,12 @@ class _Line:
                 if self.desk.queue(workload).is_strict:
                     self.blocked[workload.queue] = workload.key
         self._offer_next(workload.queue)
+
+    def _awaiting(self, step: Step) -> Step:
+        """Whoever takes of what victims leave starts when they are gone."""
+        if not isinstance(step, Admit):
+            return step
+        return replace(step, waits_for=self.desk.leaving.awaited())
 
     def _wait(self, workload: Workload, reasons: Sequence[Reason]) -> None:
         self.seen.add(workload.key)
@@ -187,7 +193,8 @@ def plan(
             line.tell(workload, _DECIDE[workload.mode](desk, workload))
             decisions += 1
         is_done = workload is None or is_paused
-        if is_done and not is_paused and cursor.only is None:
+        # Who comes home waits for nobody: it comes when the victims of this plan are gone.
+        if is_done and not is_paused and cursor.only is None and not desk.preempted:
             line.steps.extend(returns(desk, {step.workload for step in line.steps}))
         found = Plan(
             now=snapshot.now,

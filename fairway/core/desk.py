@@ -16,16 +16,18 @@ from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.ahead.reservations import Reservations
 from fairway.core.fitting.fit import Want
+from fairway.core.making_room.leaving import Leaving
 from fairway.core.model import (
     Form,
     Likeness,
     Policy,
     Queue,
+    Request,
     ResourceGroup,
     Usage,
     Workload,
 )
-from fairway.core.nodes import Cluster
+from fairway.core.nodes import Cluster, Packing
 from fairway.core.places import ranking, where
 from fairway.core.places.standing import Board, Holds
 from fairway.core.snapshot import Snapshot
@@ -54,6 +56,7 @@ class Desk:
         snapshot.stock.begin()
         self.claims = snapshot.claims.copy()
         self.preempted: set[str] = set()  # victims of this plan
+        self.leaving = Leaving(snapshot)  # what they leave
         self.changed: set[str] = set()  # who held something and got more or less of it: no victims
         self.holders: Holders | None = None  # gathered by `holders` when first asked for
         self.asking: Workload | None = None  # whom the planner looks at
@@ -72,6 +75,7 @@ class Desk:
     def turn_to(self, workload: Workload) -> None:
         """From now on questions are asked for this workload: what is kept for others counts."""
         self.asking = workload
+        self.leaving.turn_to(workload)
         self.reservations.forget_asked()
 
     @property
@@ -139,6 +143,22 @@ class Desk:
             )
             for one in form.pod_sets
         ]
+
+    # Taking.
+
+    def take(
+        self,
+        workload: Workload,
+        usage: Usage,
+        cluster: str = "",
+        packing: Packing | None = None,
+        requests: Mapping[str, Request] | None = None,
+    ) -> None:
+        """Charges what a workload gets, and puts its pods on nodes where these are known."""
+        self.leaving.take(self.ledger, workload.queue, usage, cluster, packing or {})
+        self.charge(workload, usage)
+        if packing is not None:
+            self.ledger.take(cluster, packing, requests or {})
 
     # Quota and limits.
 

@@ -172,7 +172,8 @@ class Held:
     rung: Rung = "Idle"
     decided_at: float = 0.0
     started_at: float | None = None  # when its pods ran; None while they do not
-    waits_for_victims: tuple[str, ...] = ()  # workloads that must be gone before it can run
+    # Workloads that must be gone before it can run, each with the last attempt of it that must be.
+    waits_for_victims: tuple[tuple[str, int], ...] = ()
 
 
 Mode = Literal["Gang", "Divided", "Independent"]

@@ -50,7 +50,8 @@ def decided(workloads: Mapping[str, Workload], plan: Plan) -> dict[str, Workload
             case Preempt() if before.held is not None:
                 found[step.workload] = _leaving(before, before.held)
             case Admit():
-                found[step.workload] = _claimed(before, step, plan.now)
+                waits_for = tuple(_awaited(key, found, workloads) for key in step.waits_for)
+                found[step.workload] = _claimed(before, step, plan.now, waits_for)
             case Move() if before.held is not None:
                 source = _source(before.held, step)
                 attempt = source.attempt or before.held.attempt
@@ -68,7 +69,17 @@ def _leaving(workload: Workload, held: Held) -> Workload:
     return replace(_requeued(workload), releasing=(*workload.releasing, *left))
 
 
-def _claimed(workload: Workload, step: Admit, now: float) -> Workload:
+def _awaited(
+    key: str, found: Mapping[str, Workload], workloads: Mapping[str, Workload]
+) -> tuple[str, int]:
+    """A victim, with the last attempt of it that must be gone."""
+    victim = found.get(key) or workloads.get(key)
+    return key, max((one.attempt for one in victim.releasing), default=0) if victim else 0
+
+
+def _claimed(
+    workload: Workload, step: Admit, now: float, waits_for: tuple[tuple[str, int], ...]
+) -> Workload:
     admitted = _admitted(workload, step, now)
     assert admitted.held is not None, "it was just admitted"
     before = workload.held
@@ -76,7 +87,7 @@ def _claimed(workload: Workload, step: Admit, now: float) -> Workload:
         admitted.held,
         attempt=before.attempt if before else _NO_ATTEMPT,
         started_at=before.started_at if before else None,
-        waits_for_victims=step.waits_for,
+        waits_for_victims=waits_for,
     )
     return replace(admitted, held=held, reservation=None)
 

@@ -274,7 +274,7 @@ def _alternative(
 
 def _held(claim: Claim, workload: Workload, given: Mapping[str, PodSet]) -> model.Held:
     victims = tuple(
-        f"{one.workload.namespace}/{one.workload.name}"
+        (f"{one.workload.namespace}/{one.workload.name}", one.attempt)
         for one in claim.waits_for
         if one.type == "Preemption" and one.workload is not None
     )

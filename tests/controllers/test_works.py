@@ -309,20 +309,26 @@ class TestTasks:
 
 class TestWhenNothingMayRunYet:
     WAITS = {
-        "waitsFor": [{"type": "Preemption", "workload": {"namespace": "team", "name": "victim"}}]
+        "waitsFor": [
+            {
+                "type": "Preemption",
+                "workload": {"namespace": "team", "name": "victim"},
+                "attempt": 1,
+            }
+        ]
     }
 
     @pytest.mark.parametrize(
         ("status", "expected"),
         [
-            ({"phase": "Running", "claim": {**claim(placement("a")), "term": 4}}, []),
+            ({"phase": "Running", "claim": claim(placement("a"))}, []),
             ({"phase": "Stopping", "releasing": [placement("a")]}, []),
             ({"phase": "Waiting"}, ["Create a 1 Run"]),
             (
-                {"phase": "Claimed", "claim": {**claim(placement("a")), "term": 6}},
+                {"phase": "Claimed", "claim": {**claim(placement("a")), "attempt": 2}},
                 ["Create a 1 Run"],
             ),
-            ({"phase": "Stopping", "releasing": [placement("b")]}, ["Create a 1 Run"]),
+            ({"phase": "Stopping", "releasing": [placement("b")]}, []),
         ],
         ids=[
             "its victim has yet to hear of it",

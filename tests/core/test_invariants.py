@@ -102,7 +102,7 @@ BAD = [
     pytest.param(with_new(not_before=20.0), [START], "back-off", id="too soon after a failure"),
     pytest.param(as_it_is, [TAKES], "which does not start", id="a victim for nobody"),
     pytest.param(as_it_is, [TAKES, TAKES, START], "and for another", id="a victim twice"),
-    pytest.param(as_it_is, [TAKES, START], "exactly its victims", id="a start too early"),
+    pytest.param(as_it_is, [TAKES, START], "does not wait for its victims", id="a start too early"),
     pytest.param(
         as_it_is, [replace(TAKES, workload="new"), START], "holds nothing", id="a victim that waits"
     ),

@@ -18,7 +18,7 @@ from fairway.core.cycle import START, plan
 from fairway.core.model import Topology, Workload
 from fairway.core.outcome import after
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.steps import Move, Plan, Preempt, Provision
+from fairway.core.steps import Admit, Move, Plan, Preempt, Provision, Step
 
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 
@@ -43,7 +43,32 @@ def planned(facts: Facts) -> Plan:
     assert state(snapshot) == before, "planning changed the snapshot"
     hold(broken(facts, found))
     hold(unanswered(facts, found))
+    hold(overdrawn(facts, found))
     return found
+
+
+def overdrawn(facts: Facts, found: Plan) -> list[str]:
+    """Queues of which more is in use than they may have, while victims are gone one by one.
+
+    Whoever waits for victims runs once they are gone; nobody runs beside one that he counted on.
+    """
+    admitted = [step for step in found.steps if isinstance(step, Admit)]
+    victims = [step for step in found.steps if isinstance(step, Preempt)]
+    before = Snapshot(facts).tree
+    told: list[str] = []
+    for gone in {frozenset(): None} | {frozenset(one.waits_for): None for one in admitted}:
+        steps: list[Step] = [one for one in victims if one.workload in gone]
+        steps += [one for one in admitted if gone.issuperset(one.waits_for)]
+        later = Snapshot(after(facts, replace(found, steps=tuple(steps)))).tree
+        told += [
+            f"{node.name} has {cell.available()} left of {pair}, and had {had}"
+            for node, known in zip(later.nodes, before.nodes, strict=True)
+            for pair, cell in node.cells.items()
+            if node.is_usable
+            and cell.is_limited
+            and cell.available() < min(0, had := known.cell(pair).available())
+        ]
+    return told
 
 
 def hold(sentences: list[str]) -> None:

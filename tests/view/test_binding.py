@@ -210,8 +210,9 @@ def test_a_victim_is_charged_until_its_pods_are_gone() -> None:
     victim, urgent = facts.workloads[KEY], facts.workloads["team/urgent"]
     assert (victim.held, [one.cluster for one in victim.releasing]) == (None, ["east"])
     assert urgent.held is not None
-    assert urgent.held.waits_for_victims == (KEY,)
-    assert view.snapshot(NOW).tree.usage("left") == {("h100", GPU): 16_000}
+    assert urgent.held.waits_for_victims == ((KEY, victim.releasing[0].attempt),)
+    # What one leaves and the other holds already is charged once.
+    assert view.snapshot(NOW).tree.usage("left") == {("h100", GPU): 8_000}
 
 
 # An event costs what it changes.

@@ -51,8 +51,12 @@ def claimed(
     step: steps.Admit,
     provisions: Sequence[steps.Provision],
     context: Context,
+    leaving: Mapping[str, int] | None = None,
 ) -> WorkloadStatus:
-    """The workload gets its claim, or more or less of it."""
+    """The workload gets its claim, or more or less of it.
+
+    `leaving` has those that must be gone first, with the last attempt of each that must be.
+    """
     status = workload.status
     before = status.claim
     attempt = before.attempt if before else last_attempt(status) + 1
@@ -60,7 +64,10 @@ def claimed(
     kept = {one.cluster: one.attempt for one in before.placements} if before else {}
     placements = tuple(placement_of(one, kept.get(one.cluster) or attempt) for one in step.placed)
     waits_for = (
-        *(WaitsFor(type="Preemption", workload=_reference(key)) for key in step.waits_for),
+        *(
+            WaitsFor(type="Preemption", workload=_reference(key), attempt=attempt)
+            for key, attempt in (leaving or {}).items()
+        ),
         *(
             WaitsFor(type="Provision", cluster=one.cluster, pool=one.pool, count=one.count)
             for one in provisions

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import fields
@@ -159,7 +159,7 @@ class Committer:
             make: MakeStatus
             match step:
                 case Admit():
-                    make = _admitting(step, provisions, context)
+                    make = _admitting(step, provisions, context, self._leaving(step, outcome))
                 case Move():
                     make = _moving(step, context)
                 case Preempt() | Provision():
@@ -168,6 +168,19 @@ class Committer:
                 _refuse(deal, outcome)
                 return
             outcome.written.append(step)
+
+    def _leaving(self, step: Admit, outcome: Outcome) -> dict[str, int]:
+        """Those that must be gone before a claim can run, and the last attempt of each."""
+        found: dict[str, int] = {}
+        for key in step.waits_for:
+            namespace, _, name = key.partition("/")
+            mirror = self._cache.mirror(WORKLOADS)
+            stored = outcome.stored.get((namespace, name)) or mirror.get((namespace, name))
+            status = (stored.object().get("status") or {}) if stored else {}
+            attempts = [one.get("attempt", 0) for one in status.get("releasing") or ()]
+            if attempts:
+                found[key] = max(attempts)
+        return found
 
     async def _commit_one(
         self, key: str, make: MakeStatus, planned: Planned, outcome: Outcome
@@ -292,8 +305,10 @@ def _refuse(deal: Sequence[Step], outcome: Outcome) -> None:
         outcome.refused.setdefault(one.workload, "what it hangs on was not written")
 
 
-def _admitting(step: Admit, provisions: list[Provision], context: Context) -> MakeStatus:
-    return lambda workload: claims.claimed(workload, step, provisions, context)
+def _admitting(
+    step: Admit, provisions: list[Provision], context: Context, leaving: Mapping[str, int]
+) -> MakeStatus:
+    return lambda workload: claims.claimed(workload, step, provisions, context, leaving)
 
 
 def _moving(step: Move, context: Context) -> MakeStatus:

@@ -3,7 +3,7 @@
 An open breaker is known to the core, which then plans nothing of its sort. Between the step that
 opens it and the moment at which the core knows, and within one plan, it is asked here: steps that
 serve one workload are let through together while the breaker is closed, and so it is passed by no
-more than what one workload needs.
+more than what one workload needs. Whoever counts on a victim that stays has to stay as well.
 """
 
 from __future__ import annotations
@@ -39,17 +39,26 @@ def restrained(
     """What may be carried out of steps that are dealt by the workload which they serve."""
     found = Restrained()
     kept: list[Step] = []
+    staying: dict[str, Name] = {}  # victims that were not let go
     for deal in deals:
         costs = list(_costs(deal, price_of))
         stopped = next((name for name, _ in costs if breakers.is_open(name, limits, now)), None)
+        stopped = stopped or next((staying[key] for key in _awaited(deal) if key in staying), None)
         if stopped is not None:
             found.refused.update({step.workload: stopped for step in deal})
+            staying.update({one.workload: stopped for one in deal if isinstance(one, Preempt)})
             continue
         kept.extend(deal)
         for name, nanos in costs:
             breakers = breakers.counted(name, now, price=Quantity(nanos))
     found.steps = tuple(kept)
     return found
+
+
+def _awaited(deal: Sequence[Step]) -> Iterator[str]:
+    for step in deal:
+        if isinstance(step, Admit):
+            yield from step.waits_for
 
 
 def counted(

@@ -285,11 +285,19 @@ class _Walk:
             if other not in self.admitted:
                 self.say(victim, f"is preempted for {other}, which does not start")
         for key, step in self.admitted.items():
-            if sorted(step.waits_for) != sorted(self.victims_of.get(key, ())):
-                self.say(key, "does not wait for exactly its victims")
+            self._check_waits(key, step)
         for key in self.provisions:
             if key not in self.admitted:
                 self.say(key, "asks for nodes but does not start")
+
+    def _check_waits(self, key: str, step: Admit) -> None:
+        """It waits for its own victims, and for nobody who stays."""
+        if not set(self.victims_of.get(key, ())) <= set(step.waits_for):
+            self.say(key, "does not wait for its victims")
+        for other in step.waits_for:
+            found = self.facts.workloads.get(other)
+            if other not in self.preempted and (found is None or not found.releasing):
+                self.say(key, f"waits for {other}, which stays")
 
 
 def _usage(placed: tuple[Placed, ...]) -> dict[tuple[str, str], int]:

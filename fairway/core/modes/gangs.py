@@ -36,6 +36,7 @@ from fairway.core.refusals import (
 from fairway.core.steps import Admit, Preempt, Provision, Step
 from fairway.core.turns.flavors import Assignment
 from fairway.core.why import Reasons
+from fairway.core.yielded import total
 
 
 @dataclass(slots=True)
@@ -235,18 +236,17 @@ def _preempt(desk: Desk, attempt: Attempt, verdict: Verdict) -> bool:
         return False
     evict(desk, workload, best, verdict)
     placed = placed_of(best.cluster, attempt.group, form, best.assignment, best.packed)
-    _admit(desk, workload, _after(workload, form, placed, best), best.packed, verdict)
+    _admit(desk, workload, _after(workload, form, placed), best.packed, verdict)
     return True
 
 
-def _after(workload: Workload, form: Form, placed: Placed, victims: Victims) -> Admit:
+def _after(workload: Workload, form: Form, placed: Placed) -> Admit:
     """The claim of one who starts when its victims are gone."""
     return Admit(
         workload=workload.key,
         placed=(placed,),
         form=form.name,
         rung="Preempt",
-        waits_for=tuple(one.key for one in victims.victims),
     )
 
 
@@ -307,7 +307,7 @@ def _by_quota_alone(
         if found is not None:
             evict(desk, workload, found, verdict)
             placed = placed_of("", "", form, option, None)
-            _admit(desk, workload, _after(workload, form, placed, found), None, verdict)
+            _admit(desk, workload, _after(workload, form, placed), None, verdict)
             return True
     return False
 
@@ -387,10 +387,12 @@ def _admit(
 
 def charge(desk: Desk, workload: Workload, placed: Placed, packed: fit.Packed | None) -> None:
     """Takes quota and room for a placement."""
-    desk.charge(workload, _usage_of(placed))
-    if packed is not None:
+    usage = _usage_of(placed)
+    if packed is None:
+        desk.take(workload, usage)
+    else:
         requests = {pods.name: pods.shape.requests for pods in placed.pods}
-        desk.ledger.take(placed.cluster, packed.packing, requests)
+        desk.take(workload, usage, placed.cluster, packed.packing, requests)
         desk.hold(placed.cluster)
         started = Started(workload=workload, packing=packed.packing, requests=requests)
         desk.reservations.started(placed.cluster, started)
@@ -416,6 +418,7 @@ def evict(desk: Desk, workload: Workload, victims: Victims, verdict: Verdict) ->
 def _forget_claim(desk: Desk, victim: Workload) -> None:
     assert victim.held is not None, "only what runs can be a victim"
     queue = victim.held.queue or victim.queue
+    usage = total(victim.held.placed)
+    desk.leaving.add(victim, usage)
     desk.claims.count(queue, victim.user, -1)
-    for placed in victim.held.placed:
-        desk.claims.add(queue, victim.user, _usage_of(placed), -1)
+    desk.claims.add(queue, victim.user, usage, -1)

@@ -50,7 +50,6 @@ class Service:
     counts: dict[str, int] = field(default_factory=dict)
     options: dict[str, Assignment] = field(default_factory=dict)
     pods: dict[str, tuple[PlacedPods, ...]] = field(default_factory=dict)  # of each cluster
-    waits_for: list[str] = field(default_factory=list)  # victims that must be gone first
     rung: Rung = "Idle"  # the last that gave something; Preempt stays
 
     @property
@@ -149,9 +148,8 @@ class Service:
         """Charges replicas: all of what is packed, and what of it takes room that is here."""
         whole, on_existing = packed
         usage = {pair: amount * count for pair, amount in full_usage(self.form, option).items()}
-        self.desk.charge(self.workload, usage)
         requests = {one.name: one.shape.requests for one in self.form.pod_sets}
-        self.desk.ledger.take(cluster, on_existing.packing, requests)
+        self.desk.take(self.workload, usage, cluster, on_existing.packing, requests)
         earlier = {one.name: one for one in self.pods.get(cluster, ())}
         placed = placed_of(cluster, "", times(self.form, count), option, whole)
         self.pods[cluster] = tuple(together(earlier.get(one.name), one) for one in placed.pods)
@@ -187,7 +185,6 @@ def decide(desk: Desk, workload: Workload) -> Verdict:
                 workload=workload.key,
                 placed=placements(service),
                 rung=service.rung,
-                waits_for=tuple(service.waits_for),
             )
         )
     if service.waiting > 0:
@@ -280,7 +277,6 @@ def _preempt(service: Service, group: str, names: tuple[str, ...], verdict: Verd
             return
         count, best = min(found, key=lambda one: (one[1].harm, one[0]))
         evict(service.desk, service.workload, best, verdict)
-        service.waits_for.extend(one.key for one in best.victims)
         if are_of_others(best):
             service.rung = "Preempt"
         service.add(best.cluster, count, best.assignment)

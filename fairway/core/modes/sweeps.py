@@ -44,7 +44,6 @@ class _Sweep:
     form: Form
     left: list[int]  # numbers of tasks to place, in order
     placed: list[Placed] = field(default_factory=list)
-    waits_for: list[str] = field(default_factory=list)  # victims that must be gone first
     rung: Rung = "Idle"  # the last that gave something; Preempt stays
 
     @property
@@ -128,7 +127,6 @@ def decide(desk: Desk, workload: Workload) -> Verdict:
                 workload=workload.key,
                 placed=_by_cluster(sweep.everything),
                 rung=sweep.rung,
-                waits_for=tuple(sweep.waits_for),
             )
         )
     if sweep.left:
@@ -220,7 +218,6 @@ def _preempt(sweep: _Sweep, attempt: Attempt, verdict: Verdict) -> None:
             verdict.reasons.extend(desk.no_victims(attempt.group, attempt.clusters))
             return
         evict(desk, workload, best, verdict)
-        sweep.waits_for.extend(one.key for one in best.victims)
         if are_of_others(best):
             sweep.rung = "Preempt"
         assert best.packed is not None, "where there are clusters there is a packing"

@@ -183,6 +183,11 @@ class Tree:
             return {}
         return {pair: cell.usage for pair, cell in sorted(node.cells.items()) if cell.usage}
 
+    def usage_of(self, queue: str, pair: FlavorResource) -> int:
+        """Usage of one flavor and resource, as stored at the queue."""
+        node = self._nodes.get(queue)
+        return 0 if node is None else node.cell(pair).usage
+
     def available(self, queue: str, pair: FlavorResource) -> int:
         """What may still be charged, by borrowing too; at a leaf never below 0.
 

@@ -1,0 +1,136 @@
+"""Those who take what victims leave: whom they wait for, and what is charged meanwhile."""
+
+from __future__ import annotations
+
+from fairway.core.cycle import plan
+from fairway.core.snapshot import Snapshot
+from fairway.view.objects import Objects
+from fairway.view.view import View
+from tests.builders import GPU, H100, NOW, Plain, cluster, policy, queue, told, workload
+
+PREEMPTS = {"preemption": {"withinQueue": "LowerPriority"}}
+PAIR = ("h100", GPU)
+
+
+def fleet(*objects: Plain) -> View:
+    view = View()
+    for one in (H100, *objects):
+        view.put(one)
+    return view
+
+
+def decide(view: View, now: float = NOW) -> list[str]:
+    """Plans, and takes the plan for written: victims are leaving, and claims are held."""
+    made, _ = plan(view.snapshot(now))
+    view.assume(made)
+    return told(made)
+
+
+def urgent(number: int, priority: int = 9, **more: object) -> Plain:
+    return workload(f"urgent-{number}", "left", gpus=8, priority=priority, **more)
+
+
+def low(number: int, count: int = 1) -> Plain:
+    return workload(f"low-{number}", "left", gpus=8, count=count, running="east")
+
+
+def test_each_who_comes_while_victims_end_takes_one_victim_and_no_more() -> None:
+    view = fleet(queue("left", 24, **PREEMPTS), cluster("east", 8, 8, 8), *map(low, range(3)))
+    for number in range(3):
+        view.put(urgent(number))
+        steps = decide(view)
+        assert [one for one in steps if "yields" in one] == [
+            f"low-{number} yields to urgent-{number}"
+        ], steps
+        assert view.snapshot(NOW).tree.usage("left") == {PAIR: 24_000}
+
+
+def test_what_a_victim_leaves_over_is_taken_by_one_who_waits_for_it() -> None:
+    view = fleet(
+        queue("left", 16, **PREEMPTS),
+        cluster("east", 8, 8),
+        low(0, count=2),
+        urgent(0),
+        workload("small", "left", gpus=2, priority=8),
+        workload("late", "left", gpus=8),
+    )
+    assert decide(view) == [
+        "low-0 yields to urgent-0",
+        "urgent-0 starts in east:1@h100 after low-0",
+        "small starts in east:1@h100 after low-0",
+        "late waits: QuotaExceeded, NoVictims",
+    ]
+    assert view.snapshot(NOW).tree.usage("left") == {PAIR: 16_000}
+
+
+def test_one_who_finds_idle_room_and_quota_waits_for_nobody() -> None:
+    view = fleet(
+        queue("left", 24, **PREEMPTS),
+        cluster("east", 8),
+        cluster("west", 8),
+        workload("low-0", "left", gpus=8, running="east"),
+        workload("urgent-0", "left", gpus=8, priority=9, policy="eastern"),
+        workload("other", "left", gpus=8, priority=8),
+        policy("eastern", ["east"]),
+    )
+    steps = decide(view)
+    assert "urgent-0 starts in east:1@h100 after low-0" in steps
+    assert "other starts in west:1@h100" in steps
+
+
+def test_one_who_lacks_quota_waits_for_a_victim_in_another_cluster() -> None:
+    view = fleet(
+        queue("left", 8, **PREEMPTS),
+        cluster("east", 8),
+        cluster("west", 8),
+        workload("low-0", "left", gpus=8, running="east"),
+        workload("urgent-0", "left", gpus=4, priority=9, policy="eastern"),
+        workload("other", "left", gpus=4, priority=8, policy="western"),
+        policy("eastern", ["east"]),
+        policy("western", ["west"]),
+    )
+    steps = decide(view)
+    assert "other starts in west:1@h100 after low-0" in steps
+    assert view.snapshot(NOW).tree.usage("left") == {PAIR: 8_000}
+
+
+def test_the_heir_of_one_who_waited_waits_for_the_same() -> None:
+    view = fleet(
+        queue("left", 8, **PREEMPTS),
+        cluster("east", 8),
+        cluster("west", 8),
+        policy("western", ["west"]),
+        low(0),
+        urgent(0, policy="western"),
+    )
+    assert "urgent-0 starts in west:1@h100 after low-0" in decide(view)
+    view.put(urgent(1, priority=20, policy="western"))
+    assert decide(view)[:2] == [
+        "urgent-0 yields to urgent-1",
+        "urgent-1 starts in west:1@h100 after urgent-0, low-0",
+    ]
+    view.remove(urgent(0))
+    assert view.snapshot(NOW).tree.usage("left") == {PAIR: 8_000}
+
+
+def test_a_victim_that_leaves_again_later_is_charged_in_full() -> None:
+    """Who once yielded may run and yield again: the first heir has no part in that."""
+    victim = low(0)
+    victim["status"].pop("claim")
+    placement = {
+        "cluster": "east",
+        "attempt": 5,
+        "podSets": [{"name": "worker", "count": 1, "requests": {GPU: 8}, "flavors": {GPU: "h100"}}],
+    }
+    victim["status"] |= {"phase": "Stopping", "releasing": [placement]}
+    heir = urgent(0, running="east")
+    heir["status"]["phase"] = "Claimed"
+    del heir["status"]["claim"]["readyAt"]
+    named = {"namespace": "team", "name": "low-0"}
+    for attempt, expected in ((1, 16_000), (5, 8_000)):
+        heir["status"]["claim"]["waitsFor"] = [
+            {"type": "Preemption", "workload": named, "attempt": attempt}
+        ]
+        objects = [H100, queue("left", 24), cluster("east", 8, 8), victim, heir]
+        snapshot = Snapshot(Objects.of(objects).facts(NOW))
+        assert snapshot.tree.usage("left") == {PAIR: expected}
