@@ -29,7 +29,6 @@ from fairway.sim.store_faces import StoreFace, Weather
 from fairway.sim.time import Gate, OwnClock, Time
 from fairway.store.interface import Store
 
-
 _DRIFT_MOST = 0.01  # of a hub's clock
 
 
