@@ -137,6 +137,35 @@ async def test_a_claim_that_was_never_written_is_decided_again(
         assert decided == ["default/a", "default/a"]
 
 
+async def test_who_stood_still_amid_a_batch_writes_no_more_of_it(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    faulty = FaultyStore(store)
+    terms: dict[str, int] = {}
+
+    async with running(faulty, clock, tmp_path) as fleet:  # type: ignore[arg-type]  # in its place
+        await fleet.apply(FLEET)
+        await clock.advance(30)
+        decided = decided_in(fleet)
+
+        def lose_lead(body: JsonObject) -> None:
+            if claims(body):
+                terms.setdefault(body["metadata"]["name"], body["status"]["claim"]["term"])
+            if len(terms) == 1:
+                fleet.plane.terms.resign()
+
+        faulty.before = lose_lead
+        fleet.plane.scheduler.cease()
+        await fleet.apply(job("a", gpus=1) + "---" + job("b", gpus=1))
+        await clock.advance(1)
+        fleet.plane.scheduler.begin()
+        await fleet.until("a", "Succeeded")
+        await fleet.until("b", "Succeeded")
+        assert sorted(terms) == ["a", "b"]
+        assert terms["a"] != terms["b"]
+        assert sorted(decided) == ["default/a", "default/b", "default/b"]
+
+
 async def test_a_planner_that_begins_anew_knows_claims_that_are_not_told_of_yet(
     store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
 ) -> None:
