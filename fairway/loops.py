@@ -51,14 +51,16 @@ class Alarm:
     async def _first_of(self, seconds: float) -> None:
         if seconds <= 0:
             return
-        marked = asyncio.ensure_future(self._marked.wait())
-        slept = asyncio.ensure_future(self._clock.sleep(seconds))
+        slept = asyncio.ensure_future(self._ring_after(seconds))
         try:
-            await asyncio.wait({marked, slept}, return_when=asyncio.FIRST_COMPLETED)
+            await self._marked.wait()
         finally:
-            # Not waited for: a cancellation that came in the meantime would be lost with theirs.
-            marked.cancel()
+            # Not waited for: a cancellation that came in the meantime would be lost with its.
             slept.cancel()
+
+    async def _ring_after(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self._marked.set()
 
 
 class Loop(Generic[Key]):

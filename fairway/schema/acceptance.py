@@ -55,9 +55,7 @@ def _always(_value: Any) -> bool:
 
 
 def _is_any(node: Node) -> bool:
-    return not (
-        node.type or node.properties or node.additional or node.items or limits_of(node)
-    )
+    return not (node.type or node.properties or node.additional or node.items or limits_of(node))
 
 
 def _within(node: Node) -> Accepts | None:
@@ -105,9 +103,7 @@ def _is_range(node: Node) -> bool:
         and node.format == "int64"
         and not (node.exclusive_minimum or node.exclusive_maximum)
         and len(limits_of(node)) == bounds + 1
-        and all(
-            abs(one) < _INT64_LIMIT for one in (node.minimum, node.maximum) if one is not None
-        )
+        and all(abs(one) < _INT64_LIMIT for one in (node.minimum, node.maximum) if one is not None)
     )
 
 

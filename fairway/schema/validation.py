@@ -206,13 +206,10 @@ def _walk_members(
             break
         elif part is not None:
             before = known.get(name)
-            if before is None:
-                if not (child.accepts or accepts_of(child))(part):
-                    _walk(part, shape, prefix + name, findings)
             # Metadata is written to afterwards, and must not be shared.
-            elif before == part and not (is_root and name == "metadata"):
+            if before is not None and before == part and not (is_root and name == "metadata"):
                 value[name] = before  # not the same where true stands for 1
-            else:
+            elif before is not None or not accepts_of(child)(part):
                 _walk(part, shape, prefix + name, findings, before)
         elif not child.nullable:
             # A null that the schema does not allow means "not set".

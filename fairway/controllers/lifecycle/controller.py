@@ -22,7 +22,7 @@ from fairway.controllers.lifecycle import gathering
 from fairway.controllers.lifecycle.case import Case, Change, NodeAside
 from fairway.controllers.lifecycle.following import next_status
 from fairway.controllers.notes import Notes
-from fairway.controllers.scheduling.committing import write_status
+from fairway.controllers.scheduling.committing import head_of, write_status
 from fairway.controllers.states import States
 from fairway.controllers.terms import LEASES
 from fairway.controllers.works.adoption import is_own
@@ -150,18 +150,19 @@ class Lifecycle:
         stored = self._cache.mirror(WORKLOADS).get(name)
         if stored is None:
             return None
-        case = self._case(codec.decode(stored.raw, Workload))
+        workload = self._cache.get(Workload, name[1], name[0])
+        assert workload is not None, "it is in the mirror"
+        case = self._case(workload)
         change = next_status(case)
         if change.is_empty:
             return self._wake_at(name, case, change)
-        body = stored.object()
         await self._set_aside(change.nodes_aside)
         if change.status is not None:
-            await write_status(self._store, body, change.status, _WRITE)
+            await write_status(self._store, head_of(stored), change.status, _WRITE)
             self._written[name] = case.now
             self._board.count("Moves", change.moves)
         elif change.delete or change.releases:
-            await self._remove(body, change)
+            await self._remove(stored.object(), change)
         return self._wake_at(name, case, change)
 
     def _case(self, workload: Workload) -> Case:

@@ -112,7 +112,8 @@ class Works:
 
     def _state_changed(self, cluster: str, work: str) -> None:
         workload = self._roster.workload_of(work) or self._held_back.pop(work, None)
-        if workload is not None:
+        # Where nothing is left to write, what works are derived from does not hang on their states.
+        if workload is not None and self._settled.get(workload) is None:
             self._loop.mark(workload)
 
     def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
@@ -139,7 +140,7 @@ class Works:
         if fleet.paused:
             return None  # the end of the pause is told
         stored = self._cache.mirror(WORKLOADS).get(name)
-        workload = codec.decode(stored.raw, Workload) if stored else None
+        workload = self._cache.get(Workload, name[1], name[0])
         works = self._roster.works(name)
         if workload is None and not works:
             self._settled.pop(name, None)

@@ -150,9 +150,7 @@ class _Builder:
             for part in source.all_of
             if id(part) in self._holders
         )
-        plan.looks_back_below = plan.looks_back or any(
-            one.looks_back_below for one in _below(plan)
-        )
+        plan.looks_back_below = plan.looks_back or any(one.looks_back_below for one in _below(plan))
         return plan
 
     def _part(self, source: Node | None, shape: Node | None) -> Plan | None:

@@ -92,9 +92,11 @@ class Admission:
         entries = metadata.get("managedFields") if is_applied else None
         # What the writer says of managedFields is looked at by the tracker alone.
         said = metadata.pop("managedFields", None)
-        # What stays comes from a copy of its own, since the steps below work in place.
-        body = _merged_with_old(resource, record.body(), body, subresource)
         known = old if resource.is_custom and record.conforms_to is resource.schema else None
+        # The steps below work in place, but never on what is known to conform. Other things that
+        # stay come from a copy of their own.
+        kept = old if known is not None and resource.prepare is None else record.body()
+        body = _merged_with_old(resource, kept, body, subresource)
         self._conform(resource, body, old, write, known=known)
         _count_generation(resource, old, body)
         if entries is None:
