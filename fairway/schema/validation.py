@@ -205,17 +205,23 @@ def _walk_members(
         elif findings.faults and findings.is_full:
             break
         elif part is not None:
-            before = known.get(name)
             # Metadata is written to afterwards, and must not be shared.
-            if before is not None and before == part and not (is_root and name == "metadata"):
+            before = None if is_root and name == "metadata" else known.get(name)
+            if before is not None and before == part:
                 value[name] = before  # not the same where true stands for 1
-            elif before is not None or not accepts_of(child)(part):
-                _walk(part, shape, prefix + name, findings, before)
+            else:
+                _walk_part(part, shape, prefix + name, findings, before)
         elif not child.nullable:
             # A null that the schema does not allow means "not set".
             dropped.append(name)
     for name in dropped:
         del value[name]
+
+
+def _walk_part(part: Any, shape: Shape, path: str, findings: Findings, before: Any) -> None:
+    """Walks what changed part by part, and what came only if it does not conform as it is."""
+    if before is not None or not accepts_of(shape.node)(part):
+        _walk(part, shape, path, findings, before)
 
 
 def _further(
