@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import Any
 
@@ -32,7 +33,7 @@ from fairway.controllers.works.derive import (
 from fairway.controllers.works.manifests import dependencies_of
 from fairway.controllers.works.roster import Roster
 from fairway.kinds.registry import KnownKinds, LiveKinds
-from fairway.loops import Loop
+from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Store, Stored, Write
 from fairway.store.mirrors import Name
 
@@ -67,6 +68,7 @@ class Works:
         self._board = board or Board(clock)
         self._roster = Roster(cache)
         self._loop: Loop[Name] = Loop("works", self._reconcile, clock=clock, forgets=True)
+        self._all_wanted = Alarm(clock)
         self._waiting_for: dict[Name, dict[Name, None]] = {}  # by victim: those who wait for it
         self._held_back: dict[str, Name] = {}  # by work: who waits for agents to forget it
         self._fleet = cache.fleet().spec
@@ -85,23 +87,32 @@ class Works:
         self._settled.clear()
         self._waiting_for.clear()
         self._held_back.clear()
-        await self._loop.run(self._all())
+        self._all_wanted.mark()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._loop.run())
+            tasks.create_task(self._look_at_all())
+
+    async def _look_at_all(self) -> None:
+        """Marks all that have works, or may get some, whenever every one may be concerned."""
+        while True:
+            await self._all_wanted.wait()
+            async for name, stored in in_slices(list(self._cache.mirror(WORKLOADS).items())):
+                if self._may_have_works(name, stored):
+                    self._loop.mark(name)
+            # Those of workloads that are gone.
+            async for _, work in in_slices(self._cache.names(WORKS)):
+                workload = self._roster.workload_of(work)
+                if workload is not None:
+                    self._loop.mark(workload)
 
     # What changed.
 
-    def _all(self) -> list[Name]:
-        """Every workload that has works, or may get some."""
-        workloads = self._cache.mirror(WORKLOADS).items()
-        found = [name for name, stored in workloads if self._may_have_works(name, stored)]
-        works = (self._roster.workload_of(work) for _, work in self._cache.names(WORKS))
-        return list(dict.fromkeys((*found, *(one for one in works if one is not None))))
-
-    def _mark_all(self) -> None:
-        for name in self._all():
-            self._loop.mark(name)
-
     def _may_have_works(self, name: Name, stored: Stored) -> bool:
-        return self._roster.has(name) or any(one in stored.raw for one in _TELLING)
+        raw = stored.raw
+        for one in _TELLING:
+            if one in raw:
+                return True
+        return self._roster.has(name)
 
     def _workload_changed(self, name: Name, stored: Stored | None) -> None:
         if stored is None or self._may_have_works(name, stored):
@@ -119,7 +130,7 @@ class Works:
     def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
         """Only that it came or went; what is sent there stays as it was decided."""
         if stored is None:
-            self._mark_all()
+            self._all_wanted.mark()
 
     def _fleet_changed(self, name: Name, stored: Stored | None) -> None:
         """Its settings are part of what works say; its status is not."""
@@ -127,11 +138,11 @@ class Works:
         if spec != self._fleet:
             self._fleet = spec
             self._settled.clear()
-            self._mark_all()
+            self._all_wanted.mark()
 
     def _kinds_changed(self) -> None:
         self._settled.clear()
-        self._mark_all()
+        self._all_wanted.mark()
 
     # What is done.
 
