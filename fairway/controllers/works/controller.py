@@ -13,7 +13,7 @@ from fairway.api.flavor import Flavor
 from fairway.api.meta import JsonObject
 from fairway.api.names import work_name
 from fairway.api.work import Work
-from fairway.api.workload import Workload
+from fairway.api.workload import OVER, Workload
 from fairway.clock import Clock
 from fairway.controllers.board import Board
 from fairway.controllers.cache import CLUSTERS, FLEETS, WORKLOADS, WORKS, Cache, resource_of
@@ -21,6 +21,7 @@ from fairway.controllers.lifecycle import gathering
 from fairway.controllers.notes import Notes
 from fairway.controllers.states import States
 from fairway.controllers.terms import NotLeader, Terms
+from fairway.controllers.works.adoption import is_own
 from fairway.controllers.works.derive import (
     Create,
     Delete,
@@ -166,6 +167,8 @@ class Works:
                 await self._terms.rise_above(heard)
             except NotLeader:
                 return None  # whoever leads now looks at it
+        if workload is not None and self._is_at_rest(name, workload, works):
+            return None
         derived = derive(await self._known(name, workload, works))
         if stored is not None and derived.faults:
             await self._notes.warn(stored.object(), "ManifestRefused", "; ".join(derived.faults))
@@ -182,6 +185,22 @@ class Works:
             # Deriving from its own output gives nothing to write.
             self._settled[name] = self._inputs(name, workload, works)
         return min(again, default=None)
+
+    def _is_at_rest(self, name: Name, workload: Workload, works: dict[str, Work]) -> bool:
+        """Whether a workload is over and so is every work of it: they stay for their logs."""
+        status = workload.status
+        if status.phase not in OVER or status.claim or status.releasing:
+            return False
+        seen = gathering.states_of(self._states, name, set(works))
+        return workload.metadata.deletion_timestamp is None and all(
+            is_own(one, workload)
+            and not one.spec.tombstone
+            and self._cache.get(Cluster, cluster) is not None
+            and cluster in seen
+            and seen[cluster].is_over
+            and seen[cluster].attempt >= one.spec.attempt
+            for cluster, one in works.items()
+        )
 
     def _inputs(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> Any:
         """What works are derived from, as far as it changes; None where that is not all.
