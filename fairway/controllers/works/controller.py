@@ -161,13 +161,7 @@ class Works:
         if inputs is not None and self._settled.get(name) == inputs:
             return None
         self._settled.pop(name, None)
-        heard = max((max(one.spec.term, one.status.term) for one in works.values()), default=0)
-        if heard > self._terms.term:
-            try:
-                await self._terms.rise_above(heard)
-            except NotLeader:
-                return None  # whoever leads now looks at it
-        if workload is not None and self._is_at_rest(name, workload, works):
+        if not await self._may_speak(works) or self._is_at_rest(name, workload, works):
             return None
         derived = derive(await self._known(name, workload, works))
         if stored is not None and derived.faults:
@@ -186,10 +180,22 @@ class Works:
             self._settled[name] = self._inputs(name, workload, works)
         return min(again, default=None)
 
-    def _is_at_rest(self, name: Name, workload: Workload, works: dict[str, Work]) -> bool:
+    async def _may_speak(self, works: dict[str, Work]) -> bool:
+        """Whether our term is as high as all that works were told in; else whoever leads looks."""
+        heard = max((max(one.spec.term, one.status.term) for one in works.values()), default=0)
+        if heard > self._terms.term:
+            try:
+                await self._terms.rise_above(heard)
+            except NotLeader:
+                return False
+        return True
+
+    def _is_at_rest(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> bool:
         """Whether a workload is over and so is every work of it: they stay for their logs."""
-        status = workload.status
-        if status.phase not in OVER or status.claim or status.releasing:
+        status = workload.status if workload is not None else None
+        if workload is None or status is None or status.phase not in OVER:
+            return False
+        if status.claim or status.releasing:
             return False
         seen = gathering.states_of(self._states, name, set(works))
         return workload.metadata.deletion_timestamp is None and all(
