@@ -12,12 +12,13 @@ import asyncio
 import heapq
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
 from fairway.api.errors import ApiError, Conflict
 from fairway.clock import Clock
 
+T = TypeVar("T")
 Key = TypeVar("Key", bound=Hashable)
 # Looks at a key; the moment at which it wants to be looked at again, if any.
 Reconcile = Callable[[Key], Awaitable[float | None]]
@@ -26,6 +27,7 @@ _log = logging.getLogger(__name__)
 
 _BACK_OFF_SECONDS = 0.05
 _BACK_OFF_SECONDS_MAX = 60.0
+_SLICE = 500  # items that are walked without a pause
 _SPARE_TIMERS = 1_024  # that may be kept though an earlier one took their place
 
 
@@ -46,6 +48,14 @@ async def end(tasks: Iterable[asyncio.Future[None]]) -> None:
             is_cancelled = True
     if is_cancelled:
         raise asyncio.CancelledError
+
+
+async def in_slices(items: Iterable[T], size: int = _SLICE) -> AsyncIterator[T]:
+    """Items one by one, with a pause after each few: who else waits for the loop goes first."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if number % size == 0:
+            await asyncio.sleep(0)
 
 
 class Alarm:

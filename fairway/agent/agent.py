@@ -37,6 +37,8 @@ _log = logging.getLogger(__name__)
 
 _BACK_OFF_SECONDS = 0.1
 _BACK_OFF_SECONDS_MAX = 10.0
+_LOOK_REST = 4  # how much longer than a look takes is waited until the next
+_LOOK_SECONDS_LEAST = 0.01
 _REPORT_REST = 4  # how much longer than a report takes to write is waited until the next
 _REPORT_SECONDS_MOST = 0.05
 
@@ -211,6 +213,7 @@ class Agent:
         back_off = _BACK_OFF_SECONDS
         while True:
             await self._sight.wanted.wait()
+            began = self._clock.now()
             number = self._sight.begin()
             try:
                 observation = await self._driver.observe()
@@ -230,7 +233,10 @@ class Agent:
             for name in names:
                 if parts.tender.needs(name):
                     parts.tending.mark(name)
-            await self._clock.sleep(self._settings.report_seconds)
+            # Reports are far between already. A second such wait before them would only add to it,
+            # unless looking takes long.
+            rest = max(_LOOK_SECONDS_LEAST, _LOOK_REST * (self._clock.now() - began))
+            await self._clock.sleep(min(rest, self._settings.report_seconds))
 
     # What the hub is told.
 

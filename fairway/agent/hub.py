@@ -25,6 +25,7 @@ from fairway.store.interface import (
     Stored,
     Write,
 )
+from fairway.store.mirrors import version_of
 
 T = TypeVar("T")
 
@@ -134,7 +135,7 @@ class Hub:
             self._has_versions = False  # somebody else wrote or removed it
             raise
         self.heard_at = self._clock.now()
-        self._versions[name] = stored.object()["metadata"]["resourceVersion"]
+        self._versions[name] = version_of(stored)
 
     async def _find_reports(self, chunks: int) -> None:
         """Which reports there are, from earlier runs; those of chunks that are no more go."""

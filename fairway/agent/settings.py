@@ -13,7 +13,7 @@ class AgentSettings:
 
     heartbeat_seconds: float = 10.0
     deletions_per_second: float = 10.0
-    report_seconds: float = 0.05  # at most one look and one report in that time
+    report_seconds: float = 0.05  # at most one report in that time; looks wait no longer either
     lasting_seconds: float = 30.0  # states that last so long are told in the work's own status
     cluster_seconds: float = 5.0  # at most one change of the cluster's status in that time
     drift_seconds: float = 240.0  # after which a work is applied again, whatever happened to it
@@ -30,6 +30,10 @@ class AgentSettings:
         )
 
 
+# Who waits for just as long as they were told finds one, however the sums were rounded.
+_ALMOST_ONE = 1.0 - 1e-6
+
+
 class Rate:
     """So many a second, and no more than one second's worth at once."""
 
@@ -43,7 +47,7 @@ class Rate:
         most = max(1.0, per_second)
         self._left = min(most, self._left + max(0.0, since) * per_second)
         self._at = now
-        if self._left >= 1.0:
+        if self._left >= _ALMOST_ONE:
             self._left -= 1.0
             return 0.0
         return (1.0 - self._left) / per_second

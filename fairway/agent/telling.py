@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from operator import is_
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -29,6 +31,15 @@ from fairway.loops import Alarm, Loop
 
 REFUSED = "Accepted"  # the condition that says whether the agent takes the hub's word
 _ENDED = ("Succeeded", "Failed")
+
+
+class _Asked(NamedTuple):
+    """What the state of a work hangs on; where all are the same values, so is the state."""
+
+    kept: Kept
+    seen: WorkSeen | None
+    told: WorkState | None
+    fault: str
 
 
 class Teller:
@@ -54,6 +65,8 @@ class Teller:
         self._hub = hub
         self._find_kind = find_kind
         self._clock = clock
+        # What the state of a work was last worked out from, and what it was.
+        self._known: dict[str, tuple[_Asked, WorkState]] = {}
         self._since: dict[str, float] = {}
         self._faults: dict[str, str] = {}
         self._refused: dict[str, tuple[str, int]] = {}  # why, and which generation
@@ -143,7 +156,13 @@ class Teller:
     def _state(self, kept: Kept, name: str) -> WorkState:
         told = Told(state=self.states.get(name), fault=self._faults.get(name, ""))
         seen = self._sight.work(name)
-        return state_of(kept, seen, told, find_kind=self._find_kind, now=self._clock.now())
+        asked = _Asked(kept, seen, told.state, told.fault)
+        known = self._known.get(name)
+        if known is not None and all(map(is_, known[0], asked)):
+            return known[1]
+        state = state_of(kept, seen, told, find_kind=self._find_kind, now=self._clock.now())
+        self._known[name] = (asked, state)
+        return state
 
     def _take(self, name: str, kept: Kept, state: WorkState) -> None:
         now = self._clock.now()
@@ -168,7 +187,14 @@ class Teller:
             self.statuses.mark(name)
 
     def _drop(self, name: str) -> None:
-        for table in (self.states, self._since, self._faults, self._feedback, self._requests):
+        for table in (
+            self.states,
+            self._since,
+            self._faults,
+            self._feedback,
+            self._requests,
+            self._known,
+        ):
             table.pop(name, None)
 
     # Statuses of works.

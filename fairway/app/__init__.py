@@ -1,7 +1,7 @@
 """The composition root: the only place where concrete parts are chosen and put together."""
 
 from fairway.app.hub import Hub, HubOptions, open_hub
-from fairway.app.storing import load_demo, open_store, prepare_store, settle_memory
+from fairway.app.storing import load_demo, open_store, prepare_store, settle_memory, settle_threads
 
 __all__ = [
     "Hub",
@@ -11,4 +11,5 @@ __all__ = [
     "open_store",
     "prepare_store",
     "settle_memory",
+    "settle_threads",
 ]

@@ -13,7 +13,7 @@ from pathlib import Path
 from fairway.agent.fleet import Agents
 from fairway.app.agents import Logs, make_agents
 from fairway.app.answering import HubAnswers
-from fairway.app.records import FileSink
+from fairway.app.records import BackgroundSink, FileSink
 from fairway.app.serving import make_api
 from fairway.app.storing import load_demo, open_store, prepare_store
 from fairway.clock import Clock, SystemClock
@@ -97,7 +97,7 @@ async def _controlled(
         yield None, None
         return
     kinds = LiveKinds(built_in())
-    sink = FileSink(options.data / "decisions")
+    sink = BackgroundSink(FileSink(options.data / "decisions"))
     plane = ControlPlane(
         store=store,
         clock=clock,

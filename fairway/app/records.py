@@ -7,7 +7,9 @@ its last whole entry. It is not forced to the disk: a record is for finding out,
 from __future__ import annotations
 
 import zlib
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,6 +17,7 @@ _SEGMENT_BYTES = 32 << 20
 _SEGMENTS_MOST = 8
 _CHUNK_BYTES = 1 << 16
 _TIMES_FED = 5
+_WAITING_MOST = 64
 _SUFFIX = ".decisions"
 
 
@@ -66,6 +69,40 @@ class FileSink:
             self._file.write(self._compressor.flush())
             self._file.close()
             self._file = None
+
+
+class BackgroundSink:
+    """Lets a sink write on a thread of its own: packing takes time that the hub does not have.
+
+    Entries that wait are bounded: whoever brings one too many waits for the oldest.
+    """
+
+    def __init__(self, sink: FileSink) -> None:
+        self._sink = sink
+        self._thread = ThreadPoolExecutor(1, "fairway-record")
+        self._waiting: deque[Future[None]] = deque()
+
+    @property
+    def is_full(self) -> bool:
+        return self._sink.is_full
+
+    def begin(self) -> None:
+        self._thread.submit(self._sink.begin).result()
+
+    def fed(self) -> None:
+        self._waiting.append(self._thread.submit(self._sink.fed))
+
+    def write(self, entry: bytes) -> None:
+        """A fault of an earlier entry is told here."""
+        waiting = self._waiting
+        while waiting and (waiting[0].done() or len(waiting) >= _WAITING_MOST):
+            waiting.popleft().result()
+        waiting.append(self._thread.submit(self._sink.write, entry))
+
+    def close(self) -> None:
+        """Returns once all is written."""
+        self._thread.submit(self._sink.close).result()
+        self._thread.shutdown()
 
 
 def segments(folder: Path) -> list[Path]:

@@ -145,6 +145,7 @@ async def _serve(options: HubOptions) -> None:
         loop.add_signal_handler(signal_number, ended.set)
     async with app.open_hub(options) as hub:
         app.settle_memory()
+        app.settle_threads()
         terminal.write(welcome(hub.url, options.data, hub.kubeconfig, has_demo=options.has_demo))
         demo = asyncio.ensure_future(_show_demo(hub)) if options.has_demo else None
         await ended.wait()

@@ -71,13 +71,14 @@ class Cache:
             kind: Mirror(store, kind, clock=clock)
             for kind in (*_KINDS.values(), PRIORITY_CLASSES, VOLUME_CLAIMS, LEASES)
         }
+        self._typed = {kind: self._mirrors[key] for kind, key in _KINDS.items()}
 
     def mirror(self, kind: ResourceKey) -> Mirror:
         return self._mirrors[kind]
 
     def get(self, kind: type[T], name: str, namespace: str = "") -> T | None:
         """An object as it was last seen; None where there is none."""
-        stored = self._mirrors[_KINDS[kind]].get((namespace, name))
+        stored = self._typed[kind].get((namespace, name))
         return _read(stored.raw, kind) if stored is not None else None
 
     def all(self, kind: type[T]) -> Iterable[T]:

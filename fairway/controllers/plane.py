@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Protocol
 
 import msgspec
@@ -35,7 +36,7 @@ from fairway.controllers.terms import Settings, Terms
 from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
 from fairway.kinds.registry import KnownKinds, LiveKinds
-from fairway.loops import end
+from fairway.loops import end, in_slices
 from fairway.store.interface import Store
 
 _log = logging.getLogger(__name__)
@@ -167,11 +168,12 @@ class ControlPlane:
 
     async def snapshot(self) -> dict[str, Any]:
         """Everything that a decision looks at, as a list of objects."""
-        items = [
-            msgspec.Raw(stored.raw)
-            for kind in FED
-            for _, stored in sorted(self.cache.mirror(kind).items())
-        ]
+        # Taken at one moment; all that is done with it may take longer.
+        taken = [list(self.cache.mirror(kind).items()) for kind in FED]
+        items = []
+        for objects in taken:
+            async for _, stored in in_slices(sorted(objects, key=itemgetter(0))):
+                items.append(msgspec.Raw(stored.raw))
         return {
             "apiVersion": "v1",
             "kind": "List",

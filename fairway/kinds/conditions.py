@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from fairway.api.meta import JsonObject
 from fairway.kinds.plain import listed, text
@@ -11,7 +12,13 @@ from fairway.kinds.plain import listed, text
 
 def moment(seconds: float) -> str:
     """A moment in Kubernetes' form, to the second."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _written(int(seconds))
+
+
+@lru_cache(maxsize=256)
+def _written(seconds: int) -> str:
+    """Much happens within one second."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def condition(kind: str, *, holds: bool, since: float, reason: str, message: str) -> JsonObject:
@@ -32,6 +39,8 @@ def found(status: JsonObject, kind: str) -> JsonObject:
 
 def holding(status: JsonObject, *kinds: str) -> JsonObject:
     """The first condition of these types, in this order, that is true; else an empty one."""
+    if not status.get("conditions"):
+        return {}
     candidates = (found(status, kind) for kind in kinds)
     return next((one for one in candidates if one.get("status") == "True"), {})
 

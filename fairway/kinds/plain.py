@@ -26,6 +26,13 @@ def copied(value: T) -> T:
     return found
 
 
+def _at(value: Any, keys: Sequence[str]) -> Any:
+    """Whatever is at a path of keys; None where there is nothing."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
 def child(value: Any, *keys: str) -> JsonObject:
     """The map at a path of keys; an empty one where there is none. Not to be changed."""
     for key in keys:
@@ -35,19 +42,19 @@ def child(value: Any, *keys: str) -> JsonObject:
 
 def listed(value: Any, *keys: str) -> list[JsonObject]:
     """The maps in the list at a path of keys."""
-    found = child(value, *keys[:-1]).get(keys[-1]) if keys else value
+    found = _at(value, keys)
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
 def number(value: Any, *keys: str, default: int = 0) -> int:
     """The whole number at a path of keys."""
-    found = child(value, *keys[:-1]).get(keys[-1])
+    found = _at(value, keys)
     return found if isinstance(found, int) and not isinstance(found, bool) else default
 
 
 def text(value: Any, *keys: str, default: str = "") -> str:
     """The text at a path of keys."""
-    found = child(value, *keys[:-1]).get(keys[-1])
+    found = _at(value, keys)
     return found if isinstance(found, str) else default
 
 

@@ -133,12 +133,17 @@ def _compare_maps(
     old: JsonObject, new: JsonObject, node: Node, into: Comparison, part: PartOf = part_of
 ) -> None:
     for key, after in new.items():
+        has_parts = isinstance(after, dict | list)
         if key not in old:
-            into.changed["f:" + key] = _added(after, part(node, key))
+            into.changed["f:" + key] = _added(after, part(node, key)) if has_parts else {}
             continue
         before = old[key]
-        if before is not after and before != after:
+        if before is after or before == after:
+            continue
+        if has_parts or isinstance(before, dict | list):
             _compare_values(before, after, part(node, key), "f:" + key, into)
+        else:
+            into.changed["f:" + key] = {}
     for key, before in old.items():
         if key not in new:
             into.removed["f:" + key] = _added(before, part(node, key))

@@ -112,7 +112,11 @@ def difference(left: Tree, right: Tree) -> Tree:
         theirs = right.get(element)
         if theirs is None:
             out[element] = branch
-        elif element != ".":
+        elif not branch:
+            # A member without parts, or the mark of one that has some: theirs, unless they lead on.
+            if theirs and "." not in theirs:
+                out[element] = branch
+        else:
             kept = _difference_branch(branch, theirs)
             if kept is not None:
                 out[element] = kept
@@ -120,11 +124,13 @@ def difference(left: Tree, right: Tree) -> Tree:
 
 
 def _difference_branch(left: Tree, right: Tree) -> Tree | None:
-    stays = is_member(left) and not is_member(right)
-    below = difference(_below(left), _below(right))
-    if not below:
-        return {} if stays else None
-    return {".": _MEMBER, **below} if stays else below
+    """What stays of a branch that has parts."""
+    if not right:
+        return _below(left) or None
+    out = difference(left, right)
+    if len(out) == 1 and "." in out:
+        return {}
+    return out or None
 
 
 def intersection(left: Tree, right: Tree) -> Tree:

@@ -114,8 +114,9 @@ def compile_pattern(pattern: str) -> Callable[[str], Any]:
     """A search for a pattern in linear time, whatever a user wrote."""
     options = re2.Options()
     options.log_errors = False
-    search: Callable[[str], Any] = re2.compile(pattern, options).search
-    return search
+    search = re2.compile(pattern, options).search
+    # The library looks at bytes; given text, it works out every place in it as well.
+    return lambda text: search(text.encode())
 
 
 def _members(node: Node) -> list[Check]:

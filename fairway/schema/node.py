@@ -77,6 +77,7 @@ class Node:
 
     # What other modules derive from this Node once and keep with it.
     shape: Any = field(default=None, repr=False)  # schema.validation
+    accepts: Any = field(default=None, repr=False)  # schema.acceptance
     rule_plan: Any = field(default=None, repr=False)  # schema.cel
 
     def child(self, name: str) -> Node | None:
@@ -204,7 +205,7 @@ def _with_siblings(target: Node, schema: Mapping[str, Any]) -> Node:
     }
     if not siblings.keys() - {"description"}:
         return target
-    kept = set(Node.__dataclass_fields__) - {"shape", "rule_plan"}
+    kept = set(Node.__dataclass_fields__) - {"shape", "accepts", "rule_plan"}
     copy = Node(**{name: getattr(target, name) for name in kept})
     for key, value in siblings.items():
         if key == "default":

@@ -5,7 +5,8 @@ and limits, in place and in one pass; its wording of faults is that of a kube-ap
 several fields (CEL) come after it, in `schema.cel`.
 
 The walk runs on every write, so each Node carries a `Shape`: its checks as a list of functions, and
-its defaults ready to copy, derived once.
+its defaults ready to copy, derived once. Parts that conform as they are (`acceptance`) are not
+walked at all.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import msgspec
 
 from fairway.api.errors import FieldError, duplicate, readable, required, wrong_type
+from fairway.schema.acceptance import accepts_of
 from fairway.schema.limits import limits_of
 from fairway.schema.node import JsonObject, Node
 
@@ -69,8 +71,6 @@ class Findings:
 
 
 _NOTHING: JsonObject = {}
-_NONE_WALKED: frozenset[bytes] = frozenset()
-_encode = msgspec.json.Encoder().encode
 
 
 class Shape:
@@ -205,17 +205,23 @@ def _walk_members(
         elif findings.faults and findings.is_full:
             break
         elif part is not None:
-            before = known.get(name)
             # Metadata is written to afterwards, and must not be shared.
-            if before is not None and before == part and not (is_root and name == "metadata"):
+            before = None if is_root and name == "metadata" else known.get(name)
+            if before is not None and before == part:
                 value[name] = before  # not the same where true stands for 1
             else:
-                _walk(part, shape, prefix + name, findings, before)
+                _walk_part(part, shape, prefix + name, findings, before)
         elif not child.nullable:
             # A null that the schema does not allow means "not set".
             dropped.append(name)
     for name in dropped:
         del value[name]
+
+
+def _walk_part(part: Any, shape: Shape, path: str, findings: Findings, before: Any) -> None:
+    """Walks what changed part by part, and what came only if it does not conform as it is."""
+    if before is not None or not accepts_of(shape.node)(part):
+        _walk(part, shape, path, findings, before)
 
 
 def _further(
@@ -248,10 +254,13 @@ def _walk_list(
     item_shape = shape_of(node.items)
     if item_shape.is_any:
         return
-    scalar = item_shape.scalar
-    walked = frozenset(map(_encode, known)) if isinstance(known, list) else _NONE_WALKED
+    accepts = accepts_of(node.items)
+    before: list[Any] = known if isinstance(known, list) else []
     for index, item in enumerate(value):
-        if type(item) is scalar or (walked and _encode(item) in walked):
+        # Lists mostly grow at their end, or change in one place.
+        if index < len(before) and _is_same(before[index], item):
+            continue
+        if accepts(item):
             continue
         if findings.faults and findings.is_full:
             return
@@ -260,6 +269,11 @@ def _walk_list(
         _walk(item, item_shape, f"{path}[{index}]", findings)
     if node.list_type != "atomic" and findings.checks_duplicates:
         _check_unique(value, node, path, findings)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values are equal in type as well: true equals 1, and is another value."""
+    return bool(one == other) and _encode(one) == _encode(other)
 
 
 def _check_unique(value: list[Any], node: Node, path: str, findings: Findings) -> None:

@@ -182,9 +182,14 @@ def _identity(stored: Stored) -> tuple[Name, str]:
     return (metadata.namespace, metadata.name), metadata.resource_version
 
 
+def version_of(stored: Stored) -> str:
+    """The version of an object, without reading the rest of it."""
+    return _head(stored.raw).metadata.resource_version
+
+
 def is_newer(one: Stored, other: Stored) -> bool:
     """Whether one is a later version of an object than another; versions are numbers."""
-    versions = [_head(each.raw).metadata.resource_version for each in (one, other)]
+    versions = [version_of(each) for each in (one, other)]
     if all(each.isdecimal() for each in versions):
         return int(versions[0]) > int(versions[1])
     return versions[0] != versions[1]

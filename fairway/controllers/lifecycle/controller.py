@@ -22,19 +22,20 @@ from fairway.controllers.lifecycle import gathering
 from fairway.controllers.lifecycle.case import Case, Change, NodeAside
 from fairway.controllers.lifecycle.following import next_status
 from fairway.controllers.notes import Notes
-from fairway.controllers.scheduling.committing import write_status
+from fairway.controllers.scheduling.committing import head_of, write_status
 from fairway.controllers.states import States
 from fairway.controllers.terms import LEASES
 from fairway.controllers.works.adoption import is_own
 from fairway.controllers.works.roster import Roster
-from fairway.loops import Loop
+from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Patch, Store, Stored, Write
 from fairway.store.mirrors import Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-lifecycle")
 _COUNTS_SECONDS = 5.0  # counts alone are written no more often
 # A workload without any of these waits as it was made, and needs no look.
-_TELLING = (b'"phase"', b'"cancelled"', b'"hold"', b'"deletionTimestamp"')
+_TELLING = (b'"phase"', b'"cancelled"', b'"deletionTimestamp"')
+_HOLD, _NO_HOLD = b'"hold"', b'"hold":"None"'
 
 
 class Lifecycle:
@@ -59,6 +60,7 @@ class Lifecycle:
         self._roster = Roster(cache)
         self._beats = Heartbeats(cache.mirror(LEASES), clock)
         self._loop: Loop[Name] = Loop("lifecycle", self._reconcile, clock=clock, forgets=True)
+        self._all_wanted = Alarm(clock)
         self._placed: dict[Name, set[str]] = {}  # clusters of each workload that holds any
         self._written: dict[Name, float] = {}  # when, of those that hold a claim
         self._matters: dict[tuple[str, Name], Any] = {}  # what of an object lives depend on
@@ -73,11 +75,20 @@ class Lifecycle:
     async def run(self) -> None:
         """Looks at every workload once, then at what changes, until cancelled."""
         self._beats.forget()
-        workloads = self._cache.mirror(WORKLOADS).items()
-        first = [name for name, stored in workloads if _is_telling(stored)]
+        self._all_wanted.mark()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._loop.run(first))
+            tasks.create_task(self._loop.run())
+            tasks.create_task(self._look_at_all())
             tasks.create_task(self._listen())
+
+    async def _look_at_all(self) -> None:
+        """Whenever something changed that may concern every workload."""
+        while True:
+            await self._all_wanted.wait()
+            workloads = list(self._cache.mirror(WORKLOADS).items())
+            async for name, stored in in_slices(workloads):
+                if _is_telling(stored):
+                    self._loop.mark(name)
 
     async def _listen(self) -> None:
         """Silence grows without an event; those in silent clusters are looked at as it does."""
@@ -127,9 +138,7 @@ class Lifecycle:
     def _fleet_changed(self, name: Name, stored: Stored | None) -> None:
         found = self._cache.get(Fleet, name[1]) if stored else None
         if self._is_news("fleet", name, found.spec if found else None):
-            # How long what is over is kept may have changed, for all of them.
-            for workload, raw in self._cache.mirror(WORKLOADS).items():
-                self._workload_changed(workload, raw)
+            self._all_wanted.mark()  # how long what is over is kept may have changed
 
     def _is_news(self, kind: str, name: Name, told: Any) -> bool:
         before = self._matters.get((kind, name))
@@ -150,18 +159,19 @@ class Lifecycle:
         stored = self._cache.mirror(WORKLOADS).get(name)
         if stored is None:
             return None
-        case = self._case(codec.decode(stored.raw, Workload))
+        workload = self._cache.get(Workload, name[1], name[0])
+        assert workload is not None, "it is in the mirror"
+        case = self._case(workload)
         change = next_status(case)
         if change.is_empty:
             return self._wake_at(name, case, change)
-        body = stored.object()
         await self._set_aside(change.nodes_aside)
         if change.status is not None:
-            await write_status(self._store, body, change.status, _WRITE)
+            await write_status(self._store, head_of(stored), change.status, _WRITE)
             self._written[name] = case.now
             self._board.count("Moves", change.moves)
         elif change.delete or change.releases:
-            await self._remove(body, change)
+            await self._remove(stored.object(), change)
         return self._wake_at(name, case, change)
 
     def _case(self, workload: Workload) -> Case:
@@ -242,4 +252,8 @@ class Lifecycle:
 
 
 def _is_telling(stored: Stored) -> bool:
-    return any(one in stored.raw for one in _TELLING)
+    raw = stored.raw
+    for one in _TELLING:
+        if one in raw:
+            return True
+    return raw.count(_HOLD) != raw.count(_NO_HOLD)

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 from msgspec.structs import fields
 
 from fairway.api import codec
@@ -272,6 +273,44 @@ class Committer:
             namespace=metadata["namespace"],
             write=_WRITE,
         )
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    api_version: str
+    kind: str
+    metadata: _Metadata
+    status: dict[str, msgspec.Raw] = {}
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+
+
+def head_of(stored: Stored) -> JsonObject:
+    """As much of a workload as writing its status takes: which one it is, at which version, and
+    what of its status this hub does not know."""
+    head = _decode_head(stored.raw)
+    return {
+        "apiVersion": head.api_version,
+        "kind": head.kind,
+        "metadata": {
+            "name": head.metadata.name,
+            "namespace": head.metadata.namespace,
+            "uid": head.metadata.uid,
+            "resourceVersion": head.metadata.resource_version,
+        },
+        "status": {
+            key: msgspec.json.decode(value)
+            for key, value in head.status.items()
+            if key not in _STATUS_FIELDS
+        },
+    }
 
 
 async def write_status(

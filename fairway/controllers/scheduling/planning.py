@@ -31,8 +31,7 @@ _AGAIN_SECONDS = 30.0  # run times grow and shares fade: who waits is looked at 
 _decode = msgspec.json.Decoder().decode
 
 
-@dataclass(frozen=True, slots=True)
-class Fed:
+class Fed(msgspec.Struct, frozen=True):
     """An object that was made or changed, or is gone; as the store has or last had it."""
 
     raw: bytes

@@ -149,7 +149,7 @@ class Scheduler:
 
     async def run(self) -> None:
         """Plans whenever there is something to plan, until cancelled."""
-        await self._cache.complete()
+        await self._feed_as_read()
         self._arrivals.begin()
         if self._has_run:
             await self._restart()  # it failed somewhere, and may have assumed what never came
@@ -177,6 +177,21 @@ class Scheduler:
                     await self._restart()
                     continue
                 await self._alarm.wait(wake_at)
+
+    async def _feed_as_read(self) -> None:
+        """Waits until all there is was read; meanwhile the planner takes in what is read."""
+        complete = asyncio.ensure_future(self._cache.complete())
+        complete.add_done_callback(lambda _: self._alarm.mark())
+        try:
+            while not complete.done():
+                await self._feed()
+                await self._alarm.wait()
+        except PlannerLost as fault:
+            _log.error("the planner is lost, another one begins: %s", fault)
+            self._is_lost = True
+            await complete
+        finally:
+            complete.cancel()
 
     async def _restart(self) -> None:
         """Another planner, fed with everything there is."""

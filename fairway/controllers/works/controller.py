@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import Any
 
@@ -12,7 +13,7 @@ from fairway.api.flavor import Flavor
 from fairway.api.meta import JsonObject
 from fairway.api.names import work_name
 from fairway.api.work import Work
-from fairway.api.workload import Workload
+from fairway.api.workload import OVER, Workload
 from fairway.clock import Clock
 from fairway.controllers.board import Board
 from fairway.controllers.cache import CLUSTERS, FLEETS, WORKLOADS, WORKS, Cache, resource_of
@@ -20,6 +21,7 @@ from fairway.controllers.lifecycle import gathering
 from fairway.controllers.notes import Notes
 from fairway.controllers.states import States
 from fairway.controllers.terms import NotLeader, Terms
+from fairway.controllers.works.adoption import is_own
 from fairway.controllers.works.derive import (
     Create,
     Delete,
@@ -32,7 +34,7 @@ from fairway.controllers.works.derive import (
 from fairway.controllers.works.manifests import dependencies_of
 from fairway.controllers.works.roster import Roster
 from fairway.kinds.registry import KnownKinds, LiveKinds
-from fairway.loops import Loop
+from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Store, Stored, Write
 from fairway.store.mirrors import Name
 
@@ -67,6 +69,7 @@ class Works:
         self._board = board or Board(clock)
         self._roster = Roster(cache)
         self._loop: Loop[Name] = Loop("works", self._reconcile, clock=clock, forgets=True)
+        self._all_wanted = Alarm(clock)
         self._waiting_for: dict[Name, dict[Name, None]] = {}  # by victim: those who wait for it
         self._held_back: dict[str, Name] = {}  # by work: who waits for agents to forget it
         self._fleet = cache.fleet().spec
@@ -85,23 +88,32 @@ class Works:
         self._settled.clear()
         self._waiting_for.clear()
         self._held_back.clear()
-        await self._loop.run(self._all())
+        self._all_wanted.mark()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._loop.run())
+            tasks.create_task(self._look_at_all())
+
+    async def _look_at_all(self) -> None:
+        """Marks all that have works, or may get some, whenever every one may be concerned."""
+        while True:
+            await self._all_wanted.wait()
+            async for name, stored in in_slices(list(self._cache.mirror(WORKLOADS).items())):
+                if self._may_have_works(name, stored):
+                    self._loop.mark(name)
+            # Those of workloads that are gone.
+            async for _, work in in_slices(self._cache.names(WORKS)):
+                workload = self._roster.workload_of(work)
+                if workload is not None:
+                    self._loop.mark(workload)
 
     # What changed.
 
-    def _all(self) -> list[Name]:
-        """Every workload that has works, or may get some."""
-        workloads = self._cache.mirror(WORKLOADS).items()
-        found = [name for name, stored in workloads if self._may_have_works(name, stored)]
-        works = (self._roster.workload_of(work) for _, work in self._cache.names(WORKS))
-        return list(dict.fromkeys((*found, *(one for one in works if one is not None))))
-
-    def _mark_all(self) -> None:
-        for name in self._all():
-            self._loop.mark(name)
-
     def _may_have_works(self, name: Name, stored: Stored) -> bool:
-        return self._roster.has(name) or any(one in stored.raw for one in _TELLING)
+        raw = stored.raw
+        for one in _TELLING:
+            if one in raw:
+                return True
+        return self._roster.has(name)
 
     def _workload_changed(self, name: Name, stored: Stored | None) -> None:
         if stored is None or self._may_have_works(name, stored):
@@ -112,13 +124,14 @@ class Works:
 
     def _state_changed(self, cluster: str, work: str) -> None:
         workload = self._roster.workload_of(work) or self._held_back.pop(work, None)
-        if workload is not None:
+        # Where nothing is left to write, what works are derived from does not hang on their states.
+        if workload is not None and self._settled.get(workload) is None:
             self._loop.mark(workload)
 
     def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
         """Only that it came or went; what is sent there stays as it was decided."""
         if stored is None:
-            self._mark_all()
+            self._all_wanted.mark()
 
     def _fleet_changed(self, name: Name, stored: Stored | None) -> None:
         """Its settings are part of what works say; its status is not."""
@@ -126,11 +139,11 @@ class Works:
         if spec != self._fleet:
             self._fleet = spec
             self._settled.clear()
-            self._mark_all()
+            self._all_wanted.mark()
 
     def _kinds_changed(self) -> None:
         self._settled.clear()
-        self._mark_all()
+        self._all_wanted.mark()
 
     # What is done.
 
@@ -139,7 +152,7 @@ class Works:
         if fleet.paused:
             return None  # the end of the pause is told
         stored = self._cache.mirror(WORKLOADS).get(name)
-        workload = codec.decode(stored.raw, Workload) if stored else None
+        workload = self._cache.get(Workload, name[1], name[0])
         works = self._roster.works(name)
         if workload is None and not works:
             self._settled.pop(name, None)
@@ -148,12 +161,8 @@ class Works:
         if inputs is not None and self._settled.get(name) == inputs:
             return None
         self._settled.pop(name, None)
-        heard = max((max(one.spec.term, one.status.term) for one in works.values()), default=0)
-        if heard > self._terms.term:
-            try:
-                await self._terms.rise_above(heard)
-            except NotLeader:
-                return None  # whoever leads now looks at it
+        if not await self._may_speak(works) or self._is_at_rest(name, workload, works):
+            return None
         derived = derive(await self._known(name, workload, works))
         if stored is not None and derived.faults:
             await self._notes.warn(stored.object(), "ManifestRefused", "; ".join(derived.faults))
@@ -170,6 +179,34 @@ class Works:
             # Deriving from its own output gives nothing to write.
             self._settled[name] = self._inputs(name, workload, works)
         return min(again, default=None)
+
+    async def _may_speak(self, works: dict[str, Work]) -> bool:
+        """Whether our term is as high as all that works were told in; else whoever leads looks."""
+        heard = max((max(one.spec.term, one.status.term) for one in works.values()), default=0)
+        if heard > self._terms.term:
+            try:
+                await self._terms.rise_above(heard)
+            except NotLeader:
+                return False
+        return True
+
+    def _is_at_rest(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> bool:
+        """Whether a workload is over and so is every work of it: they stay for their logs."""
+        status = workload.status if workload is not None else None
+        if workload is None or status is None or status.phase not in OVER:
+            return False
+        if status.claim or status.releasing:
+            return False
+        seen = gathering.states_of(self._states, name, set(works))
+        return workload.metadata.deletion_timestamp is None and all(
+            is_own(one, workload)
+            and not one.spec.tombstone
+            and self._cache.get(Cluster, cluster) is not None
+            and cluster in seen
+            and seen[cluster].is_over
+            and seen[cluster].attempt >= one.spec.attempt
+            for cluster, one in works.items()
+        )
 
     def _inputs(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> Any:
         """What works are derived from, as far as it changes; None where that is not all.

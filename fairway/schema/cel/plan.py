@@ -50,12 +50,13 @@ class Plan:
     # equal ones come again and again.
     good: dict[bytes, None] = field(default_factory=dict)
     looked_at: tuple[str, ...] | None = None  # None: all of it
+    looks_back: bool = False  # a rule on the value itself looks at its old one
+    looks_back_below: bool = True  # so does one on the value or on a part of it
     convert: conversion.Convert | None = None
     all_of: tuple[Plan, ...] = ()
     properties: dict[str, Plan] = field(default_factory=dict)
     additional: Plan | None = None
     items: Plan | None = None
-    looks_back: bool = False  # whether a rule of the whole schema may look at the value before
 
 
 def plan_of(node: Node) -> Plan | Literal[False]:
@@ -63,7 +64,7 @@ def plan_of(node: Node) -> Plan | Literal[False]:
     kept: Plan | Literal[False] | None = node.rule_plan
     if kept is None:
         holders = _holders(node)
-        kept = _Builder(holders).built(node) if holders else False
+        kept = _Builder(holders).build(node, node, is_resource=True) if holders else False
         node.rule_plan = kept
     return kept
 
@@ -121,17 +122,6 @@ class _Builder:
         self._holders = holders
         self._built: dict[tuple[int, int], Plan] = {}
 
-    def built(self, node: Node) -> Plan:
-        """The plan of a whole object."""
-        root = self.build(node, node, is_resource=True)
-        plans = self._built.values()
-        looks_back = any(
-            one.uses_old or one.rule.optional_old_self for plan in plans for one in plan.rules
-        )
-        for plan in plans:
-            plan.looks_back = looks_back
-        return root
-
     def build(self, source: Node, shape: Node, *, is_resource: bool) -> Plan:
         """The plan of the rules in `source` on values of `shape`: the same, but under `allOf`."""
         key = (id(source), id(shape))
@@ -143,6 +133,10 @@ class _Builder:
             plan.rules = tuple(ready(rule, shape, is_resource=is_resource) for rule in source.rules)
             plan.together = _joined(plan.rules, shape, is_resource=is_resource)
             plan.looked_at = _looked_at(source.rules)
+            plan.looks_back = any(
+                one.uses_old or one.rule.optional_old_self or one.program is None
+                for one in plan.rules
+            )
             plan.convert = conversion.converter(shape)
         for name, part in source.properties.items():
             if name in shape.properties:
@@ -156,12 +150,20 @@ class _Builder:
             for part in source.all_of
             if id(part) in self._holders
         )
+        plan.looks_back_below = plan.looks_back or any(one.looks_back_below for one in _below(plan))
         return plan
 
     def _part(self, source: Node | None, shape: Node | None) -> Plan | None:
         if source is None or shape is None or id(source) not in self._holders:
             return None
         return self.build(source, shape, is_resource=shape.embedded_resource)
+
+
+def _below(plan: Plan) -> Iterator[Plan]:
+    """The plans of parts; one that holds itself is not done yet, and looks back for all we know."""
+    yield from plan.properties.values()
+    yield from plan.all_of
+    yield from (one for one in (plan.additional, plan.items) if one is not None)
 
 
 def _looked_at(rules: tuple[Rule, ...]) -> tuple[str, ...] | None:

@@ -86,8 +86,10 @@ class _Walk:
         self._faults = faults
 
     def visit(self, plan: Plan, value: Any, old: Any, path: str, kinship: _Kinship) -> None:
-        if value is None or (value is old and not plan.looks_back):
-            return  # the very part that was there before is held against nobody
+        if value is None:
+            return
+        if old is not None and not plan.looks_back_below and kinship.is_unchanged():
+            return  # whatever rules say of it, it may stay
         if plan.rules:
             self._check(plan, value, old, path, kinship)
         for part in plan.all_of:
@@ -122,8 +124,7 @@ class _Walk:
             self.visit(plan.items, one, found, f"{path}[{place}]", part)
 
     def _check(self, plan: Plan, value: Any, old: Any, path: str, kinship: _Kinship) -> None:
-        looks_back = old is not None or any(one.rule.optional_old_self for one in plan.rules)
-        text = b"" if looks_back or not path else _text(value, plan.looked_at)
+        text = b"" if plan.looks_back or not path else _text(value, plan.looked_at)
         if text and text in plan.good:
             return
         scope = _scope(plan, value, old, is_object=plan.is_resource and not path)

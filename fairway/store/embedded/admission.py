@@ -93,10 +93,10 @@ class Admission:
         # What the writer says of managedFields is looked at by the tracker alone.
         said = metadata.pop("managedFields", None)
         known = old if resource.is_custom and record.conforms_to is resource.schema else None
-        # What stays comes from a copy of its own where the steps below work on it in place.
-        is_left_alone = known is not None and resource.prepare is None
-        stays = old if is_left_alone else record.body()
-        body = _merged_with_old(resource, stays, body, subresource)
+        # The steps below work in place, but never on what is known to conform. Other things that
+        # stay come from a copy of their own.
+        kept = old if known is not None and resource.prepare is None else record.body()
+        body = _merged_with_old(resource, kept, body, subresource)
         self._conform(resource, body, old, write, known=known)
         _count_generation(resource, old, body)
         if entries is None:

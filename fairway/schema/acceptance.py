@@ -1,0 +1,171 @@
+"""Whether a value conforms to its schema just as it is, found out quickly.
+
+Most values do: they were made from types that the schemas were made from. The walk in `validation`
+keeps account of paths, faults, pruned fields and defaults; here each Node becomes one function that
+says yes only where that walk would find nothing and change nothing. Whatever it says no to is
+walked, so it may be stricter than the walk, never laxer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from fairway.api.errors import FieldError
+from fairway.schema.limits import limits_of
+from fairway.schema.node import Node
+
+Accepts = Callable[[Any], bool]
+
+_REMEMBERED_LENGTH_MOST = 64
+_REMEMBERED_MOST = 1024
+_SCALARS: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
+_INT64_LIMIT = 1 << 63
+
+
+def accepts_of(node: Node) -> Accepts:
+    """The function of a Node; made at first use and kept with it."""
+    found: Accepts | None = node.accepts
+    if found is None:
+        found = node.accepts = _made(node)
+    return found
+
+
+def _made(node: Node) -> Accepts:
+    if node.embedded_resource or node.int_or_string:
+        return _never if node.embedded_resource else _scalar(node, (int, str))
+    match node.type:
+        case "object":
+            return _object(node)
+        case "array":
+            return _list(node)
+        case "string" | "integer" | "boolean":
+            return _scalar(node, (_SCALARS[node.type],))
+        case _:
+            return _always if _is_any(node) else _never
+
+
+def _never(_value: Any) -> bool:
+    return False
+
+
+def _always(_value: Any) -> bool:
+    return True
+
+
+def _is_any(node: Node) -> bool:
+    return not (node.type or node.properties or node.additional or node.items or limits_of(node))
+
+
+def _within(node: Node) -> Accepts | None:
+    """Whether a value is within the limits of a Node; None where there are none."""
+    checks = limits_of(node)
+    if not checks:
+        return None
+
+    def within(value: Any) -> bool:
+        faults: list[FieldError] = []
+        for check in checks:
+            check(value, "", faults)
+        return not faults
+
+    return within
+
+
+def _scalar(node: Node, types: tuple[type, ...]) -> Accepts:
+    within = _within(node)
+    if within is None:
+        return lambda value: type(value) in types
+    if _is_range(node):
+        least = -_INT64_LIMIT if node.minimum is None else node.minimum
+        most = _INT64_LIMIT - 1 if node.maximum is None else node.maximum
+        return lambda value: type(value) is int and least <= value <= most
+    # Names and words come again and again; moments and other long text do not.
+    remembered = lru_cache(maxsize=_REMEMBERED_MOST)(within)
+    is_remembered = node.type == "string" and not node.format
+
+    def accepts(value: Any) -> bool:
+        if type(value) not in types:
+            return False
+        if is_remembered and len(value) <= _REMEMBERED_LENGTH_MOST:
+            return remembered(value)
+        return within(value)
+
+    return accepts
+
+
+def _is_range(node: Node) -> bool:
+    """Whether all that is asked of an integer is to be within a range of 64 bits."""
+    bounds = (node.minimum is not None) + (node.maximum is not None)
+    return (
+        node.type == "integer"
+        and node.format == "int64"
+        and not (node.exclusive_minimum or node.exclusive_maximum)
+        and len(limits_of(node)) == bounds + 1
+        and all(abs(one) < _INT64_LIMIT for one in (node.minimum, node.maximum) if one is not None)
+    )
+
+
+def _object(node: Node) -> Accepts:
+    properties, additional = node.properties, node.additional
+    allows_more = node.preserve_unknown
+    within = _within(node)
+    needed = tuple(
+        dict.fromkeys(
+            (*node.required, *(name for name, one in properties.items() if one.has_default))
+        )
+    )
+
+    def accepts(value: Any) -> bool:
+        if type(value) is not dict:
+            return False
+        for name in needed:
+            if name not in value:
+                return False
+        for name, part in value.items():
+            child = properties.get(name) or additional
+            if child is None:
+                if not allows_more:
+                    return False
+            elif not (child.accepts or accepts_of(child))(part):
+                return False
+        return within is None or within(value)
+
+    return accepts
+
+
+def _list(node: Node) -> Accepts:
+    items, within = node.items, _within(node)
+    is_unique = _identified(node)
+
+    def accepts(value: Any) -> bool:
+        if type(value) is not list:
+            return False
+        if items is not None:
+            accepts_item = items.accepts or accepts_of(items)
+            for item in value:
+                if not accepts_item(item):
+                    return False
+        return (is_unique is None or is_unique(value)) and (within is None or within(value))
+
+    return accepts
+
+
+def _identified(node: Node) -> Accepts | None:
+    """Whether all items of a set or of a list of keyed items differ; None where they need not."""
+    if node.list_type == "atomic" or node.items is None:
+        return None
+    keys = node.list_map_keys if node.list_type == "map" else ()
+
+    def are_unique(value: list[Any]) -> bool:
+        if len(value) < 2:
+            return True
+        try:
+            if keys:
+                return len({tuple(map(item.get, keys)) for item in value}) == len(value)
+            return len(set(value)) == len(value)
+        except (TypeError, AttributeError):
+            return False  # not to be told by their parts
+
+    return are_unique
