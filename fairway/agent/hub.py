@@ -55,6 +55,8 @@ class Hub:
         self.cluster = cluster
         self.namespace = work_namespace(cluster)
         self.heard_at = clock.now() if heard_at is None else heard_at
+        # Counted apart from the time of day, which may be set: works are stopped by this.
+        self._silent_since = clock.monotonic() - max(0.0, clock.now() - self.heard_at)
         self._has_called = False
         self._clock = clock
         self._epoch = epoch
@@ -64,12 +66,20 @@ class Hub:
 
     def silent_seconds(self) -> float:
         """How long the hub has not answered; an agent that starts asks before it counts."""
-        return self._clock.now() - self.heard_at if self._has_called else 0.0
+        return self._clock.monotonic() - self._silent_since if self._has_called else 0.0
+
+    def silent_at(self, seconds: float) -> float:
+        """When the hub will not have answered for so long, if it stays silent."""
+        return self._clock.now() + seconds - (self._clock.monotonic() - self._silent_since)
 
     async def _heard(self, call: Awaitable[T]) -> T:
         answer = await call
-        self.heard_at = self._clock.now()
+        self._hear()
         return answer
+
+    def _hear(self) -> None:
+        self.heard_at = self._clock.now()
+        self._silent_since = self._clock.monotonic()
 
     async def beat(self, period_seconds: float) -> None:
         """Says that the agent lives."""
@@ -133,7 +143,7 @@ class Hub:
         except (AlreadyExists, Conflict, NotFound):
             self._has_versions = False  # somebody else wrote or removed it
             raise
-        self.heard_at = self._clock.now()
+        self._hear()
         self._versions[name] = stored.object()["metadata"]["resourceVersion"]
 
     async def _find_reports(self, chunks: int) -> None:

@@ -199,7 +199,7 @@ class Tender:
             moments.append(self._applied[name][1] + self._drift(name))
         limit = kept.work.spec.stop_when_silent_seconds
         if limit is not None:
-            moments.append(self._hub.heard_at + limit)
+            moments.append(self._hub.silent_at(limit))
         return min(moments, default=None)
 
     def _drift(self, name: str) -> float:

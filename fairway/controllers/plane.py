@@ -31,7 +31,7 @@ from fairway.controllers.scheduling.scheduler import FED, Scheduler
 from fairway.controllers.scheduling.scheduler import Settings as SchedulerSettings
 from fairway.controllers.shadows import Shadows
 from fairway.controllers.states import States
-from fairway.controllers.terms import Settings, Terms
+from fairway.controllers.terms import LEASES, Settings, Terms
 from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
 from fairway.kinds.registry import KnownKinds, LiveKinds
@@ -67,7 +67,10 @@ class ControlPlane:
         # Whoever else must know the kinds that rules describe shares the holder with us.
         kinds = kinds if isinstance(kinds, LiveKinds) else LiveKinds(kinds)
         self.cache = Cache(store, clock=clock)
-        self.terms = Terms(store, clock, options.terms)
+        self.terms = Terms(
+            store, clock, options.terms, decided_under=lambda: _highest_term(self.cache)
+        )
+        self.cache.mirror(LEASES).followers.append(self.terms.follow)
         self.states = States(self.cache.mirror(kinds_of.REPORTS))
         board = Board(clock)
         self.planner = RecordingPlanner(options.make_planner, options.sink)
@@ -169,6 +172,38 @@ class ControlPlane:
             "metadata": {"annotations": {"fairway.dev/now": repr(self._clock.now())}},
             "items": items,
         }
+
+
+class _Decided(msgspec.Struct, frozen=True):
+    """As much of a claim, or of a side of a work, as tells under which term it is."""
+
+    term: int = 0
+
+
+class _Status(msgspec.Struct, frozen=True):
+    claim: _Decided | None = None
+    term: int = 0
+
+
+class _Dated(msgspec.Struct, frozen=True):
+    """As much of a workload or work as tells of terms."""
+
+    spec: _Decided = _Decided()
+    status: _Status = _Status()
+
+
+_dated = msgspec.json.Decoder(_Dated).decode
+
+
+def _highest_term(cache: Cache) -> int:
+    """The highest term under which anything that the store has was decided, or heard of."""
+    highest = 0
+    for kind in (kinds_of.WORKLOADS, kinds_of.WORKS):
+        for _, stored in cache.mirror(kind).items():
+            found = _dated(stored.raw)
+            claimed = found.status.claim.term if found.status.claim else 0
+            highest = max(highest, found.spec.term, found.status.term, claimed)
+    return highest
 
 
 def _concerns(step: dict[str, Any], workload: str) -> bool:
