@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from typing import TypeVar
 
 from fairway.api import codec
 from fairway.api.cluster import Cluster
+from fairway.api.errors import ApiError
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet
 from fairway.api.kindrule import KINDS_GROUP, KindRule
@@ -81,8 +83,10 @@ class Cache:
         return _read(stored.raw, kind) if stored is not None else None
 
     def all(self, kind: type[T]) -> Iterable[T]:
+        """All objects of a kind that can be read; of the others the planner tells."""
         for _, stored in self._mirrors[_KINDS[kind]].items():
-            yield _read(stored.raw, kind)
+            with suppress(ApiError):
+                yield _read(stored.raw, kind)
 
     def names(self, kind: ResourceKey) -> list[Name]:
         return self._mirrors[kind].names()

@@ -73,6 +73,7 @@ class ControlPlane:
         self.cache.mirror(LEASES).followers.append(self.terms.follow)
         self.states = States(self.cache.mirror(kinds_of.REPORTS))
         board = Board(clock)
+        notes = Notes(store, clock)
         self.planner = RecordingPlanner(options.make_planner, options.sink)
         self.scheduler = Scheduler(
             store=store,
@@ -81,10 +82,10 @@ class ControlPlane:
             terms=self.terms,
             clock=clock,
             board=board,
+            notes=notes,
             settings=options.scheduling,
         )
         self._clock = clock
-        notes = Notes(store, clock)
         self._led: Sequence[Controller] = (
             Lifecycle(
                 store=store,

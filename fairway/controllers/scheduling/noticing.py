@@ -63,6 +63,10 @@ class Notice:
             self._told.pop((str(plain.get("kind")), _key(plain)), None)
             self.is_freed = True
 
+    def holds(self, workload: Mapping[str, Any]) -> bool:
+        """Whether a workload was charged for anything when it was last put."""
+        return _key(workload) in self._held
+
     def ring(self, now: float) -> None:
         """Wakes those whose moment has come."""
         while self._timers and self._timers[0][0] <= now:

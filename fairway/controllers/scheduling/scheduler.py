@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
@@ -29,6 +29,7 @@ from fairway.clock import Clock
 from fairway.controllers import cache as kinds
 from fairway.controllers.board import Board
 from fairway.controllers.cache import WORKLOADS, Cache
+from fairway.controllers.notes import Notes
 from fairway.controllers.scheduling import restraint
 from fairway.controllers.scheduling.arrivals import Arrivals
 from fairway.controllers.scheduling.claims import Context
@@ -39,7 +40,7 @@ from fairway.controllers.scheduling.committing import (
     write_status,
 )
 from fairway.controllers.scheduling.planner import PlannerLost
-from fairway.controllers.scheduling.planning import Fed, Planned
+from fairway.controllers.scheduling.planning import Fed, Planned, SetAside
 from fairway.controllers.scheduling.recording import RecordingPlanner
 from fairway.controllers.scheduling.restraint import Restrained
 from fairway.controllers.terms import NotLeader, Terms
@@ -94,6 +95,7 @@ class Scheduler:
         terms: Terms,
         clock: Clock,
         board: Board | None = None,
+        notes: Notes | None = None,
         settings: Settings = Settings(),  # noqa: B008 - frozen
     ) -> None:
         self._store = store
@@ -102,6 +104,7 @@ class Scheduler:
         self._terms = terms
         self._clock = clock
         self._board = board or Board(clock)
+        self._notes = notes or Notes(store, clock)
         self._settings = settings
         self._committer = Committer(store, cache)
         self._alarm = Alarm(clock)
@@ -210,6 +213,7 @@ class Scheduler:
                     await self._planner.forget(sorted({one.workload for one in planned.steps}))
                     return self._clock.now() + _AGAIN_SECONDS
             self._note_codes(planned)
+            await self._tell_of(planned.set_aside)
             is_futile = bool(outcome.refused) and not outcome.stored
             self._failures = self._failures + 1 if is_futile else 0
             if is_futile:
@@ -217,6 +221,16 @@ class Scheduler:
             if planned.is_done and not outcome.refused:
                 return self._clock.now() + _AGAIN_SECONDS if self._unsure else planned.wake_at
             await self._feed()
+
+    async def _tell_of(self, set_aside: Sequence[SetAside]) -> None:
+        """Says of objects that cannot be read that they are set aside, and why."""
+        for one in set_aside:
+            _log.error("%s %s/%s is set aside: %s", one.kind, one.namespace, one.name, one.fault)
+            for mirror in (self._cache.mirror(kind) for kind in FED):
+                stored = mirror.get((one.namespace, one.name))
+                if stored is None or stored.object().get("kind") != one.kind:
+                    continue
+                await self._notes.warn(stored.object(), "Unreadable", one.fault)
 
     def _back_off(self) -> float:
         doubled: float = _BACK_OFF_SECONDS * 2 ** min(self._failures, 10)
