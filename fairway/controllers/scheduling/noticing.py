@@ -9,6 +9,7 @@ where pods were bound that were already charged.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from fairway.api.workload import OVER
 from fairway.clock import parse_timestamp
 from fairway.kinds.volumes import BOUND_IN
 
+_TOGETHER_SECONDS = 0.25
 _CLUSTER_STATUS = ("phase", "claims", "kinds", "avoidedNodes", "elasticPools")
 
 
@@ -75,7 +77,10 @@ class Notice:
             self.woken.add(timer[1])
 
     def next_moment(self) -> float | None:
-        return self._timers[0][0] if self._timers else None
+        """When the next are to be woken: those of a short while together, none too early."""
+        if not self._timers:
+            return None
+        return math.ceil(self._timers[0][0] / _TOGETHER_SECONDS) * _TOGETHER_SECONDS
 
     def clear(self) -> None:
         """A plan begins that looks at everything noticed so far."""

@@ -133,10 +133,10 @@ class Planning:
     def plan(self, now: float, budget: int) -> Planned:
         """The next part: a few decisions, over everybody or over those who have just come."""
         snapshot = self._view.snapshot(now)
-        self._notice.ring(now)
+        self._ring(now)
         cursor = self._next_cursor(snapshot.facts.workloads)
         if cursor is None:
-            return Planned(now=now, set_aside=self._told_aside(), wake_at=self._wake_at(now))
+            return Planned(now=now, set_aside=self._told_aside(), wake_at=self._wake_at())
         if cursor is START:
             self._looked_at = now
         found, cursor = cycle.plan(snapshot, cursor, budget)
@@ -147,6 +147,13 @@ class Planning:
         planned = self._planned(found, snapshot, is_whole=is_whole)
         self._view.assume(found)
         return planned
+
+    def _ring(self, now: float) -> None:
+        """Wakes those whose moment has come; and everybody who waits, once in a while."""
+        self._notice.ring(now)
+        self._looked_at = min(self._looked_at, now)  # should the time have been set back
+        if self._codes and now >= self._looked_at + _AGAIN_SECONDS:
+            self._notice.is_freed = True
 
     def _next_cursor(self, workloads: Mapping[str, Any]) -> Cursor | None:
         """Where to go on: with the plan that is under way, with all, or with who has come.
@@ -181,7 +188,7 @@ class Planning:
             set_aside=self._told_aside(),
             waiting=len(plan.waiting),
             is_done=is_done,
-            wake_at=self._wake_at(plan.now),
+            wake_at=self._wake_at(),
         )
 
     def _told_aside(self) -> tuple[SetAside, ...]:
@@ -189,8 +196,8 @@ class Planning:
         self._set_aside.clear()
         return found
 
-    def _wake_at(self, now: float) -> float | None:
-        moments = [min(self._looked_at, now) + _AGAIN_SECONDS] if self._codes else []
+    def _wake_at(self) -> float | None:
+        moments = [self._looked_at + _AGAIN_SECONDS] if self._codes else []
         next_moment = self._notice.next_moment()
         if next_moment is not None:
             moments.append(next_moment)
@@ -208,10 +215,6 @@ class Planning:
             if self._codes.get(one.workload) != code:
                 self._codes[one.workload] = changed[one.workload] = code
         return changed
-
-    def look_again(self) -> None:
-        """Time has passed by which everybody who waits is to be looked at."""
-        self._notice.is_freed = True
 
     def standings(self, now: float) -> list[Standing]:
         """How every queue stands."""

@@ -106,11 +106,6 @@ class RecordingPlanner:
             self._sink.write(_encode({"call": "forget", "keys": list(keys)}))
             await self._planner.forget(keys)
 
-    async def look_again(self) -> None:
-        async with self._calling:
-            self._sink.write(_encode({"call": "look_again"}))
-            await self._planner.look_again()
-
     async def plan(self, now: float, budget: int) -> Planned:
         async with self._calling:
             planned = await self._planner.plan(now, budget)
@@ -170,8 +165,6 @@ def replay(entries: Iterable[bytes], *, differences_most: int = 20) -> Replay:
                 planning.feed(_fed(entry["events"]))
             case "forget":
                 planning.forget(entry["keys"])
-            case "look_again":
-                planning.look_again()
             case "plan":
                 again = answer_of(planning.plan(entry["now"], entry["budget"]))
                 before = {key: entry[key] for key in again}

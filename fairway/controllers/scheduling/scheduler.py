@@ -161,7 +161,7 @@ class Scheduler:
                     if awaited is not None:
                         wake_at = awaited
                     elif self._terms.is_leader and not self._cache.fleet().spec.paused:
-                        wake_at = await self._plan(wake_at)
+                        wake_at = await self._plan()
                     else:
                         # Who does not plan is woken by an event, never by the hour of an old plan.
                         wake_at = None
@@ -196,10 +196,8 @@ class Scheduler:
         whoever feeds it is cancelled while waiting for that."""
         return [self._pending.pop(one) for one in list(islice(self._pending, _FED_MOST))]
 
-    async def _plan(self, wake_at: float | None) -> float | None:
+    async def _plan(self) -> float | None:
         """Plans and commits until nothing is left to decide; when to look again."""
-        if wake_at is not None and self._clock.now() >= wake_at:
-            await self._planner.look_again()
         while True:
             await self._make_sure()
             planned = await self._planner.plan(self._clock.now(), self._settings.budget)
