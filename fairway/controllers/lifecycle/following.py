@@ -225,8 +225,7 @@ def _with_tasks(case: Case, status: WorkloadStatus, sweep: Swept) -> WorkloadSta
         attempt = claim.attempt + rises
         placements = ending.with_attempt(sweep.placements, claim)
         return replace(status, claim=replace(claim, attempt=attempt, placements=placements))
-    over = frozenset(one.cluster for one in claim.placements)
-    return ended(case, status, End(reason="TasksDone", uncharged=over))
+    return ending.rested(case, status)
 
 
 def _placed(case: Case, status: WorkloadStatus) -> Change:
