@@ -175,6 +175,9 @@ class Held:
     waits_for_victims: tuple[str, ...] = ()  # workloads that must be gone before it can run
 
 
+# What a workload is that says which pods it needs and not what runs in them.
+PODS_ALONE = "pod sets without a template"
+
 Mode = Literal["Gang", "Divided", "Independent"]
 
 
@@ -197,7 +200,7 @@ class Workload(_Remembers):
     tasks_over: str = ""  # Independent: those that are over, as ranges
     task_range: int = 1
     concurrency: int = 0  # Independent: most at a time; 0: no limit
-    kinds: tuple[str, ...] = ()  # group/version/Kind that the cluster must serve
+    kinds: tuple[str, ...] = ()  # group/version/Kind that the cluster must serve, or PODS_ALONE
     pinned_to: str = ""  # a cluster that holds a volume of its own
     user: str = ""
     preemptible: bool = True

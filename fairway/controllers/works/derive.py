@@ -29,6 +29,7 @@ from fairway.controllers.works.manifests import Surroundings, manifests_of, work
 from fairway.controllers.works.victims import victims_left
 from fairway.kinds import ranges
 from fairway.kinds.registry import KnownKinds, built_in
+from fairway.view.workloads import seconds_left
 
 AVOIDED_NODES = "fairway.dev/avoided-nodes"
 Desired = Literal["Run", "Reserve", "Hold"]
@@ -209,7 +210,7 @@ def _work(
         pod_sets=work_pod_sets(placement, known.flavors),
         tasks=placement.tasks,
         provision=_provision(claim, placement.cluster),
-        run_seconds_estimate=workload.spec.run_seconds.estimate,
+        run_seconds_estimate=seconds_left(workload),
         stop=_stop(workload),
         stop_when_silent_seconds=_silence(known, cluster, same),
     )
