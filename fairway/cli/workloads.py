@@ -152,6 +152,14 @@ def line(workload: Object, why: str = "", *, with_time: bool = False) -> str:
             return other.lower()
 
 
+def why_waiting(explanation: Mapping[str, Any]) -> str:
+    """What an explanation says of a workload that was just seen to wait: perhaps no longer."""
+    if explanation.get("state") in ("Starts", "Runs"):
+        where = " and ".join(one for one in explanation.get("clusters") or () if one)
+        return f"about to start in {where}" if where else "about to start"
+    return str(explanation.get("message") or "")
+
+
 def _where(workload: Object) -> str:
     return ", ".join(clusters_of(workload)) or "no cluster, by quota alone"
 
