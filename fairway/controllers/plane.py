@@ -121,7 +121,7 @@ class ControlPlane:
         await run_all([kept_up(one, self._clock) for one in parts])
 
     async def close(self) -> None:
-        await self.planner.close()
+        await self.scheduler.close()
 
     async def _lead(self) -> None:
         """Leads whenever it may, and acts only then."""

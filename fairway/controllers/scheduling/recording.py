@@ -122,13 +122,16 @@ class RecordingPlanner:
         return planned
 
     async def explain(self, key: str, now: float) -> dict[str, Any] | None:
-        return await self._planner.explain(key, now)
+        async with self._calling:  # never of a planner that has not been fed everything yet
+            return await self._planner.explain(key, now)
 
     async def standings(self, now: float) -> list[Standing]:
-        return await self._planner.standings(now)
+        async with self._calling:
+            return await self._planner.standings(now)
 
     async def shadow(self, now: float) -> dict[str, list[str]]:
-        return await self._planner.shadow(now)
+        async with self._calling:
+            return await self._planner.shadow(now)
 
     async def close(self) -> None:
         await self._planner.close()

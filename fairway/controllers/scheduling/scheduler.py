@@ -39,7 +39,7 @@ from fairway.controllers.scheduling.committing import (
     deals_of,
     write_status,
 )
-from fairway.controllers.scheduling.planner import PlannerLost
+from fairway.controllers.scheduling.planner import PlannerFault, PlannerLost
 from fairway.controllers.scheduling.planning import Fed, Planned, SetAside
 from fairway.controllers.scheduling.recording import RecordingPlanner
 from fairway.controllers.scheduling.restraint import Restrained
@@ -114,7 +114,7 @@ class Scheduler:
         self._echoes: dict[Name, Stored] = {}  # what was written and is not told of yet
         self._unsure: dict[str, str] = {}  # see `Outcome`
         self._failures = 0  # plans in a row of which nothing could be written
-        self._has_run = self._is_lost = False
+        self._has_run = self._is_lost = self._is_closed = False
         self._codes: dict[str, tuple[str, float]] = {}  # workload -> (code, when to write it)
         self._code_alarm = Alarm(clock)
         self.observers: list[Observer] = []
@@ -304,29 +304,38 @@ class Scheduler:
 
     async def explain(self, key: str) -> dict[str, Any] | None:
         """Why a workload waits, worked out now."""
-        with self._told_if_lost():
+        with self._asked():
             await self._feed()
             return await self._planner.explain(key, self._clock.now())
 
     async def standings(self) -> list[Standing]:
         """How every queue stands now."""
-        with self._told_if_lost():
+        with self._asked():
             await self._feed()
             return await self._planner.standings(self._clock.now())
 
     @contextmanager
-    def _told_if_lost(self) -> Iterator[None]:
-        """Whoever asks is told to ask again, and a planner that is lost is replaced."""
+    def _asked(self) -> Iterator[None]:
+        """Whoever asks too early or too late is told to ask again, and a planner that is lost, or
+        that may have lost its way, is replaced."""
+        if self._is_closed or not self._has_run:
+            raise _later("the hub is starting or ending")
         try:
             yield
-        except PlannerLost as fault:
+        except (PlannerLost, PlannerFault) as fault:
+            _log.error("the planner failed to answer: %s", fault)
             self._is_lost = True
             self._alarm.mark()
-            raise Unavailable("the planner begins anew, ask again in a moment") from fault
+            raise _later("the planner begins anew") from fault
+
+    async def close(self) -> None:
+        """Answers nothing from now on."""
+        self._is_closed = True
+        await self._planner.close()
 
     async def shadow(self) -> dict[str, list[str]]:
         """Which of those who wait would get something in clusters that are only shadowed."""
-        with self._told_if_lost():
+        with self._asked():
             await self._feed()
             return await self._planner.shadow(self._clock.now())
 
@@ -382,3 +391,7 @@ class Scheduler:
             again = self._clock.now() + self._settings.code_after_seconds
             self._codes.setdefault(key, (code, again))
         return True
+
+
+def _later(why: str) -> Unavailable:
+    return Unavailable(f"{why}, ask again in a moment", details={"retryAfterSeconds": 1})
