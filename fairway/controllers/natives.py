@@ -314,7 +314,8 @@ def _stands_for(workload: Workload, found: JsonObject) -> bool:
     if source is None or (source.kind, source.name) != (found["kind"], found["metadata"]["name"]):
         return False
     # The same object is served in several versions of its group.
-    return source.api_version.rpartition("/")[0] == found["apiVersion"].rpartition("/")[0]
+    group: str = found["apiVersion"].rpartition("/")[0]
+    return source.api_version.rpartition("/")[0] == group
 
 
 def _feedback(work: Work) -> JsonObject | None:

@@ -1,4 +1,4 @@
-"""Questions asked of a hub that is starting, ending, or begins anew: asked too early, not wrongly."""
+"""Questions asked of a hub that is starting, ending, or begins anew: told to ask again."""
 
 from __future__ import annotations
 

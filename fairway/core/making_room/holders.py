@@ -4,8 +4,9 @@ Worked out once for a plan, since many workloads ask the same questions about th
 holder that may never be a victim (not preemptible, or leaving already) is not among them.
 
 Work lost is the time since the start, or since the last checkpoint where the workload saves its
-state by itself; nothing where it saves when asked; of a sweep, only the tasks that run. It weighs what the workload uses: an accelerator
-counts as much as a hundred CPUs. Everything is in whole numbers, so that sums have no order.
+state by itself; nothing where it saves when asked; of a sweep, only that of the tasks that run. It
+weighs what the workload uses: an accelerator counts as much as a hundred CPUs. Everything is in
+whole numbers, so that sums have no order.
 """
 
 from __future__ import annotations
