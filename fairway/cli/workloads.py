@@ -136,7 +136,7 @@ def line(workload: Object, why: str = "", *, with_time: bool = False) -> str:
         case "Running":
             started = status.get("startedAt")
             spent = f" for {ages.since(started)}" if started and with_time else ""
-            return f"runs in {_where(workload)}{_pods(status)}{spent}"
+            return f"runs in {_where(workload)}{spent}{_pods(status)}"
         case "Stopping":
             return f"stops in {_where(workload)}" + (f": {message or reason}" if reason else "")
         case "Held":

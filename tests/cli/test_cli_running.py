@@ -94,7 +94,7 @@ def test_why_history_and_queue_tell_of_one_that_waits(busy: Fairway) -> None:
     assert "queue research is 3 nvidia.com/gpu short of any" in told
     assert busy("explain", "workload/second").out.splitlines()[0] == told.splitlines()[0]
     assert json.loads(busy("why", "second", "-o", "json").out)["state"] == "Waits"
-    assert busy("why", "first").out.startswith("first runs in here, 1 of 1 pod ready")
+    assert re.match(r"first runs in here for \d+s, 1 of 1 pod ready", busy("why", "first").out)
     row = busy("queue", "research", "--no-headers").out.splitlines()[0].split()
     assert row[:7] == ["research", "1", "1", "0.00", "any", "nvidia.com/gpu", "4"]
     decided = busy("history", "first").out

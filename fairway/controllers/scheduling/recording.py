@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -120,6 +120,17 @@ class RecordingPlanner:
             while self._steps > _STEPS_MOST:
                 self._steps -= len(self.decisions.popleft()["steps"])
         return planned
+
+    def take_back(self, workloads: Collection[str], now: float) -> None:
+        """Decisions made at `now` that were not written: nobody is told of them. The record has
+        them, since the planner made them."""
+        if not self.decisions or self.decisions[-1]["now"] != now:
+            return
+        last = self.decisions.pop()
+        kept = [step for step in last["steps"] if step["workload"] not in workloads]
+        self._steps -= len(last["steps"]) - len(kept)
+        if kept:
+            self.decisions.append({**last, "steps": kept})
 
     async def explain(self, key: str, now: float) -> dict[str, Any] | None:
         async with self._calling:  # never of a planner that has not been fed everything yet

@@ -208,7 +208,9 @@ class Scheduler:
                 except (NotLeader, ApiError, OSError) as fault:
                     # Nothing was written yet: the first thing that is would be the term.
                     _log.warning("what was planned is dropped, the term is not ours: %r", fault)
-                    await self._planner.forget(sorted({one.workload for one in planned.steps}))
+                    dropped = {one.workload for one in planned.steps}
+                    self._planner.take_back(dropped, planned.now)
+                    await self._planner.forget(sorted(dropped))
                     return self._clock.now() + _AGAIN_SECONDS
             self._note_codes(planned)
             await self._tell_of(planned.set_aside)
@@ -258,6 +260,8 @@ class Scheduler:
             unheard = outcome.awaited | outcome.unsure.keys()
             self._unsure.update(outcome.unsure)
             await self._planner.forget(sorted(outcome.refused.keys() - unheard))
+        refused = allowed.refused.keys() | outcome.refused.keys()
+        self._planner.take_back(refused - outcome.unsure.keys(), planned.now)
         for observe in self.observers:
             observe(planned, outcome, term)
         return outcome
