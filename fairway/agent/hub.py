@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from fairway.api.codec import to_plain
 from fairway.api.errors import AlreadyExists, Conflict, NotFound
-from fairway.api.meta import GROUP, VERSION, JsonObject, ObjectMeta
-from fairway.api.names import ADOPTED, work_namespace
+from fairway.api.meta import JsonObject, ObjectMeta
+from fairway.api.names import ADOPTED, AGENT_LEASE, work_namespace
 from fairway.api.report import ClusterReport
 from fairway.api.work import Work, WorkStatus
 from fairway.clock import Clock, micro_timestamp
@@ -25,16 +25,11 @@ from fairway.store.interface import (
     Stored,
     Write,
 )
+from fairway.store.keys import CLUSTERS, LEASES, NAMESPACES, REPORTS, WORKS
 
 T = TypeVar("T")
 
-WORKS = ResourceKey(GROUP, VERSION, "works")
-CLUSTERS = ResourceKey(GROUP, VERSION, "clusters")
-REPORTS = ResourceKey(GROUP, VERSION, "clusterreports")
-LEASES = ResourceKey("coordination.k8s.io", "v1", "leases")
-NAMESPACES = ResourceKey("", "v1", "namespaces")
 
-LEASE = "fairway-agent"
 _LEASE_PERIODS = 4  # heartbeats for which a lease lasts
 
 
@@ -92,10 +87,12 @@ class Hub:
         try:
             patch = Patch(type="merge", body={"spec": spec})
             await self._heard(
-                self.store.patch(LEASES, LEASE, patch, namespace=self.namespace, write=self._write)
+                self.store.patch(
+                    LEASES, AGENT_LEASE, patch, namespace=self.namespace, write=self._write
+                )
             )
         except NotFound:
-            body = {"metadata": {"name": LEASE, "namespace": self.namespace}, "spec": spec}
+            body = {"metadata": {"name": AGENT_LEASE, "namespace": self.namespace}, "spec": spec}
             await self._create(LEASES, body)
         finally:
             self._has_called = True

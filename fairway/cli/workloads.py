@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairway.api.errors import NotFound
+from fairway.api.names import OVER
 from fairway.cli import ages
 from fairway.cli.session import Failure, Session
 from fairway.client.asynchronous import WORKLOADS
@@ -17,7 +18,6 @@ from fairway.client.errors import UnknownKind
 from fairway.client.wire import Object, Scope
 from fairway.clock import parse_timestamp
 
-OVER = ("Succeeded", "Failed", "Cancelled")
 STARTED = ("Running", *OVER)
 # How a workload's end is told to a shell.
 EXIT_CODES: Mapping[str, int] = {"Succeeded": 0, "Running": 0, "Failed": 1, "Cancelled": 1}

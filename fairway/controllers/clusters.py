@@ -19,14 +19,14 @@ from fairway.clock import Clock
 from fairway.controllers import health
 from fairway.controllers.board import Board
 from fairway.controllers.breakers import restored
-from fairway.controllers.cache import CLUSTERS, FLEETS, Cache
+from fairway.controllers.cache import Cache
 from fairway.controllers.health import Observation
 from fairway.controllers.heartbeats import LOOK_SECONDS, Heartbeats
 from fairway.controllers.states import States
 from fairway.controllers.statuses import with_status
-from fairway.controllers.terms import LEASES
 from fairway.controllers.works.roster import Roster
 from fairway.store.interface import Store, Write
+from fairway.store.keys import CLUSTERS, FLEETS, LEASES
 
 _WRITE = Write(user="system:fairway", manager="fairway-clusters")
 _COUNTS_SECONDS = 10.0

@@ -23,19 +23,18 @@ from fairway.api.names import work_name, work_namespace
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.controllers.cache import WORKLOADS, WORKS, Cache, resource_of
+from fairway.controllers.cache import Cache
 from fairway.controllers.notes import Notes
 from fairway.kinds.native import QUEUE, as_workload
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import Alarm, Loop
-from fairway.store.interface import Deletion, Patch, ResourceKey, Store, Stored, Write
+from fairway.store.interface import Deletion, Patch, Store, Stored, Write
+from fairway.store.keys import DEFINITIONS, NAMESPACES, WORKLOADS, WORKS, resource_of
 from fairway.store.mirrors import Mirror, Name
 
 DEFAULT_QUEUE = "fairway.dev/default-queue"
 STATUS_FEEDBACK = "status"  # the feedback value that carries an object's whole status
 _HASH = "fairway.dev/source-hash"
-_DEFINITIONS = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-_NAMESPACES = ResourceKey("", "v1", "namespaces")
 _SOURCE = b'"source"'
 _TAKEN_SECONDS = 60.0  # until an object whose workload's name is taken is looked at again
 _BUILT_IN = frozenset({"v1", "apps/v1", "batch/v1"})
@@ -65,8 +64,8 @@ class Natives:
         self._notes = notes
         self._loop: Loop[Source] = Loop("natives", self._reconcile, clock=clock, forgets=True)
         self._mirrors: dict[tuple[str, str], Mirror] = {}
-        self._namespaces = Mirror(store, _NAMESPACES, clock=clock)
-        self._definitions = Mirror(store, _DEFINITIONS, clock=clock)
+        self._namespaces = Mirror(store, NAMESPACES, clock=clock)
+        self._definitions = Mirror(store, DEFINITIONS, clock=clock)
         self._served = Alarm(clock)  # marked when another kind may be served or known
         self._namespaces.followers.append(self._namespace_changed)
         self._definitions.followers.append(lambda name, stored: self._served.mark())

@@ -16,7 +16,6 @@ from typing import Any, Protocol
 import msgspec
 
 from fairway.clock import Clock
-from fairway.controllers import cache as kinds_of
 from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters
@@ -31,11 +30,12 @@ from fairway.controllers.scheduling.scheduler import FED, Scheduler
 from fairway.controllers.scheduling.scheduler import Settings as SchedulerSettings
 from fairway.controllers.shadows import Shadows
 from fairway.controllers.states import States
-from fairway.controllers.terms import LEASES, Settings, Terms
+from fairway.controllers.terms import Settings, Terms
 from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.store.interface import Store
+from fairway.store.keys import LEASES, REPORTS, WORKLOADS, WORKS
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class ControlPlane:
             store, clock, options.terms, decided_under=lambda: _highest_term(self.cache)
         )
         self.cache.mirror(LEASES).followers.append(self.terms.follow)
-        self.states = States(self.cache.mirror(kinds_of.REPORTS))
+        self.states = States(self.cache.mirror(REPORTS))
         board = Board(clock)
         notes = Notes(store, clock)
         self.planner = RecordingPlanner(options.make_planner, options.sink)
@@ -199,7 +199,7 @@ _dated = msgspec.json.Decoder(_Dated).decode
 def _highest_term(cache: Cache) -> int:
     """The highest term under which anything that the store has was decided, or heard of."""
     highest = 0
-    for kind in (kinds_of.WORKLOADS, kinds_of.WORKS):
+    for kind in (WORKLOADS, WORKS):
         for _, stored in cache.mirror(kind).items():
             found = _dated(stored.raw)
             claimed = found.status.claim.term if found.status.claim else 0

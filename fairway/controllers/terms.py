@@ -24,9 +24,9 @@ from fairway.api.errors import AlreadyExists, ApiError, Conflict, NotFound
 from fairway.api.meta import JsonObject
 from fairway.clock import Clock, micro_timestamp
 from fairway.loops import Alarm
-from fairway.store.interface import ResourceKey, Store, Stored, Write
+from fairway.store.interface import Store, Stored, Write
+from fairway.store.keys import LEASES
 
-LEASES = ResourceKey("coordination.k8s.io", "v1", "leases")
 NAME = "fairway-term"
 _TERM_MOST = 1 << 30  # a lease counts no further than twice this; whoever says more is wrong
 _WRITE = Write(user="system:fairway", manager="fairway-leader")

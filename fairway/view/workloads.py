@@ -8,9 +8,10 @@ from datetime import datetime
 
 from fairway.api.claim import Claim, PastAttempt, PlacedPodSet, Placement
 from fairway.api.fleet import FleetSpec
+from fairway.api.names import OVER
 from fairway.api.podset import Alternative, PodSet
 from fairway.api.queue import Queue
-from fairway.api.workload import OVER, Workload
+from fairway.api.workload import Workload
 from fairway.core import model
 from fairway.kinds import ranges
 from fairway.kinds.native import derived_pod_sets

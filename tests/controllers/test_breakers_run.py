@@ -11,8 +11,8 @@ from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.api.fleet import Fleet as FleetObject
 from fairway.clock import VirtualClock
-from fairway.controllers.cache import CLUSTERS, FLEETS
 from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.keys import CLUSTERS, FLEETS
 from tests.controllers.fleets import Fleet, running
 from tests.controllers.test_running import ELSEWHERE, FLEET, SERVICE, job
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairway.clock import VirtualClock
-from fairway.controllers.cache import WORKLOADS
-from fairway.controllers.terms import LEASES, NAME
+from fairway.controllers.terms import NAME
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import EVERYTHING, Patch, ResourceKey, Write
+from fairway.store.keys import LEASES, WORKLOADS
 from tests.controllers.fleets import running
 from tests.controllers.test_running import FLEET, job
 

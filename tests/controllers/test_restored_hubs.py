@@ -11,11 +11,11 @@ from pathlib import Path
 from fairway.agent.drivers.simulated.driver import Worlds
 from fairway.app import prepare_store
 from fairway.clock import VirtualClock
-from fairway.controllers.cache import CLUSTERS as CLUSTER_KIND
 from fairway.resources.catalogue import standard_catalogue
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import EVERYTHING, Patch, ResourceKey, Write
+from fairway.store.keys import CLUSTERS as CLUSTER_KIND
 from tests.controllers.fleets import Fleet, running, summary_of
 from tests.controllers.test_running import ELSEWHERE, FLEET, job
 

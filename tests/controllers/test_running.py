@@ -8,9 +8,9 @@ import pytest
 
 from fairway.api.errors import NotFound
 from fairway.clock import VirtualClock
-from fairway.controllers.cache import FLEETS, WORKLOADS
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, ResourceKey, Write
+from fairway.store.keys import FLEETS, WORKLOADS
 from tests.controllers.fleets import Fleet, running, summary_of
 
 FLEET = """

@@ -7,9 +7,10 @@ import asyncio
 import pytest
 
 from fairway.clock import VirtualClock
-from fairway.controllers.terms import LEASES, NAME, NotLeader, Settings, Terms
+from fairway.controllers.terms import NAME, NotLeader, Settings, Terms
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Write
+from fairway.store.keys import LEASES
 
 
 def _terms(store: EmbeddedStore, clock: VirtualClock, identity: str, **settings: object) -> Terms:

@@ -13,9 +13,9 @@ from dataclasses import replace as with_fields
 from msgspec.structs import replace
 
 from fairway.api.claim import Claim, Placement
-from fairway.api.names import FINALIZER
+from fairway.api.names import FINALIZER, OVER
 from fairway.api.reasons import Code
-from fairway.api.workload import OVER, WorkloadStatus
+from fairway.api.workload import WorkloadStatus
 from fairway.controllers.lifecycle import counting, ending, resizing
 from fairway.controllers.lifecycle.case import Case, Change
 from fairway.controllers.lifecycle.ending import End, ended, moment, settled

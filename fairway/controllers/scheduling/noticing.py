@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fairway.api.workload import OVER
+from fairway.api.names import OVER
 from fairway.clock import parse_timestamp
 from fairway.kinds.volumes import BOUND_IN
 

@@ -26,9 +26,8 @@ from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError, NotFound, Unavailable
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.controllers import cache as kinds
 from fairway.controllers.board import Board
-from fairway.controllers.cache import WORKLOADS, Cache
+from fairway.controllers.cache import Cache
 from fairway.controllers.notes import Notes
 from fairway.controllers.scheduling import restraint
 from fairway.controllers.scheduling.arrivals import Arrivals
@@ -46,22 +45,24 @@ from fairway.controllers.scheduling.restraint import Restrained
 from fairway.controllers.terms import NotLeader, Terms
 from fairway.core.standings import Standing
 from fairway.loops import Alarm
+from fairway.store import keys
 from fairway.store.interface import ResourceKey, Store, Stored, Write
+from fairway.store.keys import WORKLOADS
 from fairway.store.mirrors import Follower, Mirror, Name, is_newer
 
 _log = logging.getLogger(__name__)
 
 FED = (
-    kinds.FLEETS,
-    kinds.PRIORITY_CLASSES,
-    kinds.KIND_RULES,
-    kinds.VOLUME_CLAIMS,
-    kinds.FLAVORS,
-    kinds.QUEUES,
-    kinds.POLICIES,
-    kinds.CLUSTERS,
-    kinds.REPORTS,
-    kinds.WORKLOADS,
+    keys.FLEETS,
+    keys.PRIORITY_CLASSES,
+    keys.KIND_RULES,
+    keys.VOLUME_CLAIMS,
+    keys.FLAVORS,
+    keys.QUEUES,
+    keys.POLICIES,
+    keys.CLUSTERS,
+    keys.REPORTS,
+    keys.WORKLOADS,
 )
 _WRITE = Write(user="system:fairway", manager="fairway-scheduler")
 _FED_MOST = 250  # events in one message to the planner; more would keep others waiting

@@ -15,7 +15,7 @@ from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers.board import Board
-from fairway.controllers.cache import CLUSTERS, FLEETS, WORKLOADS, WORKS, Cache, resource_of
+from fairway.controllers.cache import Cache
 from fairway.controllers.lifecycle import gathering
 from fairway.controllers.notes import Notes
 from fairway.controllers.states import States
@@ -34,6 +34,7 @@ from fairway.controllers.works.roster import Roster
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import Loop
 from fairway.store.interface import Deletion, Store, Stored, Write
+from fairway.store.keys import CLUSTERS, FLEETS, WORKLOADS, WORKS, resource_of
 from fairway.store.mirrors import Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-works")

@@ -19,9 +19,9 @@ from fairway.api.claim import Claim, Placement
 from fairway.api.cluster import Cluster
 from fairway.api.flavor import Flavor
 from fairway.api.meta import JsonObject, ObjectMeta, WorkloadReference
-from fairway.api.names import ADOPTED, work_name, work_namespace
+from fairway.api.names import ADOPTED, OVER, work_name, work_namespace
 from fairway.api.work import PoolNodes, Stop, Work, WorkSpec
-from fairway.api.workload import OVER, Workload
+from fairway.api.workload import Workload
 from fairway.controllers.lifecycle.case import Place, Seen, Settings, lost_action, silence_allowed
 from fairway.controllers.works import generated, permitted
 from fairway.controllers.works.adoption import PLACEMENT, is_adopted, is_own, noted
