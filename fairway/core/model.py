@@ -219,6 +219,7 @@ class Workload(_Remembers):
     data: tuple[str, ...] = ()  # data it reads, for scores
     runs_in: str = ""  # a cluster with pods of it, though it holds nothing
     is_over: bool = False  # nothing is to be decided on it; it is charged for what it leaves
+    grows: bool = False  # a gang that runs, and takes more pods in while it does
 
     @property
     def is_waiting(self) -> bool:

@@ -13,7 +13,7 @@ from fairway.api.podset import Alternative, PodSet
 from fairway.api.queue import Queue
 from fairway.api.workload import Workload
 from fairway.core import model
-from fairway.kinds import ranges
+from fairway.kinds import growing, ranges
 from fairway.kinds.native import derived_pod_sets
 from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.volumes import pinned_to
@@ -108,6 +108,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         else None,
         data=tuple(one.dataset or one.location for one in spec.data),
         is_over=is_over(workload),
+        grows=grows(workload),
     )
 
 
@@ -144,6 +145,16 @@ def _policy(workload: Workload, queue: str, defaults: Defaults) -> str:
             return f"{system}/{one.defaults.policy}"
     name = defaults.fleet.defaults.policy
     return f"{system}/{name}" if name else ""
+
+
+def grows(workload: Workload) -> bool:
+    """Whether it is a gang that runs in one cluster, and takes more pods in while it does."""
+    claim, template = workload.status.claim, workload.spec.template
+    if workload.spec.mode != "Gang" or workload.status.phase != "Running" or claim is None:
+        return False
+    if len(claim.placements) != 1 or claim.alternative or workload.status.releasing:
+        return False
+    return template is None or growing.grows(template.manifests[0])
 
 
 def seconds_left(workload: Workload) -> int | None:
