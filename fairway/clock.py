@@ -21,6 +21,10 @@ class Clock(Protocol):
         """Seconds since the epoch."""
         ...
 
+    def monotonic(self) -> float:
+        """Seconds from no particular moment on, which setting the machine's time never changes."""
+        ...
+
     async def sleep(self, seconds: float) -> None: ...
 
 
@@ -29,6 +33,9 @@ class SystemClock:
 
     def now(self) -> float:
         return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -39,11 +46,19 @@ class VirtualClock:
 
     def __init__(self, start: float = 1_800_000_000.0) -> None:
         self._now = start
+        self._stepped = 0.0  # by how much the time was set otherwise
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._sequence = 0
 
     def now(self) -> float:
+        return self._now + self._stepped
+
+    def monotonic(self) -> float:
         return self._now
+
+    def step(self, seconds: float) -> None:
+        """Sets the time otherwise, as a machine does that learns the right one; nobody wakes."""
+        self._stepped += seconds
 
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:

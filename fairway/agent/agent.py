@@ -15,7 +15,7 @@ from typing import Any
 from fairway.agent import cluster_status
 from fairway.agent.cluster_status import AgentFacts
 from fairway.agent.drivers.interface import Driver, DriverFault, LogQuery
-from fairway.agent.hub import CLUSTERS, WORKS, Hub
+from fairway.agent.hub import Hub
 from fairway.agent.memory import Memory
 from fairway.agent.settings import AgentSettings
 from fairway.agent.sight import Sight
@@ -31,6 +31,7 @@ from fairway.api.work import Work
 from fairway.clock import Clock
 from fairway.loops import Alarm, Loop
 from fairway.store.interface import Selection, Store, Stored
+from fairway.store.keys import CLUSTERS, WORKS
 from fairway.store.mirrors import Mirror, Name
 
 _log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import Any
 
 from fairway import __version__
 from fairway.agent.drivers.interface import Observation
-from fairway.api.amounts import Amounts, Quantity, family_of
+from fairway.api.amounts import NANO, Amounts, Quantity, family_of
 from fairway.api.meta import JsonObject
 from fairway.clock import timestamp
 
@@ -39,7 +39,7 @@ def totals(
                 continue
             for resource, quantity in requests.get((name, pod.pod_set), {}).items():
                 used[resource] = used.get(resource, 0) + quantity.nanos
-            used["pods"] = used.get("pods", 0) + 1
+            used["pods"] = used.get("pods", 0) + NANO
     left = free.minus(Amounts({name: nanos for name, nanos in used.items() if name in free}))
     return has, left
 

@@ -12,21 +12,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairway.agent.agent import Agent
-from fairway.agent.hub import CLUSTERS
 from fairway.agent.settings import AgentSettings
 from fairway.api.cluster import Cluster
 from fairway.api.codec import decode
 from fairway.api.errors import ApiError
 from fairway.api.fleet import Fleet
-from fairway.api.meta import GROUP, VERSION
 from fairway.clock import Clock
 from fairway.loops import Loop
-from fairway.store.interface import ResourceKey, Store, Stored
+from fairway.store.interface import Store, Stored
+from fairway.store.keys import CLUSTERS, FLEETS
 from fairway.store.mirrors import Mirror, Name
 
 _log = logging.getLogger(__name__)
 
-FLEETS = ResourceKey(GROUP, VERSION, "fleets")
 _AGAIN_SECONDS = 5.0
 
 # Makes the agent of a cluster; None for one that is looked after elsewhere.

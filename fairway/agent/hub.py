@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from fairway.api.codec import to_plain
 from fairway.api.errors import AlreadyExists, Conflict, NotFound
-from fairway.api.meta import GROUP, VERSION, JsonObject, ObjectMeta
-from fairway.api.names import ADOPTED, work_namespace
+from fairway.api.meta import JsonObject, ObjectMeta
+from fairway.api.names import ADOPTED, AGENT_LEASE, work_namespace
 from fairway.api.report import ClusterReport
 from fairway.api.work import Work, WorkStatus
 from fairway.clock import Clock, micro_timestamp
@@ -25,17 +25,12 @@ from fairway.store.interface import (
     Stored,
     Write,
 )
+from fairway.store.keys import CLUSTERS, LEASES, NAMESPACES, REPORTS, WORKS
 from fairway.store.mirrors import version_of
 
 T = TypeVar("T")
 
-WORKS = ResourceKey(GROUP, VERSION, "works")
-CLUSTERS = ResourceKey(GROUP, VERSION, "clusters")
-REPORTS = ResourceKey(GROUP, VERSION, "clusterreports")
-LEASES = ResourceKey("coordination.k8s.io", "v1", "leases")
-NAMESPACES = ResourceKey("", "v1", "namespaces")
 
-LEASE = "fairway-agent"
 _LEASE_PERIODS = 4  # heartbeats for which a lease lasts
 
 
@@ -56,6 +51,8 @@ class Hub:
         self.cluster = cluster
         self.namespace = work_namespace(cluster)
         self.heard_at = clock.now() if heard_at is None else heard_at
+        # Counted apart from the time of day, which may be set: works are stopped by this.
+        self._silent_since = clock.monotonic() - max(0.0, clock.now() - self.heard_at)
         self._has_called = False
         self._clock = clock
         self._epoch = epoch
@@ -65,12 +62,20 @@ class Hub:
 
     def silent_seconds(self) -> float:
         """How long the hub has not answered; an agent that starts asks before it counts."""
-        return self._clock.now() - self.heard_at if self._has_called else 0.0
+        return self._clock.monotonic() - self._silent_since if self._has_called else 0.0
+
+    def silent_at(self, seconds: float) -> float:
+        """When the hub will not have answered for so long, if it stays silent."""
+        return self._clock.now() + seconds - (self._clock.monotonic() - self._silent_since)
 
     async def _heard(self, call: Awaitable[T]) -> T:
         answer = await call
-        self.heard_at = self._clock.now()
+        self._hear()
         return answer
+
+    def _hear(self) -> None:
+        self.heard_at = self._clock.now()
+        self._silent_since = self._clock.monotonic()
 
     async def beat(self, period_seconds: float) -> None:
         """Says that the agent lives."""
@@ -83,10 +88,12 @@ class Hub:
         try:
             patch = Patch(type="merge", body={"spec": spec})
             await self._heard(
-                self.store.patch(LEASES, LEASE, patch, namespace=self.namespace, write=self._write)
+                self.store.patch(
+                    LEASES, AGENT_LEASE, patch, namespace=self.namespace, write=self._write
+                )
             )
         except NotFound:
-            body = {"metadata": {"name": LEASE, "namespace": self.namespace}, "spec": spec}
+            body = {"metadata": {"name": AGENT_LEASE, "namespace": self.namespace}, "spec": spec}
             await self._create(LEASES, body)
         finally:
             self._has_called = True
@@ -134,7 +141,7 @@ class Hub:
         except (AlreadyExists, Conflict, NotFound):
             self._has_versions = False  # somebody else wrote or removed it
             raise
-        self.heard_at = self._clock.now()
+        self._hear()
         self._versions[name] = version_of(stored)
 
     async def _find_reports(self, chunks: int) -> None:

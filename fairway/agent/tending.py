@@ -199,7 +199,7 @@ class Tender:
             moments.append(self._applied[name][1] + self._drift(name))
         limit = kept.work.spec.stop_when_silent_seconds
         if limit is not None:
-            moments.append(self._hub.heard_at + limit)
+            moments.append(self._hub.silent_at(limit))
         return min(moments, default=None)
 
     def _drift(self, name: str) -> float:
@@ -210,6 +210,8 @@ class Tender:
     async def _tend_unknown(self, name: str) -> float | None:
         """Something that runs in the cluster, which neither hub nor memory know, is adopted."""
         seen = self._sight.work(name)
+        if seen is None and self._sight.is_fresh(name):
+            self._drop(name)
         if seen is None or not self._sight.is_fresh(name) or not self.knows_hub:
             return None
         if name in self.offered:
@@ -235,5 +237,10 @@ class Tender:
 
     async def _forget(self, name: str) -> None:
         await self._memory.forget(name)
+        self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        """Nothing of a work is left, here or in the cluster."""
+        self._teller.look([name])
         for table in (self._applied, self._asked, self._failures):
             table.pop(name, None)

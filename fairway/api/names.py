@@ -1,4 +1,4 @@
-"""Names that several parts must agree on: of works, of their namespaces, of reports.
+"""Names that several parts must agree on: of works, of their namespaces, of reports, of phases.
 
 Names are made of other names, which may be too long together or hold signs that are not allowed
 where they go. Then the end gives way to a hash of the whole, which is the same everywhere.
@@ -13,6 +13,10 @@ from hashlib import sha256
 FINALIZER = "fairway.dev/works"
 # A work that its agent brought back to a hub that had lost it.
 ADOPTED = "fairway.dev/adopted"
+# The lease in the namespace of its cluster by which an agent says that it lives.
+AGENT_LEASE = "fairway-agent"
+# Phases of a workload of which no other follows.
+OVER = ("Succeeded", "Failed", "Cancelled")
 
 _NAME_MOST = 253
 _LABEL_MOST = 63

@@ -35,9 +35,6 @@ from fairway.api.meta import (
 )
 from fairway.api.podset import Alternative, PodSet
 
-# Phases of which no other follows.
-OVER = ("Succeeded", "Failed", "Cancelled")
-
 
 class Template(Part, frozen=True, kw_only=True):
     """The objects to make in the cluster."""

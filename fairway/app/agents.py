@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from fairway.agent.agent import Agent
@@ -68,14 +68,15 @@ class Logs:
         self._clock = clock
 
     def read(self, request: LogRequest) -> AsyncIterator[bytes]:
-        """Output of one pod of a workload, where it runs or ran last."""
-        cluster = request.cluster or self._cluster_of(request)
-        agent = self._agents.get(cluster)
-        if agent is None:
-            raise NotFound(f"no agent of this hub looks after cluster {cluster}", details={})
+        """Output of one pod of a workload, in whichever cluster it runs or ran last."""
+        clusters = [request.cluster] if request.cluster else self._clusters_of(request)
+        agents = [one for one in map(self._agents.get, clusters) if one is not None]
+        if not agents:
+            where = ", ".join(clusters)
+            raise NotFound(f"no agent of this hub looks after cluster {where}", details={})
         seconds = request.since_seconds
         return _told(
-            agent,
+            agents,
             LogQuery(
                 work=work_name(request.namespace, request.name),
                 pod=request.pod,
@@ -87,24 +88,33 @@ class Logs:
             ),
         )
 
-    def _cluster_of(self, request: LogRequest) -> str:
+    def _clusters_of(self, request: LogRequest) -> list[str]:
+        """Where it is, then where it leaves; else where it was last."""
         workload = self._cache.get(Workload, request.name, request.namespace)
         if workload is not None:
             status = workload.status
             placements = (*(status.claim.placements if status.claim else ()), *status.releasing)
-            for one in placements:
-                if one.cluster:
-                    return one.cluster
+            found = list(dict.fromkeys(one.cluster for one in placements if one.cluster))
             for past in reversed(status.history):
-                if past.clusters:
-                    return past.clusters[0]
+                found = found or list(past.clusters)
+            if found:
+                return found
         raise NotFound(f"{request.name} has not run anywhere yet", details={})
 
 
-async def _told(agent: Agent, query: LogQuery) -> AsyncIterator[bytes]:
-    """Output; what there is none of is not found."""
-    try:
-        async for chunk in agent.logs(query):
-            yield chunk
-    except DriverFault as fault:
-        raise NotFound(str(fault), details={}) from fault
+async def _told(agents: Sequence[Agent], query: LogQuery) -> AsyncIterator[bytes]:
+    """Output, of the first that has such a pod; what nobody has is not found."""
+    faults = []
+    for agent in agents:
+        has_begun = False
+        try:
+            async for chunk in agent.logs(query):
+                has_begun = True
+                yield chunk
+        except DriverFault as fault:
+            if has_begun:
+                raise NotFound(str(fault), details={}) from fault
+            faults.append(str(fault))
+        else:
+            return
+    raise NotFound(faults[0], details={})

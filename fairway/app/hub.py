@@ -69,6 +69,7 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
         if options.has_demo:
             await load_demo(store)
         api = make_api(store, options.data, audit_log, clock)
+        api.questions.is_deciding = options.has_controllers
         audit_log.start()
         async with (
             _served(store, api, options, clock) as (url, written),

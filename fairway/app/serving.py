@@ -26,7 +26,8 @@ from fairway.server.tokens import Authenticator
 from fairway.server.watching import Streams
 from fairway.store.embedded.history import Change
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import Patch, ResourceKey, Write
+from fairway.store.interface import Patch, Write
+from fairway.store.keys import CLUSTER_ROLES
 
 _SYSTEM = Write(user="system:fairway", manager="fairway-hub")
 _RBAC = "rbac.authorization.k8s.io"
@@ -94,8 +95,7 @@ async def _write_aggregations(store: EmbeddedStore, authorizer: Authorizer) -> N
     for role in authorizer.unwritten_aggregations():
         patch = Patch(type="merge", body={"rules": role["rules"]})
         with suppress(NotFound):  # deleted meanwhile
-            key = ResourceKey(_RBAC, "v1", "clusterroles")
-            await store.patch(key, role["metadata"]["name"], patch, write=_SYSTEM)
+            await store.patch(CLUSTER_ROLES, role["metadata"]["name"], patch, write=_SYSTEM)
 
 
 def _find_uid(store: EmbeddedStore) -> FindUid:

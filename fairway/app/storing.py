@@ -8,11 +8,11 @@ from pathlib import Path
 
 from fairway import demo
 from fairway.api import crds
-from fairway.api.errors import AlreadyExists
+from fairway.api.errors import AlreadyExists, NotFound
 from fairway.clock import Clock
 from fairway.resources.catalogue import standard_catalogue
 from fairway.schema.node import JsonObject
-from fairway.server.bootstrap_roles import bootstrap_objects
+from fairway.server.bootstrap_roles import bootstrap_objects, completed
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, ResourceKey, Write
@@ -62,7 +62,7 @@ async def prepare_store(store: EmbeddedStore) -> None:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await _create(store, ("", "v1", "namespaces"), body)
     for role in bootstrap_objects():
-        await _create(store, (_RBAC, "v1", role["kind"].lower() + "s"), role)
+        await _complete(store, ResourceKey(_RBAC, "v1", role["kind"].lower() + "s"), role)
 
 
 async def load_demo(store: EmbeddedStore) -> None:
@@ -80,6 +80,18 @@ async def _apply(store: EmbeddedStore, kind: tuple[str, str, str], body: JsonObj
     """Makes an object what this version of the hub says, leaving what others added."""
     patch = Patch(type="apply", body=body, force=True)
     await store.patch(ResourceKey(*kind), body["metadata"]["name"], patch, write=_SYSTEM)
+
+
+async def _complete(store: EmbeddedStore, kind: ResourceKey, wanted: JsonObject) -> None:
+    """Makes a role or binding, or adds to it what a newer version of the hub brings."""
+    try:
+        stored = await store.get(kind, wanted["metadata"]["name"])
+    except NotFound:
+        await store.create(kind, wanted, write=_SYSTEM)
+        return
+    changed = completed(stored.object(), wanted)
+    if changed is not None:
+        await store.update(kind, changed, write=_SYSTEM)
 
 
 async def _create(

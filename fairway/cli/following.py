@@ -165,7 +165,7 @@ class Followed:
             found = await self._client.ask(
                 WORKLOADS, self._name, "explain", namespace=self._namespace
             )
-            return str(found.get("message") or "")
+            return workloads.why_waiting(found)
         return ""
 
     def _copy(self, workload: Object) -> None:

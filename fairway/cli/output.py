@@ -1,8 +1,8 @@
 """Output of a workload's pods, copied to the standard output.
 
 Lines of several pods are kept whole and begin with their pod's name, as `kubectl logs --prefix`
-has it. Which pods there are follows from the workload's own objects in the cluster, where those may
-be read; else the hub chooses the first.
+has it, and with its cluster where there are several. Which pods there are follows from the
+workload's own objects in each cluster, where those may be read; else the hub chooses one in each.
 """
 
 from __future__ import annotations
@@ -48,18 +48,24 @@ class PodAt:
     cluster: str = ""
     pod: str = ""
 
+    def name(self, *, has_cluster: bool) -> str:
+        parts = (self.cluster if has_cluster else "", self.pod)
+        return "/".join(one for one in parts if one)
+
 
 async def copy(source: Source, *, follow: bool) -> None:
     """Copies output until it ends; at once, unless it is followed."""
     pods = await pods_of(source)
     has_prefix = len(pods) > 1 if source.has_prefix is None else source.has_prefix
+    has_cluster = len({one.cluster for one in pods}) > 1
+    called = {one: one.name(has_cluster=has_cluster) if has_prefix else "" for one in pods}
     if not follow:
         for one in pods:
-            await _copy_pod(source, one, has_prefix=has_prefix, follow=False)
+            await _copy_pod(source, one, called=called[one], follow=False)
         return
     left = pods[FOLLOWED_MOST:]
     tasks = [
-        asyncio.ensure_future(_copy_pod(source, one, has_prefix=has_prefix, follow=True))
+        asyncio.ensure_future(_copy_pod(source, one, called=called[one], follow=True))
         for one in pods[:FOLLOWED_MOST]
     ]
     try:
@@ -69,7 +75,7 @@ async def copy(source: Source, *, follow: bool) -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     for one in left:
-        await _copy_pod(source, one, has_prefix=has_prefix, follow=True)
+        await _copy_pod(source, one, called=called[one], follow=True)
 
 
 async def pods_of(source: Source) -> list[PodAt]:
@@ -79,7 +85,10 @@ async def pods_of(source: Source) -> list[PodAt]:
     clusters = [source.cluster] if source.cluster else _clusters(source.workload)
     found: list[PodAt] = []
     for cluster in clusters:
-        found += [PodAt(cluster, name) for name in await _names(source, cluster)]
+        names = await _names(source, cluster)
+        if not names and len(clusters) > 1:
+            names = [""]  # the hub chooses a pod, in each of the clusters
+        found += [PodAt(cluster, name) for name in names]
     return found or [PodAt(source.cluster)]
 
 
@@ -110,7 +119,8 @@ async def _names(source: Source, cluster: str) -> list[str]:
     return found
 
 
-async def _copy_pod(source: Source, where: PodAt, *, has_prefix: bool, follow: bool) -> None:
+async def _copy_pod(source: Source, where: PodAt, *, called: str, follow: bool) -> None:
+    """Copies the output of one pod; its lines begin with what it is called, if anything."""
     query = {**source.query}
     if where.cluster:
         query["cluster"] = where.cluster
@@ -118,7 +128,7 @@ async def _copy_pod(source: Source, where: PodAt, *, has_prefix: bool, follow: b
         query["pod"] = where.pod
     if follow:
         query["follow"] = "true"
-    write = _prefixed(f"[{where.pod}] ") if has_prefix and where.pod else _write
+    write = _prefixed(f"[{called}] ") if called else _write
     name = workloads.name_of(source.workload)
     while True:
         try:

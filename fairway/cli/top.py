@@ -12,6 +12,7 @@ from rich.text import Text
 from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError
 from fairway.api.flavor import Flavor
+from fairway.api.names import OVER
 from fairway.api.report import ClusterReport
 from fairway.cli import ages, options, render_objects, render_table, standing, terminal
 from fairway.cli.capacity import Room, rooms
@@ -184,7 +185,7 @@ def _workloads(session: Session, namespace: str | None) -> Lines:
 
 def _live(session: Session, namespace: str | None) -> list[Object]:
     items = session.client.list(WORKLOADS, scope=Scope(namespace=namespace)).items
-    found = [one for one in items if phase_of(one) not in ("Succeeded", "Failed", "Cancelled")]
+    found = [one for one in items if phase_of(one) not in OVER]
     return sorted(found, key=_rank)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairway.api.errors import NotFound
+from fairway.api.names import OVER
 from fairway.cli import ages
 from fairway.cli.session import Failure, Session
 from fairway.client.asynchronous import WORKLOADS
@@ -17,7 +18,6 @@ from fairway.client.errors import UnknownKind
 from fairway.client.wire import Object, Scope
 from fairway.clock import parse_timestamp
 
-OVER = ("Succeeded", "Failed", "Cancelled")
 STARTED = ("Running", *OVER)
 # How a workload's end is told to a shell.
 EXIT_CODES: Mapping[str, int] = {"Succeeded": 0, "Running": 0, "Failed": 1, "Cancelled": 1}
@@ -136,7 +136,7 @@ def line(workload: Object, why: str = "", *, with_time: bool = False) -> str:
         case "Running":
             started = status.get("startedAt")
             spent = f" for {ages.since(started)}" if started and with_time else ""
-            return f"runs in {_where(workload)}{_pods(status)}{spent}"
+            return f"runs in {_where(workload)}{spent}{_pods(status)}"
         case "Stopping":
             return f"stops in {_where(workload)}" + (f": {message or reason}" if reason else "")
         case "Held":
@@ -150,6 +150,14 @@ def line(workload: Object, why: str = "", *, with_time: bool = False) -> str:
             return f"failed{tail}" + (f": {said}" if said else "")
         case other:
             return other.lower()
+
+
+def why_waiting(explanation: Mapping[str, Any]) -> str:
+    """What an explanation says of a workload that was just seen to wait: perhaps no longer."""
+    if explanation.get("state") in ("Starts", "Runs"):
+        where = " and ".join(one for one in explanation.get("clusters") or () if one)
+        return f"about to start in {where}" if where else "about to start"
+    return str(explanation.get("message") or "")
 
 
 def _where(workload: Object) -> str:

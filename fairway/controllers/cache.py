@@ -4,49 +4,42 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from typing import TypeVar
 
 from fairway.api import codec
 from fairway.api.cluster import Cluster
+from fairway.api.errors import ApiError
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet
-from fairway.api.kindrule import KINDS_GROUP, KindRule
-from fairway.api.meta import GROUP, VERSION, Object
+from fairway.api.kindrule import KindRule
+from fairway.api.meta import Object
 from fairway.api.policy import PlacementPolicy
 from fairway.api.queue import Queue
 from fairway.api.report import ClusterReport
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.controllers.terms import LEASES
 from fairway.store.interface import ResourceKey, Store
+from fairway.store.keys import (
+    CLUSTERS,
+    FLAVORS,
+    FLEETS,
+    KIND_RULES,
+    LEASES,
+    POLICIES,
+    PRIORITY_CLASSES,
+    QUEUES,
+    REPORTS,
+    VOLUME_CLAIMS,
+    WORKLOADS,
+    WORKS,
+)
 from fairway.store.mirrors import Mirror, Name, complete, refresh
 
 T = TypeVar("T", bound=Object)
 
-
-def _ours(plural: str) -> ResourceKey:
-    return ResourceKey(GROUP, VERSION, plural)
-
-
-def resource_of(api_version: str, kind: str) -> ResourceKey:
-    """The resource of a kind; every kind that we know has the plain plural."""
-    group, _, version = api_version.rpartition("/")
-    return ResourceKey(group, version, f"{kind.lower()}s")
-
-
-WORKLOADS = _ours("workloads")
-WORKS = _ours("works")
-CLUSTERS = _ours("clusters")
-REPORTS = _ours("clusterreports")
-FLAVORS = _ours("flavors")
-QUEUES = _ours("queues")
-POLICIES = _ours("placementpolicies")
-FLEETS = _ours("fleets")
-KIND_RULES = ResourceKey(KINDS_GROUP, VERSION, "kindrules")
-VOLUME_CLAIMS = ResourceKey("", "v1", "persistentvolumeclaims")
-PRIORITY_CLASSES = ResourceKey("scheduling.k8s.io", "v1", "priorityclasses")
 
 _KINDS: dict[type[Object], ResourceKey] = {
     Workload: WORKLOADS,
@@ -82,8 +75,10 @@ class Cache:
         return _read(stored.raw, kind) if stored is not None else None
 
     def all(self, kind: type[T]) -> Iterable[T]:
+        """All objects of a kind that can be read; of the others the planner tells."""
         for _, stored in self._mirrors[_KINDS[kind]].items():
-            yield _read(stored.raw, kind)
+            with suppress(ApiError):
+                yield _read(stored.raw, kind)
 
     def names(self, kind: ResourceKey) -> list[Name]:
         return self._mirrors[kind].names()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 
-import msgspec
 from msgspec.structs import replace
 
 from fairway.api import codec
@@ -20,41 +19,20 @@ from fairway.clock import Clock
 from fairway.controllers import health
 from fairway.controllers.board import Board
 from fairway.controllers.breakers import restored
-from fairway.controllers.cache import CLUSTERS, FLEETS, REPORTS, Cache
+from fairway.controllers.cache import Cache
 from fairway.controllers.health import Observation
 from fairway.controllers.heartbeats import LOOK_SECONDS, Heartbeats
 from fairway.controllers.states import States
 from fairway.controllers.statuses import with_status
-from fairway.controllers.terms import LEASES
 from fairway.controllers.works.roster import Roster
-from fairway.store.interface import Store, Stored, Write
-from fairway.store.mirrors import Name
+from fairway.store.interface import Store, Write
+from fairway.store.keys import CLUSTERS, FLEETS, LEASES
 
 _WRITE = Write(user="system:fairway", manager="fairway-clusters")
-_COUNTS_SECONDS = 30.0
+_COUNTS_SECONDS = 10.0
 _RUNS = ("Pending", "Reserved", "Held", "Running", "Stopping")
 
 _log = logging.getLogger(__name__)
-
-
-class _Nodes(msgspec.Struct):
-    names: tuple[msgspec.Raw, ...] = ()
-    unready: tuple[int, ...] = ()
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    cluster: str
-    since_sequence: int | None = None
-    nodes: _Nodes = msgspec.field(default_factory=_Nodes)
-
-
-class _Report(msgspec.Struct):
-    """As much of a report as is counted."""
-
-    spec: _Spec
-
-
-_decode = msgspec.json.Decoder(_Report).decode
 
 
 class Clusters:
@@ -76,9 +54,7 @@ class Clusters:
         self._board = board
         self._roster = Roster(cache)
         self._beats = Heartbeats(cache.mirror(LEASES), clock)
-        self._nodes: dict[Name, tuple[str, int, int]] = {}  # report -> (cluster, nodes, ready)
         self._counted_at: dict[str, float] = {}
-        cache.mirror(REPORTS).followers.append(self._report_changed)
 
     async def run(self) -> None:
         """Looks at all clusters every few seconds, until cancelled."""
@@ -99,16 +75,6 @@ class Clusters:
             except (ApiError, OSError) as fault:
                 _log.debug("the status of the fleet was not written: %s", fault)
             await self._clock.sleep(LOOK_SECONDS)
-
-    def _report_changed(self, name: Name, stored: Stored | None) -> None:
-        """Nodes of whole reports; what a difference changes is counted with the next whole one."""
-        if stored is None:
-            self._nodes.pop(name, None)
-            return
-        spec = _decode(stored.raw).spec
-        if spec.since_sequence is None:
-            many = len(spec.nodes.names)
-            self._nodes[name] = (spec.cluster, many, many - len(spec.nodes.unready))
 
     async def _look_at(self, name: str) -> None:
         stored = self._cache.mirror(CLUSTERS).get(("", name))
@@ -132,11 +98,8 @@ class Clusters:
 
     def _observed(self, cluster: Cluster) -> Observation:
         name = cluster.metadata.name
-        reports = [one for one in self._nodes.values() if one[0] == name]
         return Observation(
             heard=self._beats.of(name),
-            nodes=sum(one[1] for one in reports) if reports else None,
-            ready_nodes=sum(one[2] for one in reports),
             workloads=sum(
                 (state := self._states.get(name, work)) is None or state.phase in _RUNS
                 for work in self._roster.in_cluster(work_namespace(name))

@@ -53,8 +53,6 @@ class Observation:
     """What is known of a cluster when its status is worked out."""
 
     heard: Heard | None  # None: no agent ever said that it lives
-    nodes: int | None = None  # None: no report
-    ready_nodes: int = 0
     workloads: int = 0  # that have a claim there
     aside: Sequence[NodeAside] = ()  # nodes to set aside from now on
 
@@ -92,7 +90,10 @@ def changes_at(observation: Observation, health: Health) -> float | None:
 def next_status(
     cluster: Cluster, observation: Observation, health: Health, now: float
 ) -> ClusterStatus | None:
-    """The new status of a cluster; None where nothing that matters changed."""
+    """The new status of a cluster; None where nothing that matters changed.
+
+    What its nodes have is the agent's to say, which counts them as they come and go.
+    """
     before = cluster.status
     phase = phase_of(cluster, observation, health)
     status = replace(
@@ -104,8 +105,6 @@ def next_status(
         conditions=_conditions(cluster, phase, now),
         agent=replace(before.agent, last_seen_at=_last_seen(before, observation, phase)),
     )
-    if observation.nodes is not None:
-        status = replace(status, nodes=observation.nodes, ready_nodes=observation.ready_nodes)
     return None if status == before else status
 
 

@@ -6,12 +6,11 @@ than a hub that is up would need, so that a hub that was paused blames nobody.
 
 from __future__ import annotations
 
-from fairway.api.names import work_namespace
+from fairway.api.names import AGENT_LEASE, work_namespace
 from fairway.clock import Clock
 from fairway.controllers.health import Heard, first_look
 from fairway.store.mirrors import Mirror
 
-AGENT_LEASE = "fairway-agent"
 LOOK_SECONDS = 5.0
 
 

@@ -16,12 +16,13 @@ from fairway.api.errors import ApiError, Invalid
 from fairway.api.kindrule import KindRule
 from fairway.api.meta import Condition
 from fairway.clock import Clock
-from fairway.controllers.cache import KIND_RULES, Cache
+from fairway.controllers.cache import Cache
 from fairway.controllers.statuses import with_status
 from fairway.kinds.registry import LiveKinds, built_in
 from fairway.kinds.rules import Loaded, kinds_of
 from fairway.loops import Loop
 from fairway.store.interface import Store, Stored, Write
+from fairway.store.keys import KIND_RULES
 from fairway.store.mirrors import Name
 
 IN_USE = "InUse"

@@ -23,22 +23,27 @@ from fairway.api.names import work_name, work_namespace
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.controllers.cache import WORKLOADS, WORKS, Cache, resource_of
+from fairway.controllers.cache import Cache
 from fairway.controllers.notes import Notes
 from fairway.kinds.native import QUEUE, as_workload
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import Alarm, Loop
-from fairway.store.interface import Deletion, Patch, ResourceKey, Store, Stored, Write
+from fairway.store.interface import Deletion, Patch, Store, Stored, Write
+from fairway.store.keys import DEFINITIONS, NAMESPACES, WORKLOADS, WORKS, resource_of
 from fairway.store.mirrors import Mirror, Name
 
 DEFAULT_QUEUE = "fairway.dev/default-queue"
 STATUS_FEEDBACK = "status"  # the feedback value that carries an object's whole status
 _HASH = "fairway.dev/source-hash"
-_DEFINITIONS = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-_NAMESPACES = ResourceKey("", "v1", "namespaces")
 _SOURCE = b'"source"'
+_TAKEN_SECONDS = 60.0  # until an object whose workload's name is taken is looked at again
 _BUILT_IN = frozenset({"v1", "apps/v1", "batch/v1"})
 _WRITE = Write(user="system:fairway", manager="fairway-natives")
+
+_TAKEN = (
+    "its workload would be {}, which is there already and does not stand for it;"
+    " it runs once that one is gone, or by another name"
+)
 
 _log = logging.getLogger(__name__)
 
@@ -59,8 +64,8 @@ class Natives:
         self._notes = notes
         self._loop: Loop[Source] = Loop("natives", self._reconcile, clock=clock, forgets=True)
         self._mirrors: dict[tuple[str, str], Mirror] = {}
-        self._namespaces = Mirror(store, _NAMESPACES, clock=clock)
-        self._definitions = Mirror(store, _DEFINITIONS, clock=clock)
+        self._namespaces = Mirror(store, NAMESPACES, clock=clock)
+        self._definitions = Mirror(store, DEFINITIONS, clock=clock)
         self._served = Alarm(clock)  # marked when another kind may be served or known
         self._namespaces.followers.append(self._namespace_changed)
         self._definitions.followers.append(lambda name, stored: self._served.mark())
@@ -165,7 +170,11 @@ class Natives:
         if wanted is None:
             await self._drop(namespace, workload_name, found)
             return None
-        await self._keep(wanted, workload_name, found)
+        existing = self._cache.get(Workload, workload_name, namespace)
+        if existing is not None and not _stands_for(existing, found):
+            await self._notes.warn(found, "NameTaken", _TAKEN.format(workload_name))
+            return self._clock.now() + _TAKEN_SECONDS
+        await self._keep(wanted, workload_name, found, existing)
         await self._write_status(found, workload_name)
         return None
 
@@ -181,7 +190,9 @@ class Natives:
             return found
         return {**found, "metadata": {**metadata, "labels": {**labels, QUEUE[0]: queue}}}
 
-    async def _keep(self, wanted: JsonObject, name: str, found: JsonObject) -> None:
+    async def _keep(
+        self, wanted: JsonObject, name: str, found: JsonObject, existing: Workload | None
+    ) -> None:
         """Makes the workload of an object what the object says."""
         metadata = {
             key: value for key, value in wanted["metadata"].items() if key != "creationTimestamp"
@@ -196,7 +207,6 @@ class Natives:
         }
         digest = sha256(msgspec.json.encode([metadata, wanted["spec"]], order="sorted")).hexdigest()
         annotations = {**metadata.get("annotations", {}), _HASH: digest[:16]}
-        existing = self._cache.get(Workload, name, metadata["namespace"])
         if existing is not None and not await self._may_change(existing, owner["uid"]):
             return  # it is looked at again once that is gone
         if existing is not None and existing.metadata.annotations.get(_HASH) == digest[:16]:
@@ -227,8 +237,8 @@ class Natives:
         metadata = workload.metadata
         if metadata.deletion_timestamp is not None:
             return False
-        is_earlier = bool(metadata.owner_references) and workload.spec.source is not None
-        if not is_earlier or any(one.uid == uid for one in metadata.owner_references):
+        owners = metadata.owner_references
+        if not owners or any(one.uid == uid for one in owners):
             return True
         await self._delete(workload)
         return False
@@ -295,6 +305,16 @@ class Natives:
 def name_of(kind: str, name: str) -> str:
     """The workload of an object; two objects of different kinds may have one name."""
     return f"{kind.lower()}-{name}"
+
+
+def _stands_for(workload: Workload, found: JsonObject) -> bool:
+    """Whether a workload says of itself that it stands for an object, this one or an earlier."""
+    source = workload.spec.source
+    if source is None or (source.kind, source.name) != (found["kind"], found["metadata"]["name"]):
+        return False
+    # The same object is served in several versions of its group.
+    group: str = found["apiVersion"].rpartition("/")[0]
+    return source.api_version.rpartition("/")[0] == group
 
 
 def _feedback(work: Work) -> JsonObject | None:

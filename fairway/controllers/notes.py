@@ -13,9 +13,9 @@ from hashlib import sha256
 from fairway.api.errors import ApiError
 from fairway.api.meta import JsonObject
 from fairway.clock import Clock, timestamp
-from fairway.store.interface import ResourceKey, Store, Write
+from fairway.store.interface import Store, Write
+from fairway.store.keys import EVENTS
 
-_EVENTS = ResourceKey("", "v1", "events")
 _WRITE = Write(user="system:fairway", manager="fairway-notes")
 _REMEMBERED_MOST = 4_096
 _SILENT_SECONDS = 600.0
@@ -73,6 +73,6 @@ class Notes:
             "count": 1,
         }
         try:
-            await self._store.create(_EVENTS, body, namespace=namespace, write=_WRITE)
+            await self._store.create(EVENTS, body, namespace=namespace, write=_WRITE)
         except (ApiError, OSError) as fault:
             _log.debug("a note on %s was not written: %s", metadata["name"], fault)

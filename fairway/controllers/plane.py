@@ -17,7 +17,6 @@ from typing import Any, Protocol
 import msgspec
 
 from fairway.clock import Clock
-from fairway.controllers import cache as kinds_of
 from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters
@@ -38,6 +37,7 @@ from fairway.controllers.works.controller import Works
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import end, in_slices
 from fairway.store.interface import Store
+from fairway.store.keys import LEASES, REPORTS, WORKLOADS, WORKS
 
 _log = logging.getLogger(__name__)
 
@@ -69,9 +69,13 @@ class ControlPlane:
         # Whoever else must know the kinds that rules describe shares the holder with us.
         kinds = kinds if isinstance(kinds, LiveKinds) else LiveKinds(kinds)
         self.cache = Cache(store, clock=clock)
-        self.terms = Terms(store, clock, options.terms)
-        self.states = States(self.cache.mirror(kinds_of.REPORTS))
+        self.terms = Terms(
+            store, clock, options.terms, decided_under=lambda: _highest_term(self.cache)
+        )
+        self.cache.mirror(LEASES).followers.append(self.terms.follow)
+        self.states = States(self.cache.mirror(REPORTS))
         board = Board(clock)
+        notes = Notes(store, clock)
         self.planner = RecordingPlanner(options.make_planner, options.sink)
         self.scheduler = Scheduler(
             store=store,
@@ -80,11 +84,11 @@ class ControlPlane:
             terms=self.terms,
             clock=clock,
             board=board,
+            notes=notes,
             settings=options.scheduling,
         )
         self._clock = clock
         self._is_alone = options.terms.takes_over_at_once
-        notes = Notes(store, clock)
         self._led: Sequence[Controller] = (
             Lifecycle(
                 store=store,
@@ -120,7 +124,7 @@ class ControlPlane:
         await run_all([kept_up(one, self._clock) for one in parts])
 
     async def close(self) -> None:
-        await self.planner.close()
+        await self.scheduler.close()
 
     async def _lead(self) -> None:
         """Leads whenever it may, and acts only then."""
@@ -180,6 +184,38 @@ class ControlPlane:
             "metadata": {"annotations": {"fairway.dev/now": repr(self._clock.now())}},
             "items": items,
         }
+
+
+class _Decided(msgspec.Struct, frozen=True):
+    """As much of a claim, or of a side of a work, as tells under which term it is."""
+
+    term: int = 0
+
+
+class _Status(msgspec.Struct, frozen=True):
+    claim: _Decided | None = None
+    term: int = 0
+
+
+class _Dated(msgspec.Struct, frozen=True):
+    """As much of a workload or work as tells of terms."""
+
+    spec: _Decided = _Decided()
+    status: _Status = _Status()
+
+
+_dated = msgspec.json.Decoder(_Dated).decode
+
+
+def _highest_term(cache: Cache) -> int:
+    """The highest term under which anything that the store has was decided, or heard of."""
+    highest = 0
+    for kind in (WORKLOADS, WORKS):
+        for _, stored in cache.mirror(kind).items():
+            found = _dated(stored.raw)
+            claimed = found.status.claim.term if found.status.claim else 0
+            highest = max(highest, found.spec.term, found.status.term, claimed)
+    return highest
 
 
 def _concerns(step: dict[str, Any], workload: str) -> bool:

@@ -17,11 +17,12 @@ from fairway.api.amounts import Quantity, family_of
 from fairway.api.errors import ApiError
 from fairway.api.queue import FlavorUsage, Queue, QueueStatus, RememberedUsage
 from fairway.clock import Clock
-from fairway.controllers.cache import QUEUES, Cache
+from fairway.controllers.cache import Cache
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.core.standings import Standing
 from fairway.core.turns.fading import decayed
 from fairway.store.interface import Store, Write
+from fairway.store.keys import QUEUES
 
 _log = logging.getLogger(__name__)
 

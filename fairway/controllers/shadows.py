@@ -18,12 +18,13 @@ from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError
 from fairway.api.meta import Condition
 from fairway.clock import Clock
-from fairway.controllers.cache import CLUSTERS, WORKLOADS, Cache
+from fairway.controllers.cache import Cache
 from fairway.controllers.notes import Notes
 from fairway.controllers.scheduling.planner import PlannerLost
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.controllers.statuses import with_status
 from fairway.store.interface import Store, Write
+from fairway.store.keys import CLUSTERS, WORKLOADS
 
 DIFFERS = "ShadowDiffers"
 _WRITE = Write(user="system:fairway", manager="fairway-shadows")

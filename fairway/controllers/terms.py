@@ -6,24 +6,29 @@ version of the lease is old and stops; what it may already have on its way carri
 which agents refuse.
 
 A follower takes over when the lease has not changed for its duration, measured by its own clock
-from the moment it saw the last change: clocks of two machines are never compared. The leader itself
-stops believing in its lease a third earlier, so that neither a clock that drifts nor what it still
-has on its way meets its successor.
+from the moment it saw the last change: clocks of two machines are never compared. Durations are
+measured by a clock that nobody sets, so a step of the machine's time ends and prolongs nothing. The
+leader itself stops believing in its lease a third earlier, so that neither a clock that drifts nor
+what it still has on its way meets its successor.
+
+A lease that somebody deletes takes the term with it. Whoever makes it anew goes on above every term
+that it ever saw, in the lease or in what was decided under it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairway.api.errors import AlreadyExists, ApiError, Conflict, NotFound
 from fairway.api.meta import JsonObject
 from fairway.clock import Clock, micro_timestamp
 from fairway.loops import Alarm, end
-from fairway.store.interface import ResourceKey, Store, Write
+from fairway.store.interface import Store, Stored, Write
+from fairway.store.keys import LEASES
 
-LEASES = ResourceKey("coordination.k8s.io", "v1", "leases")
 NAME = "fairway-term"
 _TERM_MOST = 1 << 30  # a lease counts no further than twice this; whoever says more is wrong
 _BELIEVED = 2 / 3  # of the duration of its lease, by the leader itself
@@ -50,13 +55,24 @@ class Settings:
 class Terms:
     """The leadership of one replica."""
 
-    def __init__(self, store: Store, clock: Clock, settings: Settings) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        settings: Settings,
+        *,
+        decided_under: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`decided_under` finds the highest term of anything that was decided."""
         self._store = store
         self._clock = clock
         self._settings = settings
         self._lease: JsonObject | None = None
-        self._seen_at = 0.0  # when the lease was last seen to change, by our own clock
-        self._led_until = 0.0
+        self._decided_under = decided_under
+        self._highest = 0  # of the terms that the lease was seen to have
+        # Moments of the clock that nobody sets.
+        self._seen_at = 0.0  # when the lease was last seen to change
+        self._led_until = float("-inf")
         self._resigned = Alarm(clock)
         self._writing = asyncio.Lock()  # a renewal must not overtake a batch
         self.term = 0
@@ -64,7 +80,7 @@ class Terms:
     @property
     def is_leader(self) -> bool:
         """Whether this replica leads, as far as it can know by itself."""
-        return self._clock.now() < self._led_until
+        return self._clock.monotonic() < self._led_until
 
     async def campaign(self) -> None:
         """Returns once this replica leads."""
@@ -79,7 +95,8 @@ class Terms:
         try:
             while self.is_leader and not renewing.done():
                 # A renewal that is never answered must not keep it from ending.
-                await self._resigned.wait(self._led_until)
+                left = self._led_until - self._clock.monotonic()
+                await self._resigned.wait(self._clock.now() + left)
             if renewing.done():
                 renewing.result()
         finally:
@@ -118,8 +135,13 @@ class Terms:
             await self._write(self.term)
 
     def resign(self) -> None:
-        self._led_until = 0.0
+        self._led_until = float("-inf")
         self._resigned.mark()
+
+    def follow(self, name: tuple[str, str], stored: Stored | None) -> None:
+        """What a watch tells of leases: a term is remembered though its lease may go."""
+        if stored is not None and name == (self._settings.namespace, NAME):
+            self._highest = max(self._highest, _term(stored.object()))
 
     async def _tried(self) -> bool:
         try:
@@ -132,14 +154,15 @@ class Terms:
         try:
             stored = await self._store.get(LEASES, NAME, self._settings.namespace)
         except NotFound:
-            return await self._make()
+            return self._is_over(self._lease) and await self._make()
         found = stored.object()
         before = self._lease
         if before is None or _version(before) != _version(found):
-            self._lease, self._seen_at = found, self._clock.now()
+            self._lease, self._seen_at = found, self._clock.monotonic()
+            self._highest = max(self._highest, _term(found))
         if not self._may_take(found, is_first_look=before is None):
             return False
-        self.term = int(found["spec"].get("leaseTransitions") or 0)
+        self.term = _term(found)
         try:
             await self._write(self.term + 1)
         except NotLeader:
@@ -150,33 +173,40 @@ class Terms:
         spec = lease["spec"]
         if self._settings.takes_over_at_once or not spec.get("holderIdentity"):
             return True
-        if is_first_look:
-            return False
-        duration = float(spec.get("leaseDurationSeconds") or self._settings.duration_seconds)
-        return self._clock.now() - self._seen_at > duration
+        return not is_first_look and self._is_over(lease)
+
+    def _is_over(self, lease: JsonObject | None) -> bool:
+        """Whether whoever held the lease when it was last seen has ceased to lead by now."""
+        if lease is None or self._settings.takes_over_at_once:
+            return True
+        duration = float(
+            lease["spec"].get("leaseDurationSeconds") or self._settings.duration_seconds
+        )
+        return self._clock.monotonic() - self._seen_at > duration
 
     async def _make(self) -> bool:
+        term = max(self._highest, self.term, self._decided_under()) + 1
         body: JsonObject = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {"name": NAME, "namespace": self._settings.namespace},
-            "spec": self._spec(1),
+            "spec": self._spec(term),
         }
-        started = self._clock.now()
+        started = self._clock.monotonic()
         try:
             stored = await self._store.create(
                 LEASES, body, namespace=self._settings.namespace, write=_WRITE
             )
         except AlreadyExists:
             return False
-        self._won(stored.object(), 1, started)
+        self._won(stored.object(), term, started)
         return True
 
     async def _write(self, term: int) -> None:
         """Writes the lease as its leader; the version makes it a compare-and-swap."""
         assert self._lease is not None, "a lease is read before it is written"
         body = {**self._lease, "spec": {**self._lease["spec"], **self._spec(term)}}
-        started = self._clock.now()  # the leadership counts from before the write
+        started = self._clock.monotonic()  # the leadership counts from before the write
         try:
             stored = await self._store.update(
                 LEASES, body, namespace=self._settings.namespace, write=_WRITE
@@ -198,6 +228,10 @@ class Terms:
             "renewTime": now,
             "leaseTransitions": term,
         }
+
+
+def _term(lease: JsonObject) -> int:
+    return int(lease["spec"].get("leaseTransitions") or 0)
 
 
 def _version(lease: JsonObject) -> str:

@@ -10,12 +10,13 @@ from fairway.api.errors import NotFound
 from fairway.api.names import work_namespace
 from fairway.api.work import Work
 from fairway.clock import Clock
-from fairway.controllers.cache import VOLUME_CLAIMS, WORKS, Cache
+from fairway.controllers.cache import Cache
 from fairway.controllers.states import States
 from fairway.kinds.plain import text
 from fairway.kinds.volumes import BOUND_IN, CLAIM
 from fairway.loops import Loop
 from fairway.store.interface import Patch, Store, Write
+from fairway.store.keys import VOLUME_CLAIMS, WORKS
 
 _WRITE = Write(user="system:fairway", manager="fairway-volumes")
 _RAN = ("Running", "Succeeded", "Failed")

@@ -17,7 +17,7 @@ from operator import attrgetter
 from fairway.api.reasons import Code, Reason
 from fairway.core.desk import Desk
 from fairway.core.model import Workload
-from fairway.core.modes import gangs, services, sweeps
+from fairway.core.modes import gangs, growing, services, sweeps
 from fairway.core.modes.choosing import choices
 from fairway.core.modes.gangs import Verdict
 from fairway.core.modes.multiples import full_usage
@@ -190,7 +190,8 @@ def plan(
             if workload is None:
                 break
             desk.turn_to(workload)
-            line.tell(workload, _DECIDE[workload.mode](desk, workload))
+            decide = growing.decide if workload.grows else _DECIDE[workload.mode]
+            line.tell(workload, decide(desk, workload))
             decisions += 1
         is_done = workload is None or is_paused
         # Who comes home waits for nobody: it comes when the victims of this plan are gone.

@@ -176,6 +176,9 @@ class Held:
     waits_for_victims: tuple[tuple[str, int], ...] = ()
 
 
+# What a workload is that says which pods it needs and not what runs in them.
+PODS_ALONE = "pod sets without a template"
+
 Mode = Literal["Gang", "Divided", "Independent"]
 
 
@@ -198,7 +201,7 @@ class Workload(_Remembers):
     tasks_over: str = ""  # Independent: those that are over, as ranges
     task_range: int = 1
     concurrency: int = 0  # Independent: most at a time; 0: no limit
-    kinds: tuple[str, ...] = ()  # group/version/Kind that the cluster must serve
+    kinds: tuple[str, ...] = ()  # group/version/Kind that the cluster must serve, or PODS_ALONE
     pinned_to: str = ""  # a cluster that holds a volume of its own
     user: str = ""
     preemptible: bool = True
@@ -217,6 +220,7 @@ class Workload(_Remembers):
     data: tuple[str, ...] = ()  # data it reads, for scores
     runs_in: str = ""  # a cluster with pods of it, though it holds nothing
     is_over: bool = False  # nothing is to be decided on it; it is charged for what it leaves
+    grows: bool = False  # a gang that runs, and takes more pods in while it does
 
     @property
     def is_waiting(self) -> bool:

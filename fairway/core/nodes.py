@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairway.api.meta import Taint
-from fairway.core.model import Flavor, Pool
+from fairway.core.model import PODS_ALONE, Flavor, Pool
 
 Amounts = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -95,12 +95,19 @@ class Cluster:
     is_open: bool = True  # accepted, managed, ready and not held: may get new pods
     closed_because: str = ""  # why not, for people
     kinds: frozenset[str] | None = None  # group/version/Kind it serves; None: all
+    runs_pods_alone: bool = True  # whether it runs pods of which nothing but the size is known
     levels: tuple[tuple[str, str], ...] = ()  # (topology level, node label), outermost first
     pools: tuple[Pool, ...] = ()
     price_factor_nanos: int = 1_000_000_000
     scores: Mapping[tuple[str, str], tuple[int, float | None]] = field(default_factory=dict)
     # (scorer, item) -> (value, valid until)
     data_seconds: Mapping[str, float] = field(default_factory=dict)  # until data would be here
+
+    def serves(self, kind: str) -> bool:
+        """Whether something of a kind can run here at all."""
+        if kind == PODS_ALONE:
+            return self.runs_pods_alone
+        return self.kinds is None or kind in self.kinds
 
     def flavor_nodes(self, flavor: Flavor) -> Mask:
         """Which nodes are of a flavor."""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from fairway.core.fitting.eligibility import Eligibility
 from fairway.core.fitting.overlaps import Overlap, overlaps, rivals_of
 from fairway.core.ledger import Ledger, is_same_ground
+from fairway.core.missing import missing_of
 from fairway.core.model import EVERYWHERE, Flavor, Placed, Policy, Queue, Stray, Workload
 from fairway.core.nodes import Cluster, Packing
 from fairway.core.numbering import count_of
@@ -397,7 +398,7 @@ def wants_more(workload: Workload, policy: Policy) -> bool:
         if workload.concurrency and running >= workload.concurrency:
             return False
         return running + count_of(workload.tasks_over) < workload.tasks
-    return False
+    return missing_of(workload) is not None
 
 
 def usage_of(placed: Placed) -> dict[tuple[str, str], int]:

@@ -11,13 +11,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from fairway.api.errors import AlreadyExists, ApiError, NotFound
-from fairway.api.meta import GROUP, VERSION, JsonObject
+from fairway.api.meta import JsonObject
 from fairway.clock import Clock
 from fairway.demo.story import ROUND_SECONDS, STORY, Step, process, service, workload
-from fairway.store.interface import Patch, ResourceKey, Selection, Store, Write
+from fairway.store.interface import Patch, Selection, Store, Write
+from fairway.store.keys import CLUSTERS, WORKLOADS
 
-WORKLOADS = ResourceKey(GROUP, VERSION, "workloads")
-CLUSTERS = ResourceKey(GROUP, VERSION, "clusters")
 PROCESSES = "fairway.dev/demo=process"
 _STORY = "fairway.dev/demo in (story, process)"
 _WRITE = Write(user="demo", manager="fairway-demo")

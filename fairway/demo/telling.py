@@ -12,8 +12,9 @@ from fairway.api.meta import JsonObject
 from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.demo.narrator import Line, WaitsLine, of_cluster, of_workload, why_it_waits
-from fairway.demo.player import CLUSTERS, WORKLOADS, Player
+from fairway.demo.player import Player
 from fairway.store.interface import Store, Stored
+from fairway.store.keys import CLUSTERS, WORKLOADS
 from fairway.store.mirrors import Mirror, Name
 
 # Explains why a workload waits, by namespace and name.

@@ -9,6 +9,9 @@ Workloads and placement policies belong to tenants. Fleets, clusters, reports, f
 and kind rules belong to the platform, works to the hub: `view`, `edit`, `admin` only read them.
 Works carry the secrets that travel along, so they are not for `view`. What was decided lately, and
 the snapshot of everything, tell of all tenants: those are for `cluster-admin` alone.
+
+A hub of a newer version brings what is missing of them at its start, and takes nothing away; an
+object whose annotation `rbac.authorization.kubernetes.io/autoupdate` is `"false"` stays as it is.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Any
 from fairway.api.kindrule import KINDS_GROUP
 from fairway.server.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
 from fairway.server.rbac import GROUP, Authorizer
+from fairway.server.rbac_rules import Rule, compact, uncovered
 
 _API_VERSION = f"{GROUP}/v1"
 _READ = ("get", "list", "watch")
@@ -31,6 +35,7 @@ _HEALTH = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _DISCOVERY = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")
 _REVIEWS = "authorization.k8s.io"
 _AUTHENTICATION = "authentication.k8s.io"
+_AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 
 JsonObject = dict[str, Any]
 
@@ -44,6 +49,35 @@ def bootstrap_objects() -> list[JsonObject]:
         written.get(one["metadata"]["name"], one) if one["kind"] == "ClusterRole" else one
         for one in objects
     ]
+
+
+def completed(stored: JsonObject, wanted: JsonObject) -> JsonObject | None:
+    """A role or binding with what it lacks of the one that a hub starts with; None: nothing."""
+    metadata = stored["metadata"]
+    if (metadata.get("annotations") or {}).get(_AUTOUPDATE) == "false":
+        return None
+    changed = {**stored, "metadata": {**metadata}}
+    for field in ("labels", "annotations"):
+        changed["metadata"][field] = {**wanted["metadata"][field], **(metadata.get(field) or {})}
+    if "aggregationRule" in wanted:  # its rules are gathered
+        changed["aggregationRule"] = {
+            "clusterRoleSelectors": _with_missing(
+                (stored.get("aggregationRule") or {}).get("clusterRoleSelectors"),
+                wanted["aggregationRule"]["clusterRoleSelectors"],
+            )
+        }
+    elif "rules" in wanted:
+        held = [Rule.of(one) for one in stored.get("rules") or ()]
+        missing = compact(uncovered(held, map(Rule.of, wanted["rules"])))
+        changed["rules"] = [*(stored.get("rules") or ()), *(one.raw() for one in missing)]
+    if "subjects" in wanted:
+        changed["subjects"] = _with_missing(stored.get("subjects"), wanted["subjects"])
+    return changed if changed != stored else None
+
+
+def _with_missing(held: Sequence[Any] | None, wanted: Sequence[Any]) -> list[Any]:
+    held = held or ()
+    return [*held, *(one for one in wanted if one not in held)]
 
 
 def _plain_roles() -> list[JsonObject]:
@@ -180,4 +214,4 @@ def _labels() -> dict[str, str]:
 
 
 def _annotations() -> dict[str, str]:
-    return {f"{GROUP}/autoupdate": "true"}
+    return {_AUTOUPDATE: "true"}

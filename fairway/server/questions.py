@@ -74,6 +74,7 @@ class Questions:
     def __init__(self, store: Store, answers: Answers | None = None) -> None:
         self._store = store
         self.answers_from: Answers | None = answers
+        self.is_deciding = False  # whether there is, was or will be somebody who answers
 
     def answers(self, call: Call) -> bool:
         target = call.target
@@ -85,7 +86,7 @@ class Questions:
                 "the server does not allow this method on the requested resource", details={}
             )
         if self.answers_from is None:
-            raise Unavailable("this hub makes no decisions")
+            raise self._unanswered()
         if call.target.plural == "workloads":
             # Raises NotFound for one that does not exist.
             await self._store.get(call.key, call.target.name, call.namespace)
@@ -106,6 +107,14 @@ class Questions:
                 return json_response(await self.answers_from.whatif(change))
             case _:
                 return json_response(await self.answers_from.snapshot())
+
+    def _unanswered(self) -> Unavailable:
+        if not self.is_deciding:
+            return Unavailable("this hub makes no decisions")
+        return Unavailable(
+            "the hub is starting or ending, ask again in a moment",
+            details={"retryAfterSeconds": 1},
+        )
 
     async def _explain(self, call: Call, answers: Answers) -> Response:
         found = await answers.explain(call.namespace, call.target.name)

@@ -13,12 +13,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from fairway.api.meta import JsonObject
-from fairway.controllers.cache import WORKLOADS
 from fairway.sim.log import Log
 from fairway.sim.participants import ClusterAgent, HubReplica, Process
 from fairway.sim.store_faces import Weather
 from fairway.sim.time import Time
 from fairway.store.interface import ResourceKey
+from fairway.store.keys import WORKLOADS
 
 Fault = Coroutine[Any, Any, None]
 

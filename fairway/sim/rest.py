@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from fairway.api.meta import GROUP
-from fairway.api.names import work_name
-from fairway.api.workload import OVER
+from fairway.api.names import OVER, work_name
 from fairway.sim.checks import Checks, Seen
 from fairway.sim.fleet import FLAVOR_OF, NAMESPACE, Wish
 from fairway.sim.log import Log

@@ -19,7 +19,6 @@ from fairway.api import codec, crds
 from fairway.api.cluster import Cluster
 from fairway.api.fleet import Fleet
 from fairway.api.meta import JsonObject
-from fairway.controllers.cache import CLUSTERS, FLAVORS, FLEETS, QUEUES
 from fairway.kinds.registry import built_in
 from fairway.resources.catalogue import standard_catalogue
 from fairway.sim import fleet
@@ -34,7 +33,8 @@ from fairway.sim.truth import Truth
 from fairway.sim.users import Users
 from fairway.store.embedded.journal import Row
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import ResourceKey, Write
+from fairway.store.interface import Write
+from fairway.store.keys import CLUSTERS, DEFINITIONS, FLAVORS, FLEETS, NAMESPACES, QUEUES
 
 STEPS_LEAST = 2_000
 FAULT_KINDS_LEAST = 5
@@ -44,8 +44,6 @@ _CHAOS_SECONDS_MOST = 1_500.0
 _REST_SECONDS_MOST = 2_400.0  # a node that was lost is avoided for half an hour
 _TERM_SECONDS = 4.0
 _LOOK_SECONDS = 2.0
-_DEFINITIONS = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-_NAMESPACES = ResourceKey("", "v1", "namespaces")
 _WRITE = Write(user="root", manager="root")
 
 
@@ -246,10 +244,10 @@ def prepared() -> tuple[Row, ...]:
         store = EmbeddedStore(journal, standard_catalogue(), clock=time, chance=chance)
         store.start()
         for definition in crds.definitions():
-            await store.create(_DEFINITIONS, definition, write=_WRITE)
+            await store.create(DEFINITIONS, definition, write=_WRITE)
         for name in ("default", "fairway-system", "kube-public", "kube-system"):
             body: JsonObject = {"metadata": {"name": name}}
-            await store.create(_NAMESPACES, body, write=_WRITE)
+            await store.create(NAMESPACES, body, write=_WRITE)
         await store.close()
 
     run(time, fill())

@@ -33,6 +33,9 @@ class Time:
     def now(self) -> float:
         return self._now
 
+    def monotonic(self) -> float:
+        return self._now
+
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:
             await asyncio.sleep(0)
@@ -113,6 +116,9 @@ class OwnClock:
     def now(self) -> float:
         now = self._time.now()
         return now + self.skew + (now - START) * self.drift
+
+    def monotonic(self) -> float:
+        return self._time.now()
 
     async def sleep(self, seconds: float) -> None:
         await self._time.sleep(seconds / (1 + self.drift))

@@ -12,14 +12,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fairway.api.errors import ApiError, NotFound
-from fairway.controllers.cache import CLUSTERS, FLEETS, QUEUES, WORKLOADS
 from fairway.sim import fleet
 from fairway.sim.fleet import NAMESPACE, Wish
 from fairway.sim.log import Log
 from fairway.sim.time import Time
 from fairway.store.interface import Patch, ResourceKey, Store, Write
+from fairway.store.keys import CLUSTERS, FLEETS, JOBS, QUEUES, WORKLOADS
 
-JOBS = ResourceKey("batch", "v1", "jobs")
 _WRITE = Write(user="ada", manager="ada")
 _SERVICES_MOST = 3
 

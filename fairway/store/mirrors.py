@@ -4,6 +4,9 @@ A mirror lists once and then follows. A watch that ends is taken up where it sto
 too old begins anew with a list, whose differences are told like events. Who follows is told the
 name and what is there now, never what happened: twice is harmless, and nothing hangs on an order.
 
+One who follows and fails at an object is told of the next all the same: an object that somebody
+cannot read is set aside by them alone.
+
 A mirror holds the JSON text of its objects, which is what the store holds as well; it is bounded by
 what the store admits.
 """
@@ -14,6 +17,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from zlib import crc32
 
 import msgspec
 
@@ -38,6 +42,7 @@ _log = logging.getLogger(__name__)
 _SLICE = 200  # objects that are told without a pause
 _BACK_OFF_SECONDS = 0.1
 _BACK_OFF_SECONDS_MAX = 10.0
+_SHORT_SECONDS = 1.0  # a watch that ends sooner has come to nothing
 
 
 class Mirror:
@@ -78,19 +83,30 @@ class Mirror:
 
     async def run(self) -> None:
         """Follows the store until cancelled."""
-        back_off = _BACK_OFF_SECONDS
+        futile = 0  # tries in a row that came to nothing
         while True:
+            has_failed = False
+            began = self._clock.monotonic()
             try:
                 if not self._version or self._asked:
                     await self._list()
+                began = self._clock.monotonic()
                 await self._watch()
-                back_off = _BACK_OFF_SECONDS
             except Expired:
                 self._version = ""
             except (ApiError, OSError) as fault:
+                has_failed = True
                 _log.warning("cannot follow %s, trying again: %s", self.kind.plural, fault)
-                await self._clock.sleep(back_off)
-                back_off = min(2 * back_off, _BACK_OFF_SECONDS_MAX)
+            if self._clock.monotonic() - began >= _SHORT_SECONDS:
+                futile = 0
+            if (has_failed or futile) and not self._asked:  # one that ended is taken up at once
+                await self._clock.sleep(self._back_off(futile))
+            futile += 1
+
+    def _back_off(self, futile: int) -> float:
+        """Doubles; and is not the same for all, so that not all come back at once."""
+        seconds = min(_BACK_OFF_SECONDS * 2.0 ** min(futile, 16), _BACK_OFF_SECONDS_MAX)
+        return seconds * (0.75 + crc32(f"{self.kind.plural} {futile}".encode()) % 1000 / 2000)
 
     async def refresh(self) -> None:
         """Returns once it has read all that the store had when it was asked to, or more."""
@@ -151,15 +167,20 @@ class Mirror:
             return  # told before
         self._objects[name] = stored
         self._versions[name] = version
-        for follow in self.followers:
-            follow(name, stored)
+        self._tell(name, stored)
 
     def _drop(self, name: Name) -> None:
         if self._objects.pop(name, None) is None:
             return
         self._versions.pop(name, None)
+        self._tell(name, None)
+
+    def _tell(self, name: Name, stored: Stored | None) -> None:
         for follow in self.followers:
-            follow(name, None)
+            try:
+                follow(name, stored)
+            except Exception:
+                _log.exception("%s %s is set aside by one who follows", self.kind.plural, name)
 
 
 class _Metadata(msgspec.Struct, rename="camel"):

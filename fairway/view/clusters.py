@@ -116,6 +116,7 @@ def _cluster(
         is_open=not closed,
         closed_because=closed,
         kinds=frozenset(kinds) if kinds else None,
+        runs_pods_alone=spec.simulated is not None,
         levels=tuple((one.name, one.node_label) for one in spec.topology),
         pools=tuple(_pool(one, cluster, reports) for one in spec.elastic_pools),
         price_factor_nanos=spec.price_factor.nanos,

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from fairway.api.claim import Claim, PlacedPodSet, Placement
+from fairway.api.claim import Claim, PastAttempt, PlacedPodSet, Placement
 from fairway.api.fleet import FleetSpec
+from fairway.api.names import OVER
 from fairway.api.podset import Alternative, PodSet
 from fairway.api.queue import Queue
-from fairway.api.workload import OVER, Workload
+from fairway.api.workload import Workload
 from fairway.core import model
-from fairway.kinds import ranges
+from fairway.kinds import growing, ranges
 from fairway.kinds.native import derived_pod_sets
 from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.volumes import pinned_to
@@ -90,7 +91,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         is_held=spec.hold != "None" or is_unwanted(workload),
         not_before=_seconds(status.requeue.not_before) if status.requeue else 0.0,
         avoids=_avoided(workload),
-        run_seconds=run.estimate,
+        run_seconds=seconds_left(workload),
         limit_seconds=run.limit,
         ran_seconds=float(status.ran_seconds),
         was_preempted=any(one.preempted_by for one in status.history[-1:]),
@@ -107,6 +108,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         else None,
         data=tuple(one.dataset or one.location for one in spec.data),
         is_over=is_over(workload),
+        grows=grows(workload),
     )
 
 
@@ -145,9 +147,36 @@ def _policy(workload: Workload, queue: str, defaults: Defaults) -> str:
     return f"{system}/{name}" if name else ""
 
 
+def grows(workload: Workload) -> bool:
+    """Whether it is a gang that runs in one cluster, and takes more pods in while it does."""
+    claim, template = workload.status.claim, workload.spec.template
+    if workload.spec.mode != "Gang" or workload.status.phase != "Running" or claim is None:
+        return False
+    if len(claim.placements) != 1 or claim.alternative or workload.status.releasing:
+        return False
+    return template is None or growing.grows(template.manifests[0])
+
+
+def seconds_left(workload: Workload) -> int | None:
+    """How long it is expected to run: one that saves its work goes on from where it last did."""
+    spec = workload.spec
+    estimate = spec.run_seconds.estimate
+    if estimate is None or spec.checkpoint is None or spec.mode != "Gang":
+        return estimate
+    return max(1, estimate - sum(_saved_seconds(one) for one in workload.status.history))
+
+
+def _saved_seconds(past: PastAttempt) -> int:
+    """Run time of an attempt that was not lost."""
+    if past.started_at is None or past.ended_at is None:
+        return 0
+    ran = int((past.ended_at - past.started_at).total_seconds())
+    return max(0, ran - past.lost_seconds)
+
+
 def _kinds(workload: Workload) -> tuple[str, ...]:
     if workload.spec.template is None:
-        return ()
+        return (model.PODS_ALONE,)
     return tuple(
         sorted(
             {

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from fairway.agent.agent import Agent
 from fairway.agent.drivers.interface import Driver
 from fairway.agent.drivers.simulated.driver import Worlds
-from fairway.agent.hub import CLUSTERS, LEASES, NAMESPACES, REPORTS, WORKS
 from fairway.agent.memory import Memory
 from fairway.agent.settings import AgentSettings
 from fairway.api import crds
@@ -34,6 +33,7 @@ from fairway.resources.catalogue import standard_catalogue
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, ResourceKey, Selection, Write
+from fairway.store.keys import CLUSTERS, LEASES, NAMESPACES, REPORTS, WORKS
 
 NAMESPACE = "fairway-cluster-here"
 HUB = Write(user="hub", manager="hub")

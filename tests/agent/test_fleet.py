@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from fairway.agent.agent import Agent
-from fairway.agent.fleet import FLEETS, Agents
-from fairway.agent.hub import CLUSTERS
+from fairway.agent.fleet import Agents
 from fairway.agent.memory import Memory
 from fairway.agent.settings import AgentSettings
 from fairway.api.cluster import Cluster
 from fairway.kinds.registry import built_in
 from fairway.store.interface import Patch
+from fairway.store.keys import CLUSTERS, FLEETS
 from tests.agent.faulty_driver import FaultyDriver
 from tests.agent.stage import HUB, Stage, cluster
 from tests.contracts.drivers import work

@@ -139,6 +139,19 @@ async def test_a_long_absence_of_the_agent_is_no_silence_of_the_hub(stage: Stage
     assert await stage.pods(one) == 1
 
 
+async def test_time_that_is_set_forward_is_no_silence_of_the_hub(stage: Stage) -> None:
+    one = work("one", stop_when_silent_seconds=300)
+    await stage.put(one)
+    await stage.until("Running", one)
+    await stage.reached.go_away()
+    await stage.passes(100)
+    stage.clock.step(3600)
+    await stage.passes(100)
+    assert await stage.pods(one) == 1
+    await stage.passes(120)
+    assert await stage.pods(one) == 0
+
+
 async def test_silence_ends_a_work_for_good_through_a_restart(stage: Stage) -> None:
     one = work("one", stop_when_silent_seconds=60)
     await stage.put(one)

@@ -152,7 +152,9 @@ async def test_the_clusters_status_tells_nodes_and_what_is_free(stage: Stage) ->
     assert status.driver_version == "simulated"
     await stage.put(work("one", job("one", cpu="2")))
     await stage.passes(10)
-    assert str((await stage.cluster()).status.free["cpu"]) == "10"
+    free = (await stage.cluster()).status.free
+    assert str(free["cpu"]) == "10"
+    assert int(str(free["pods"])) == int(str(status.free["pods"])) - 1
 
 
 async def test_reports_are_written_again_after_the_hub_was_away(stage: Stage) -> None:

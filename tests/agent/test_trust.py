@@ -97,6 +97,20 @@ async def test_what_nobody_knows_is_adopted(stage: Stage) -> None:
     assert (await stage.until("Running", one)).attempt == 1
 
 
+async def test_nothing_is_remembered_of_what_nobody_knew_once_it_is_gone(stage: Stage) -> None:
+    one = work("one", seconds=5)
+    await stage.put(one)
+    await stage.until("Succeeded", one)
+    await stage.crash()
+    stage.forget()
+    await stage.delete(one)
+    await stage.start()
+    await stage.passes(60)
+    assert stage.worlds.world("here").pods(one.metadata.name) is None
+    tender = stage.agent._parts.tender
+    assert (tender._applied, tender._asked, tender._failures) == ({}, {}, {})
+
+
 class TestModes:
     async def test_an_observed_cluster_is_reported_and_not_touched(self, stage: Stage) -> None:
         await stage.set_mode("Observe")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairway.cli import ages
+from fairway.cli import ages, workloads
 from fairway.cli.options import Duration
 from fairway.cli.render_table import Grid, Printer, rich_layout, rich_lines, without_empty
 from fairway.schema import jsonpath
@@ -161,3 +161,30 @@ def test_a_template_is_filled_in(template: str, shown: str) -> None:
 def test_a_broken_template_is_refused(template: str) -> None:
     with pytest.raises(jsonpath.PathError):
         jsonpath.render(template, {"a": [{"b": 1}]})
+
+
+@pytest.mark.parametrize(
+    ("explanation", "shown"),
+    [
+        (
+            {"state": "Starts", "clusters": ["here"], "message": "starts now in here"},
+            "waits in queue research: about to start in here",
+        ),
+        (
+            {"state": "Runs", "clusters": ["a", "b"], "message": "runs in a and b"},
+            "waits in queue research: about to start in a and b",
+        ),
+        ({"state": "Starts", "message": "starts now"}, "waits in queue research: about to start"),
+        ({"state": "Waits", "message": "needs 4 GPUs"}, "waits in queue research: needs 4 GPUs"),
+        ({}, "waits in queue research"),
+    ],
+)
+def test_a_workload_that_waits_does_not_start_at_the_same_time(
+    explanation: dict[str, Any], shown: str
+) -> None:
+    workload = {
+        "metadata": {"name": "a"},
+        "spec": {"queue": "research"},
+        "status": {"phase": "Waiting"},
+    }
+    assert workloads.line(workload, workloads.why_waiting(explanation)) == shown

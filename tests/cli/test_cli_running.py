@@ -94,7 +94,7 @@ def test_why_history_and_queue_tell_of_one_that_waits(busy: Fairway) -> None:
     assert "queue research is 3 nvidia.com/gpu short of any" in told
     assert busy("explain", "workload/second").out.splitlines()[0] == told.splitlines()[0]
     assert json.loads(busy("why", "second", "-o", "json").out)["state"] == "Waits"
-    assert busy("why", "first").out.startswith("first runs in here, 1 of 1 pod ready")
+    assert re.match(r"first runs in here for \d+s, 1 of 1 pod ready", busy("why", "first").out)
     row = busy("queue", "research", "--no-headers").out.splitlines()[0].split()
     assert row[:7] == ["research", "1", "1", "0.00", "any", "nvidia.com/gpu", "4"]
     decided = busy("history", "first").out
@@ -160,3 +160,67 @@ def test_logs_of_one_that_never_ran_say_so(busy: Fairway) -> None:
     busy("run", "-d", "-q", "research", "--gpus=90", "--name=huge", "--", "true")
     outcome = busy("logs", "huge")
     assert (outcome.code, outcome.err) == (1, "error: huge has not run anywhere yet\n")
+
+
+SEVERAL = """
+apiVersion: fairway.dev/v1alpha1
+kind: Cluster
+metadata: {name: east}
+spec:
+  taints: [{key: far, effect: NoSchedule}]
+  simulated: {nodePools: [{name: a, count: 1, shape: {cpu: "1", memory: 1Gi, pods: 9}}]}
+---
+apiVersion: fairway.dev/v1alpha1
+kind: Cluster
+metadata: {name: west}
+spec:
+  taints: [{key: far, effect: NoSchedule}]
+  simulated: {nodePools: [{name: a, count: 1, shape: {cpu: "1", memory: 1Gi, pods: 9}}]}
+---
+apiVersion: fairway.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: far}
+spec:
+  tolerations: [{key: far, operator: Exists}]
+  selector: {names: [east, west]}
+---
+apiVersion: fairway.dev/v1alpha1
+kind: Workload
+metadata: {name: sweep}
+spec:
+  queue: spare
+  policy: far
+  mode: Independent
+  tasks: {count: 2}
+  runSeconds: {estimate: 3600}
+  template:
+    manifests:
+      - apiVersion: batch/v1
+        kind: Job
+        metadata: {name: sweep}
+        spec:
+          template:
+            spec:
+              restartPolicy: Never
+              containers: [{name: main, image: x, resources: {requests: {cpu: "1"}}}]
+"""
+
+
+def test_logs_of_several_clusters_come_from_all_and_say_from_where(
+    busy: Fairway, busy_client: Client
+) -> None:
+    try:
+        assert busy("apply", "-f", "-", stdin=SEVERAL).code == 0
+        runs = ("--for", "jsonpath={.status.phase}=Running", "--timeout", "60s")
+        assert busy("wait", "workload/sweep", *runs).code == 0
+        prefixes = set()
+        for _ in range(200):
+            told = busy("logs", "sweep").out.splitlines()
+            prefixes = {line.partition("] ")[0] for line in told}
+            if len(prefixes) == 2:
+                break
+        assert prefixes == {"[east/sweep-0-0", "[west/sweep-1-0"}
+        assert busy("logs", "sweep", "--pod", "sweep-1-0").out
+    finally:
+        for name in ("east", "west"):
+            busy_client.delete("clusters.fairway.dev", name)

@@ -26,6 +26,9 @@ class HastyClock:
     def now(self) -> float:
         return 1_800_000_000.0
 
+    def monotonic(self) -> float:
+        return self.now()
+
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
 

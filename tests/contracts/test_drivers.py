@@ -172,6 +172,19 @@ async def test_more_and_fewer_replicas_add_and_end_pods(rig: Rig) -> None:
         await rig.until(in_phase(wanted, "Ready", count), f"{count} ready pods")
 
 
+async def test_a_job_of_more_or_fewer_pods_keeps_those_that_run(rig: Rig) -> None:
+    before: dict[str, float | None] = {}
+    for count in (2, 4, 1):
+        wanted = work("grown", job("grown", pods=count), pods=count)
+        await rig.driver.apply(wanted)
+        seen = await rig.until(in_phase(wanted, "Ready", count), f"{count} ready pods")
+        started = {one.name: one.started_at for one in pods_of(seen, wanted)}
+        same = before.keys() & started.keys()
+        assert len(same) >= min(len(before), count)
+        assert {name: started[name] for name in same} == {name: before[name] for name in same}
+        before = {one.name: one.started_at for one in pods_of(seen, wanted) if one.phase == "Ready"}
+
+
 async def test_what_is_only_looked_at_is_neither_made_nor_removed(rig: Rig) -> None:
     looked_at = Manifest(object=config_map("theirs"), update="ReadOnly")
     one = work("one", looked_at, job("one"))

@@ -17,12 +17,12 @@ from fairway.api import codec
 from fairway.api.workload import Workload
 from fairway.app.agents import make_agents
 from fairway.clock import VirtualClock
-from fairway.controllers.cache import CLUSTERS, WORKLOADS
 from fairway.controllers.plane import ControlPlane, PlaneOptions, run_all
 from fairway.controllers.terms import Settings
 from fairway.kinds.registry import LiveKinds, built_in
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, ResourceKey, Write
+from fairway.store.keys import CLUSTERS, WORKLOADS
 
 _USER = Write(user="ada", manager="test")
 

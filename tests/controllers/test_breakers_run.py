@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from fairway.api import codec
+from fairway.api.cluster import Cluster
 from fairway.api.fleet import Fleet as FleetObject
 from fairway.clock import VirtualClock
-from fairway.controllers.cache import FLEETS
 from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.keys import CLUSTERS, FLEETS
 from tests.controllers.fleets import Fleet, running
 from tests.controllers.test_running import ELSEWHERE, FLEET, SERVICE, job
 
@@ -134,3 +135,17 @@ async def test_replicas_do_not_return_home_while_the_breaker_of_moves_is_open(
     await limit(fleet, "")
     await fleet.clock.advance(300)
     assert (await fleet.pods("hangzhou"), await fleet.pods("shanghai")) == (1, 0)
+
+
+async def test_a_clusters_status_counts_the_nodes_that_a_pool_has_brought(fleet: Fleet) -> None:
+    await fleet.apply(f"{FLEET}---{ELASTIC}")
+    await fleet.apply(job("here", pods=2, seconds=6000))
+    await fleet.until("here", "Running", 60)
+    await fleet.apply(job("there", pods=2, seconds=6000))
+    await fleet.until("there", "Running", 60)
+    for _ in range(20):
+        await fleet.clock.advance(5)
+        stored = await fleet.store.get(CLUSTERS, "cloud")
+        status = codec.decode(stored.raw, Cluster).status
+    assert str(status.allocatable["nvidia.com/gpu"]) == "16"
+    assert (status.nodes, status.ready_nodes, status.workloads) == (2, 2, 1)

@@ -990,14 +990,15 @@ class TestResizing:
         assert status.claim.placements[0].pod_sets[0].count == 3
         settled(case(found))
 
-    def test_more_pods_of_a_gang_come_with_its_next_attempt(self) -> None:
+    def test_more_pods_of_a_gang_are_waited_for_as_old_as_the_increase(self) -> None:
         found = _resized(3, 5)
         status = next_status(case(found)).status
         assert status is not None
         assert status.claim is not None
         assert status.claim.placements[0].pod_sets[0].count == 3
         shown = {one.type: (one.status, one.reason) for one in status.conditions}
-        assert shown["Resized"] == ("False", "NextAttempt")
+        assert shown["Resized"] == ("False", "WaitsForRoom")
+        assert status.increased_at == moment(NOW)
         settled(case(found))
 
 

@@ -16,16 +16,17 @@ from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import VirtualClock, timestamp
 from fairway.controllers.board import Board
-from fairway.controllers.cache import CLUSTERS, FLEETS, REPORTS, WORKLOADS, WORKS, Cache
+from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters
 from fairway.controllers.lifecycle.controller import Lifecycle
 from fairway.controllers.notes import Notes
 from fairway.controllers.states import States
-from fairway.controllers.terms import LEASES, Settings, Terms
+from fairway.controllers.terms import Settings, Terms
 from fairway.controllers.works.controller import Works
 from fairway.kinds.registry import built_in
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import ResourceKey, Write
+from fairway.store.keys import CLUSTERS, FLEETS, LEASES, REPORTS, WORKLOADS, WORKS
 from tests.controllers.test_works import JOB
 
 WRITE = Write()

@@ -158,3 +158,58 @@ async def test_what_a_watch_has_not_told_yet_is_read_when_asked_for(
     await clock.advance(1)
     assert told.of == [("one", "a"), ("one", "b")]
     running.cancel()
+
+
+class _Ending:
+    """A store whose watches end as soon as they begin."""
+
+    def __init__(self, store: EmbeddedStore) -> None:
+        self.list = store.list
+        self._store = store
+        self.watched_at: list[float] = []
+        self.clock: VirtualClock | None = None
+
+    async def watch(self, *arguments: Any) -> Watch:
+        assert self.clock is not None
+        self.watched_at.append(self.clock.now())
+        watch = await self._store.watch(*arguments)
+        await watch.close()
+        return watch
+
+
+async def test_watches_that_end_at_once_are_begun_ever_more_seldom(
+    store: EmbeddedStore, clock: VirtualClock
+) -> None:
+    ending = _Ending(store)
+    ending.clock = clock
+    mirror = Mirror(cast("Store", ending), CONFIGURATIONS, clock=clock)
+    running = asyncio.ensure_future(mirror.run())
+    await clock.advance(120)
+    running.cancel()
+    pauses = [
+        after - before
+        for before, after in zip(ending.watched_at, ending.watched_at[1:], strict=False)
+    ]
+    assert len(pauses) < 30
+    assert pauses[0] == 0  # one that ended is taken up at once
+    assert max(pauses[:6]) < 5 < min(pauses[-3:])
+    assert all(pause <= 12.5 for pause in pauses)
+    assert len({round(pause, 6) for pause in pauses[1:]}) == len(pauses) - 1  # never in step
+
+
+async def test_one_who_fails_at_an_object_keeps_nobody_from_hearing_of_it_or_of_the_next(
+    store: EmbeddedStore, clock: VirtualClock, mirror: Mirror
+) -> None:
+    def choke(name: Name, stored: Stored | None) -> None:
+        if stored is not None and stored.object()["data"]["v"] == "bad":
+            raise ValueError(name)
+
+    mirror.followers.append(choke)
+    told = _Told(mirror)
+    running = asyncio.ensure_future(mirror.run())
+    await mirror.is_complete.wait()
+    await _put(store, "one", "bad")
+    await _put(store, "two", "good")
+    await clock.advance(1)
+    assert told.of == [("one", "bad"), ("two", "good")]
+    running.cancel()

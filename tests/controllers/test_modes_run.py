@@ -10,10 +10,10 @@ from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.api.meta import Condition
 from fairway.clock import VirtualClock
-from fairway.controllers.cache import CLUSTERS
 from fairway.controllers.shadows import DIFFERS
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import ResourceKey, Selection
+from fairway.store.keys import CLUSTERS
 from tests.controllers.fleets import Fleet, running, summary_of
 from tests.controllers.test_breakers_run import codes_of
 from tests.controllers.test_running import ELSEWHERE, FLEET, job

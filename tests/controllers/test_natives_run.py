@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairway.clock import VirtualClock
-from fairway.controllers.terms import LEASES, NAME
+from fairway.controllers.terms import NAME
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import Patch, ResourceKey, Write
+from fairway.store.interface import EVERYTHING, Patch, ResourceKey, Write
+from fairway.store.keys import LEASES, WORKLOADS
 from tests.controllers.fleets import running
-from tests.controllers.test_running import FLEET
+from tests.controllers.test_running import FLEET, job
 
+EVENTS = ResourceKey("", "v1", "events")
 JOBS = ResourceKey("batch", "v1", "jobs")
 USER = Write(user="ada", manager="test")
 
@@ -64,3 +66,28 @@ async def test_a_hub_that_leads_again_looks_after_native_objects_again(
         await fleet.apply(native("two"))
         await clock.advance(1)
         await fleet.until("job-two", "Running")
+
+
+async def test_a_workload_made_by_hand_is_not_taken_over_and_the_object_is_told(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    async with running(store, clock, tmp_path) as fleet:
+        await fleet.apply(FLEET)
+        await fleet.apply(job("job-train", seconds=100_000))
+        own = await fleet.until("job-train", "Running")
+        await fleet.apply(native("train"))
+        await clock.advance(30)
+        kept = await fleet.workload("job-train")
+        assert kept.spec == own.spec
+        assert kept.metadata.owner_references == ()
+        events = await store.list(EVENTS, EVERYTHING)
+        told = [one.object() for one in events.items]
+        assert [(one["involvedObject"]["kind"], one["reason"]) for one in told] == [
+            ("Job", "NameTaken")
+        ]
+        assert not (await store.get(JOBS, "train", "default")).object()["status"]
+        await store.delete(WORKLOADS, "job-train", namespace="default", write=USER)
+        await clock.advance(120)
+        again = await fleet.workload("job-train")
+        assert again.spec.source is not None
+        assert again.metadata.uid != own.metadata.uid

@@ -9,9 +9,9 @@ import pytest
 from fairway.api import codec
 from fairway.api.names import work_namespace
 from fairway.clock import VirtualClock
-from fairway.controllers.cache import WORKS
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Selection
+from fairway.store.keys import WORKS
 from tests.controllers.fleets import Fleet, running, summary_of
 from tests.controllers.test_running import ELSEWHERE, FLEET, job
 

@@ -9,9 +9,9 @@ import pytest
 from fairway.api import codec
 from fairway.api.kindrule import KindRule
 from fairway.clock import VirtualClock
-from fairway.controllers.cache import KIND_RULES
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import ResourceKey
+from fairway.store.keys import KIND_RULES
 from tests.controllers.fleets import Fleet, running
 from tests.controllers.test_running import FLEET
 from tests.kinds.rules.test_loading import SWEEP

@@ -8,9 +8,10 @@ import pickle
 import struct
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from fairway.clock import VirtualClock
+from fairway.clock import VirtualClock, micro_timestamp
 from fairway.controllers.scheduling.planner import PlannerFault, ProcessPlanner
 from fairway.controllers.scheduling.planner_process import serve
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
@@ -19,6 +20,7 @@ from tests.controllers.fleets import running
 from tests.controllers.test_running import FLEET, job
 
 NOW = 1_800_000_000.0
+GPU = {"name": "main", "count": 1, "requests": {"gpu": "1"}}
 
 
 async def test_who_is_cancelled_while_asking_leaves_no_answer_for_the_next() -> None:
@@ -47,10 +49,10 @@ async def test_a_fault_in_the_process_is_told_with_its_place_and_the_process_liv
 
 def test_a_fault_that_cannot_be_sent_is_told_as_text() -> None:
     class Broken(Planning):
-        def look_again(self) -> None:
+        def shadow(self, now: float) -> dict[str, list[str]]:
             raise Unsendable(1, 2)
 
-    body = pickle.dumps(("look_again", ()))
+    body = pickle.dumps(("shadow", (NOW,)))
     calls = io.BytesIO(struct.pack("<I", len(body)) + body)
     answers = io.BytesIO()
     serve(calls, answers, Broken())
@@ -81,3 +83,55 @@ async def test_who_asks_is_not_told_the_names_of_workloads_in_other_namespaces(
         assert found["state"] == "Waits"
         assert "secret-project" not in str(found)
         assert "another namespace" in found["expected"]["because"]
+
+
+def _waiting(name: str, **status: object) -> Fed:
+    body = {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": "default", "resourceVersion": "1"},
+        "spec": {"queue": "research", "podSets": [GPU]},
+        "status": {"phase": "Waiting", **status},
+    }
+    return Fed(msgspec.json.encode(body))
+
+
+def _backing_off(name: str, seconds: float) -> Fed:
+    return _waiting(name, requeue={"count": 1, "notBefore": micro_timestamp(NOW + seconds)})
+
+
+def _fed() -> Planning:
+    queue = {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": "Queue",
+        "metadata": {"name": "research"},
+        "spec": {"resourceGroups": [{"resources": ["gpu"], "flavors": [{"name": "h100"}]}]},
+    }
+    flavor = {"apiVersion": queue["apiVersion"], "kind": "Flavor", "metadata": {"name": "h100"}}
+    planning = Planning()
+    planning.feed(Fed(msgspec.json.encode(one)) for one in (flavor, queue))
+    planning.feed(_waiting(f"waits-{number}") for number in range(20))
+    planning.feed([_backing_off("first", 10), _backing_off("second", 10.1)])
+    return planning
+
+
+def test_when_a_back_off_ends_nobody_else_is_looked_at() -> None:
+    planning = _fed()
+    assert planning.plan(NOW, 100).waiting == 22
+    assert planning.plan(NOW + 10, 100).waiting == 1
+
+
+def test_back_offs_that_end_within_a_moment_end_together_and_none_too_early() -> None:
+    planning = _fed()
+    wake_at = planning.plan(NOW, 100).wake_at
+    assert wake_at is not None
+    assert NOW + 10 <= wake_at <= NOW + 10.25
+    assert planning.plan(NOW + 10.25, 100).waiting == 2
+
+
+def test_everybody_who_waits_is_looked_at_once_in_a_while() -> None:
+    planning = _fed()
+    planning.plan(NOW, 100)
+    planning.plan(NOW + 11, 100)
+    assert planning.plan(NOW + 29, 100).wake_at == NOW + 30
+    assert planning.plan(NOW + 30, 100).waiting == 22

@@ -9,11 +9,10 @@ import pytest
 from fairway.clock import VirtualClock
 from fairway.controllers.works.generated import GENERATED
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import ResourceKey, Selection
+from fairway.store.interface import ResourceKey
 from tests.controllers.fleets import Fleet, running
 from tests.controllers.test_running import ELSEWHERE, FLEET
 
-EVENTS = ResourceKey("", "v1", "events")
 HEAD = """
 apiVersion: fairway.dev/v1alpha1
 kind: Workload
@@ -122,33 +121,45 @@ async def test_a_sweep_runs_every_task(fleet: Fleet) -> None:
     assert ended.status.succeeded_tasks == "0-19"
 
 
-async def test_a_real_cluster_is_sent_nothing_and_the_workload_says_why(fleet: Fleet) -> None:
-    for name in ("hangzhou", "shanghai"):
-        await fleet.change_cluster(name, {"spec": {"hold": "Hold"}})
-    await fleet.apply(
-        """
+HERE = """
 apiVersion: fairway.dev/v1alpha1
 kind: Cluster
-metadata: {name: here}
+metadata: {name: here, labels: {accelerator: h100}}
 spec: {local: {capacity: {cpu: "4", memory: 8Gi}}}
----
-apiVersion: fairway.dev/v1alpha1
-kind: Workload
-metadata: {name: train, namespace: default}
-spec:
-  gang: {readySeconds: 30}
-  podSets: [{name: main, count: 1, requests: {cpu: "1"}}]
-  queue: any
 ---
 apiVersion: fairway.dev/v1alpha1
 kind: Queue
 metadata: {name: any}
 spec: {}
 """
-    )
-    await fleet.until("train", lambda one: bool(one.status.history), 120)
-    events = await fleet.store.list(EVENTS, Selection(namespace="default"))
-    told = [one.object() for one in events.items]
-    refused = [one["message"] for one in told if one["reason"] == "ManifestRefused"]
-    why = "without one there is nothing to run in here; only simulated clusters run pod sets alone"
-    assert refused == [f"spec.template: {why}"]
+MODES = {
+    "a gang": "",
+    "a service": "  mode: Divided\n  replicas: 2\n",
+    "a sweep": "  mode: Independent\n  tasks: {count: 4}\n",
+}
+
+
+@pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+async def test_a_real_cluster_is_never_given_pods_without_a_program_and_the_workload_says_why(
+    fleet: Fleet, mode: str
+) -> None:
+    for name in ("hangzhou", "shanghai"):
+        await fleet.change_cluster(name, {"spec": {"hold": "Hold"}})
+    pods = '  podSets: [{name: main, count: 1, requests: {cpu: "1"}}]\n'
+    head = HEAD.replace("queue: research", "queue: any")
+    await fleet.apply(f"{HERE}---\n{head}{mode}{pods}")
+    await fleet.clock.advance(60)
+    waiting = await fleet.workload("train")
+    assert waiting.status.phase == "Waiting"
+    assert waiting.status.claim is None
+    told = await fleet.plane.explain("default", "train")
+    assert told is not None
+    assert "here does not serve pod sets without a template" in str(told)
+
+
+async def test_a_workload_without_a_program_runs_where_one_is_not_needed(fleet: Fleet) -> None:
+    await fleet.apply(HERE)
+    pods = '  podSets: [{name: main, count: 1, requests: {cpu: "1"}}]\n'
+    await fleet.apply(HEAD.replace("queue: research", "queue: any") + pods)
+    ended = await fleet.until("train", "Succeeded", 300)
+    assert set(ended.status.history[-1].clusters) <= {"hangzhou", "shanghai"}

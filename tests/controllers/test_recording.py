@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairway.app.records import FileSink, read_segment, segments
+from fairway.clock import VirtualClock
 from fairway.controllers.scheduling.planner import InlinePlanner
 from fairway.controllers.scheduling.planning import Fed, Planned
 from fairway.controllers.scheduling.recording import NoSink, RecordingPlanner
 from fairway.core.steps import Admit
+from fairway.store.embedded.store import EmbeddedStore
+from tests.controllers.fleets import running
+from tests.controllers.test_running import FLEET, job
 
 NOW = 1_800_000_000.0
 
@@ -63,3 +67,28 @@ def test_others_cannot_read_a_record(tmp_path: Path) -> None:
     (segment,) = segments(tmp_path / "decisions")
     assert segment.stat().st_mode & 0o077 == 0
     assert segment.parent.stat().st_mode & 0o077 == 0
+
+
+async def test_what_was_decided_and_not_written_is_told_to_nobody() -> None:
+    planner = RecordingPlanner(Busy, NoSink())
+    await planner.plan(NOW, 1)
+    await planner.plan(NOW + 1, 3)
+    planner.take_back({"a/0", "a/2"}, NOW + 1)
+    assert [one["workload"] for made in planner.decisions for one in made["steps"]] == [
+        "a/0",
+        "a/1",
+    ]
+    planner.take_back({"a/1"}, NOW + 1)
+    planner.take_back({"a/0"}, NOW + 2)  # of another plan
+    assert [(one["now"], len(one["steps"])) for one in planner.decisions] == [(NOW, 1)]
+
+
+async def test_a_claim_that_waits_for_a_finalizer_is_one_decision(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    async with running(store, clock, tmp_path) as fleet:
+        await fleet.apply(FLEET)
+        await fleet.apply(job("train").replace(", finalizers: [fairway.dev/works]", ""))
+        await fleet.until("train", "Running", 30)
+        decided = await fleet.plane.decisions("default/train", 100)
+        assert [step["action"] for made in decided for step in made["steps"]] == ["Admit"]

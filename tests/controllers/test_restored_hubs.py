@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 from fairway.agent.drivers.simulated.driver import Worlds
 from fairway.app import prepare_store
 from fairway.clock import VirtualClock
-from fairway.controllers.cache import CLUSTERS as CLUSTER_KIND
 from fairway.resources.catalogue import standard_catalogue
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import Patch, Write
+from fairway.store.interface import EVERYTHING, Patch, ResourceKey, Write
+from fairway.store.keys import CLUSTERS as CLUSTER_KIND
 from tests.controllers.fleets import Fleet, running, summary_of
 from tests.controllers.test_running import ELSEWHERE, FLEET, job
 
@@ -167,3 +168,29 @@ async def test_a_restored_hub_stops_what_runs_though_its_agents_know_of_later_te
         await again.change("train", {"spec": {"cancelled": True}})
         await again.until("train", "Cancelled", 120)
         assert again.plane.terms.term > term
+
+
+async def test_a_workload_that_cannot_be_read_is_set_aside_and_the_others_run(
+    clock: VirtualClock, tmp_path: Path
+) -> None:
+    path = tmp_path / "fairway.db"
+    async with opened(path, clock) as store, running(store, clock, tmp_path / "one") as fleet:
+        await fleet.apply(FLEET)
+        await fleet.apply(job("odd").replace("queue: research", "queue: nobodys"))
+        await clock.advance(5)
+    with closing(sqlite3.connect(path)) as journal, journal:
+        journal.execute(
+            "UPDATE log SET value = CAST(replace(CAST(value AS TEXT), '\"priority\":0',"
+            " '\"priority\":\"high\"') AS BLOB) WHERE plural = 'workloads' AND name = 'odd'"
+        )
+    async with opened(path, clock) as store, running(store, clock, tmp_path / "one") as fleet:
+        begun = fleet.plane.planner._planner
+        await fleet.apply(job("even"))
+        await fleet.until("even", "Succeeded", 300)
+        assert fleet.plane.planner._planner is begun  # and not one of many in its place
+        events = await store.list(ResourceKey("", "v1", "events"), EVERYTHING)
+        told = [one.object() for one in events.items]
+        assert [(one["involvedObject"]["name"], one["reason"]) for one in told] == [
+            ("odd", "Unreadable")
+        ]
+        assert "spec.priority" in told[0]["message"]

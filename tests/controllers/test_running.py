@@ -8,9 +8,9 @@ import pytest
 
 from fairway.api.errors import NotFound
 from fairway.clock import VirtualClock
-from fairway.controllers.cache import FLEETS, WORKLOADS
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, ResourceKey, Write
+from fairway.store.keys import FLEETS, WORKLOADS
 from tests.controllers.fleets import Fleet, running, summary_of
 
 FLEET = """
@@ -195,6 +195,34 @@ async def test_what_runs_in_a_drained_cluster_moves_elsewhere(fleet: Fleet) -> N
     assert moved.status.history[-1].clusters == ("hangzhou",)
     await fleet.until("train", "Running", 60)
     assert await fleet.pods("hangzhou") == 0
+
+
+CHECKPOINTS = {
+    "saved when it is asked, nothing is lost": ("{intervalSeconds: 60}", 0, 200),
+    "saved by itself, the last part is lost": ('{intervalSeconds: 60, signal: ""}', 40, 240),
+    "never saved, all is lost": ("", 100, 300),
+}
+
+
+@pytest.mark.parametrize(("checkpoint", "lost", "left"), CHECKPOINTS.values(), ids=CHECKPOINTS)
+async def test_a_job_that_moves_goes_on_from_its_last_checkpoint(
+    fleet: Fleet, checkpoint: str, lost: int, left: int
+) -> None:
+    told = job("train", seconds=300)
+    if checkpoint:
+        told = told.replace("  template:", f"  checkpoint: {checkpoint}\n  template:", 1)
+    await fleet.apply(told)
+    await fleet.until("train", "Running", 30)
+    await fleet.apply(ELSEWHERE)
+    await fleet.clock.advance(100)
+    await fleet.change_cluster("hangzhou", {"spec": {"hold": "HoldAndDrain"}})
+    await fleet.until("train", lambda one: "shanghai" in summary_of(one), 120)
+    ended = await fleet.until("train", "Succeeded", 600)
+    first, second = ended.status.history
+    assert first.lost_seconds == pytest.approx(lost, abs=2)
+    assert second.started_at is not None
+    assert second.ended_at is not None
+    assert (second.ended_at - second.started_at).total_seconds() == pytest.approx(left, abs=4)
 
 
 SERVICE = """

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from fairway.clock import VirtualClock
-from fairway.controllers.cache import REPORTS
 from fairway.controllers.states import States
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, Write
+from fairway.store.keys import REPORTS
 from fairway.store.mirrors import Mirror
 
 

@@ -10,11 +10,13 @@ import pytest
 
 from fairway.agent.drivers.simulated.lives import LivePod
 from fairway.agent.drivers.simulated.world import World
+from fairway.api.claim import PastAttempt
 from fairway.api.workload import Workload
 from fairway.clock import VirtualClock
 from fairway.store.embedded.store import EmbeddedStore
 from tests.controllers.fleets import Fleet, running
-from tests.controllers.test_running import ELSEWHERE, FLEET
+from tests.controllers.test_breakers_run import ELASTIC
+from tests.controllers.test_running import ELSEWHERE, FLEET, job
 
 WORK = "default.sweep"
 
@@ -183,3 +185,44 @@ async def test_a_hub_that_starts_again_in_the_middle_repeats_no_task(
     assert ended.status.succeeded_tasks == "0-39"
     assert set(watcher.starts.values()) == {1}
     assert len(watcher.starts) == 40
+
+
+async def test_lots_of_tasks_are_one_line_of_the_history_and_lose_nothing(fleet: Fleet) -> None:
+    await fleet.apply(sweep(count=40, concurrency=8))
+    ended = await fleet.until("sweep", "Succeeded")
+    assert [one.reason for one in ended.status.history] == ["TasksDone", "Succeeded"]
+    assert [one.lost_seconds for one in ended.status.history] == [0, 0]
+    attempts = [one.attempt for one in ended.status.history]
+    assert attempts == sorted(set(attempts))
+    assert ended.status.requeue is None
+
+
+async def test_a_sweep_that_yields_loses_the_tasks_that_run_and_no_others(fleet: Fleet) -> None:
+    await fleet.apply(sweep(count=200, concurrency=16))
+    began = await fleet.until("sweep", "Running", 30)
+    assert began.status.claim is not None
+    await fleet.clock.advance(110)  # five lots are over, and another is half done
+    await fleet.apply(job("urgent", priority=10))
+    yielded = await fleet.until("sweep", lambda one: bool(_preemptions(one)), 30)
+    (receipt,) = _preemptions(yielded)
+    assert receipt.preempted_by is not None
+    assert receipt.preempted_by.name == "urgent"
+    assert 0 < receipt.lost_seconds <= 20
+
+
+def _preemptions(workload: Workload) -> list[PastAttempt]:
+    return [one for one in workload.status.history if one.preempted_by is not None]
+
+
+async def test_a_sweep_that_asks_a_pool_for_more_gets_more(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    async with running(store, clock, tmp_path / "clusters") as fleet:
+        queue = FLEET.partition("kind: Cluster")[0].rpartition("---")[0]
+        await fleet.apply(f"{queue}---\n{ELASTIC}")
+        await fleet.apply(sweep(count=64, concurrency=8).replace("estimate: 20", "estimate: 600"))
+        await fleet.until("sweep", "Running", 60)
+        assert await fleet.pods("cloud") == 8
+        await fleet.change("sweep", {"spec": {"tasks": {"concurrency": 24}}})
+        await clock.advance(30)
+        assert await fleet.pods("cloud") == 24

@@ -7,8 +7,10 @@ import asyncio
 import pytest
 
 from fairway.clock import VirtualClock
-from fairway.controllers.terms import NotLeader, Settings, Terms
+from fairway.controllers.terms import NAME, NotLeader, Settings, Terms
 from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.interface import Write
+from fairway.store.keys import LEASES
 
 
 def _terms(store: EmbeddedStore, clock: VirtualClock, identity: str, **settings: object) -> Terms:
@@ -122,3 +124,78 @@ async def test_a_renewal_that_is_never_answered_does_not_prolong_the_leadership(
     silent.is_silent = True
     await clock.advance(20)
     assert keeping.done()
+
+
+async def test_a_deleted_lease_goes_on_above_the_highest_term_that_was_seen(
+    store: EmbeddedStore, clock: VirtualClock
+) -> None:
+    one = _terms(store, clock, "one")
+    await one.campaign()
+    for _ in range(5):
+        await one.advance()
+    await _delete(store)
+    with pytest.raises(NotLeader):
+        await one.advance()
+    campaign = asyncio.ensure_future(one.campaign())
+    await clock.advance(25)
+    assert campaign.done()
+    assert one.term == 7
+
+
+async def test_who_never_saw_a_deleted_lease_goes_on_above_what_was_decided_under_it(
+    store: EmbeddedStore, clock: VirtualClock
+) -> None:
+    two = Terms(store, clock, Settings(identity="two"), decided_under=lambda: 41)
+    await two.campaign()
+    assert two.term == 42
+
+
+async def test_a_deleted_lease_is_made_anew_only_when_its_holder_must_have_ended(
+    store: EmbeddedStore, clock: VirtualClock
+) -> None:
+    one, two = _terms(store, clock, "one"), _terms(store, clock, "two")
+    await one.campaign()
+    waiting = asyncio.ensure_future(two.campaign())
+    await clock.advance(1)
+    await _delete(store)
+    await clock.advance(8)
+    assert one.is_leader
+    assert not waiting.done()
+    await clock.advance(17)
+    assert not one.is_leader
+    assert two.is_leader
+    assert two.term == 2
+
+
+@pytest.mark.parametrize("seconds", [3600.0, -3600.0], ids=["set forward", "set back"])
+async def test_a_leadership_lasts_as_long_when_the_time_of_the_machine_is_set(
+    store: EmbeddedStore, clock: VirtualClock, seconds: float
+) -> None:
+    one = _terms(store, clock, "one", duration_seconds=15)
+    await one.campaign()
+    await clock.advance(1)
+    clock.step(seconds)
+    await clock.advance(8)
+    assert one.is_leader
+    await clock.advance(2)
+    assert not one.is_leader
+
+
+async def test_a_follower_whose_time_is_set_forward_takes_nothing_over(
+    store: EmbeddedStore, clock: VirtualClock
+) -> None:
+    one, two = _terms(store, clock, "one"), _terms(store, clock, "two")
+    await one.campaign()
+    keeping = asyncio.ensure_future(one.keep())
+    waiting = asyncio.ensure_future(two.campaign())
+    await clock.advance(4)
+    clock.step(3600)
+    await clock.advance(60)
+    assert one.is_leader
+    assert not waiting.done()
+    keeping.cancel()
+    waiting.cancel()
+
+
+async def _delete(store: EmbeddedStore) -> None:
+    await store.delete(LEASES, NAME, namespace="fairway-system", write=Write(user="somebody"))

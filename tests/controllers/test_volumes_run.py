@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fairway.clock import VirtualClock
-from fairway.controllers.cache import VOLUME_CLAIMS
 from fairway.kinds.volumes import BOUND_IN
 from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.keys import VOLUME_CLAIMS
 from tests.controllers.fleets import Fleet, running, summary_of
 from tests.controllers.test_breakers_run import codes_of
 from tests.controllers.test_running import ELSEWHERE, FLEET, job

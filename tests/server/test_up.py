@@ -264,6 +264,9 @@ class LongAgo:
     def now(self) -> float:
         return time.time() - self._days * 86400
 
+    def monotonic(self) -> float:
+        return time.monotonic()
+
     async def sleep(self, seconds: float) -> None:
         raise NotImplementedError
 

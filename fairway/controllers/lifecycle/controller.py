@@ -16,7 +16,7 @@ from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers import health
 from fairway.controllers.board import Board
-from fairway.controllers.cache import CLUSTERS, FLEETS, POLICIES, QUEUES, WORKLOADS, Cache
+from fairway.controllers.cache import Cache
 from fairway.controllers.heartbeats import LOOK_SECONDS, Heartbeats
 from fairway.controllers.lifecycle import gathering
 from fairway.controllers.lifecycle.case import Case, Change, NodeAside
@@ -24,11 +24,11 @@ from fairway.controllers.lifecycle.following import next_status
 from fairway.controllers.notes import Notes
 from fairway.controllers.scheduling.committing import head_of, write_status
 from fairway.controllers.states import States
-from fairway.controllers.terms import LEASES
 from fairway.controllers.works.adoption import is_own
 from fairway.controllers.works.roster import Roster
 from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Patch, Store, Stored, Write
+from fairway.store.keys import CLUSTERS, FLEETS, LEASES, POLICIES, QUEUES, WORKLOADS
 from fairway.store.mirrors import Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-lifecycle")

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from fairway.api.claim import Placement
 from fairway.api.meta import Condition
-from fairway.api.names import work_name
+from fairway.api.names import OVER, work_name
 from fairway.api.work import Work
-from fairway.api.workload import OVER, PodCount, Workload, WorkloadStatus
+from fairway.api.workload import PodCount, Workload, WorkloadStatus
 from fairway.controllers.lifecycle.case import Case
 from fairway.kinds.decision import WORK
 

@@ -19,8 +19,11 @@ from fairway.api.workload import Requeue, WorkloadStatus
 from fairway.controllers.lifecycle.case import Case
 from fairway.controllers.lifecycle.recovery import Blame, back_off
 from fairway.controllers.lifecycle.troubles import Trouble
+from fairway.core import losses
+from fairway.core.numbering import count_of
 
 HISTORY_MOST = 10
+TASKS_DONE = "TasksDone"  # why a lot of tasks of a sweep ended
 AVOIDED_SECONDS = 600  # how long a workload keeps away from a cluster that failed it
 _AVOIDED_MOST = 64
 _TEXT_MOST = 1024
@@ -69,8 +72,7 @@ def ended(case: Case, status: WorkloadStatus, end: End) -> WorkloadStatus:
     """The status of a workload whose attempt ends."""
     claim = status.claim
     assert claim is not None, "only what holds a claim can end"
-    past = past_attempt(case, claim, end)
-    history = (*status.history, past)[-HISTORY_MOST:]
+    history = (*status.history, past_attempt(case, claim, end))[-HISTORY_MOST:]
     requeue, is_final = _requeue(case, status, end, history)
     leaving = tuple(
         one
@@ -98,6 +100,26 @@ def ended(case: Case, status: WorkloadStatus, end: End) -> WorkloadStatus:
         increased_at=None,
     )
     return settled(case, stopping)
+
+
+def rested(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+    """The status of a sweep whose placed tasks are all over while others have yet to be placed.
+
+    Nothing was lost, and no attempt has failed: lots that follow one another are one line of its
+    history, which keeps the number of the last, so that the next work is told from it.
+    """
+    claim = status.claim
+    assert claim is not None, "only what holds a claim can end"
+    over = frozenset(one.cluster for one in claim.placements)
+    found = ended(case, status, End(reason=TASKS_DONE, uncharged=over))
+    lot = replace(found.history[-1], lost_seconds=0)
+    earlier = found.history[:-1]
+    if earlier and earlier[-1].reason == TASKS_DONE:
+        first = earlier[-1]
+        clusters = tuple(dict.fromkeys((*first.clusters, *lot.clusters)))
+        lot = replace(lot, started_at=first.started_at or lot.started_at, clusters=clusters)
+        earlier = earlier[:-1]
+    return replace(found, history=(*earlier, lot))
 
 
 def settled(case: Case, status: WorkloadStatus) -> WorkloadStatus:
@@ -235,13 +257,28 @@ def ran_seconds(claim: Claim, now: float) -> int:
 
 def _lost_seconds(case: Case, claim: Claim, *, is_asked: bool) -> int:
     """Work since the last save; one that saves when asked loses nothing if it was asked."""
-    ran = ran_seconds(claim, case.now)
+    ran = _run_since(case, claim)
     checkpoint = case.workload.spec.checkpoint
     if checkpoint is None:
         return ran
     if is_asked and checkpoint.signal:
         return 0
     return ran % checkpoint.interval_seconds if checkpoint.interval_seconds else ran
+
+
+def _run_since(case: Case, claim: Claim) -> int:
+    """How long what runs now has run: of a sweep, the tasks that are not over."""
+    ran, spec, status = ran_seconds(claim, case.now), case.workload.spec, case.workload.status
+    if spec.tasks is None:
+        return ran
+    found = losses.of_tasks(
+        ran,
+        before=status.ran_seconds,
+        running=sum(count_of(one.tasks) for one in claim.placements),
+        over=count_of(status.succeeded_tasks) + count_of(status.failed_tasks),
+        task_seconds=spec.run_seconds.estimate,
+    )
+    return int(found)
 
 
 def _finished_at(case: Case, claim: Claim) -> float:

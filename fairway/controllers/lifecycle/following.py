@@ -13,9 +13,9 @@ from dataclasses import replace as with_fields
 from msgspec.structs import replace
 
 from fairway.api.claim import Claim, Placement
-from fairway.api.names import FINALIZER
+from fairway.api.names import FINALIZER, OVER
 from fairway.api.reasons import Code
-from fairway.api.workload import OVER, WorkloadStatus
+from fairway.api.workload import WorkloadStatus
 from fairway.controllers.lifecycle import counting, ending, resizing
 from fairway.controllers.lifecycle.case import Case, Change
 from fairway.controllers.lifecycle.ending import End, ended, moment, settled
@@ -225,8 +225,7 @@ def _with_tasks(case: Case, status: WorkloadStatus, sweep: Swept) -> WorkloadSta
         attempt = claim.attempt + rises
         placements = ending.with_attempt(sweep.placements, claim)
         return replace(status, claim=replace(claim, attempt=attempt, placements=placements))
-    over = frozenset(one.cluster for one in claim.placements)
-    return ended(case, status, End(reason="TasksDone", uncharged=over))
+    return ending.rested(case, status)
 
 
 def _placed(case: Case, status: WorkloadStatus) -> Change:

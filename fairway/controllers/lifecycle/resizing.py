@@ -2,8 +2,9 @@
 
 A service that asks for more waits for the rest like a new request, as old as the increase; that of
 a service which asks for fewer is the scheduler's to choose. A gang that asks for fewer gives them
-up at once; one that asks for more gets them with its next attempt, since it runs all together or
-not at all, and a condition says so. Replicas that found no node are taken back: they hold none.
+up at once. One that asks for more waits for the rest likewise, if its kind takes more pods in while
+it runs; all others get them with their next attempt. A condition says so, for as long as it waits.
+Replicas that found no node are taken back: they hold none.
 """
 
 from __future__ import annotations
@@ -19,12 +20,19 @@ from fairway.api.workload import WorkloadStatus
 from fairway.controllers.lifecycle.case import Case
 from fairway.controllers.lifecycle.ending import avoiding, moment
 from fairway.controllers.lifecycle.troubles import Trouble, stuck
+from fairway.kinds.native import derived_pod_sets
+from fairway.view.workloads import grows
 
 _RESIZED = "Resized"
+_COMES = {
+    "WaitsForRoom": "more pods join it as soon as its cluster and its queue have room for them",
+    "NextAttempt": "more pods of a gang come with its next attempt",
+}
 
 
 def resized(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     """The status after a change of the spec that asks for more or fewer pods."""
+    status = _grown(case, status)
     generation, observed = case.workload.metadata.generation, case.workload.status
     if not observed.observed_generation or generation <= observed.observed_generation:
         return status
@@ -32,6 +40,24 @@ def resized(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     if mode == "Divided":
         return _resized_service(case, status)
     return _resized_gang(case, status) if mode == "Gang" else status
+
+
+def _grown(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+    """Without the word that pods are still to come, once they have."""
+    assert status.claim is not None, "only what holds a claim is looked at"
+    if not any(one.type == _RESIZED for one in status.conditions):
+        return status
+    placed = {pods.name: pods.count for one in status.claim.placements for pods in one.pod_sets}
+    if any(count > placed.get(name, 0) for name, count in _wanted(case).items()):
+        return status
+    others = tuple(one for one in status.conditions if one.type != _RESIZED)
+    return replace(status, conditions=others, increased_at=None)
+
+
+def _wanted(case: Case) -> dict[str, int]:
+    """How many pods of each set a gang asks for, as it says or as its kind does."""
+    given = case.workload.spec.pod_sets or derived_pod_sets(case.workload)
+    return {one.name: one.count for one in given}
 
 
 def _resized_service(case: Case, status: WorkloadStatus) -> WorkloadStatus:
@@ -44,29 +70,33 @@ def _resized_service(case: Case, status: WorkloadStatus) -> WorkloadStatus:
 
 
 def _resized_gang(case: Case, status: WorkloadStatus) -> WorkloadStatus:
-    """Of gangs in one cluster that list their pod sets; others are as they were decided."""
+    """Of gangs in one cluster, if their pod sets are listed or their kind lets pods come and go;
+    others are as they were decided."""
     claim = status.claim
     assert claim is not None, "only what holds a claim is looked at"
-    wanted = {one.name: one.count for one in case.workload.spec.pod_sets}
+    can_grow = grows(case.workload)
+    wanted = _wanted(case) if can_grow or case.workload.spec.pod_sets else {}
     if len(claim.placements) != 1 or claim.alternative or not wanted:
         return status
     placement = claim.placements[0]
     fewer = tuple(_at_most(one, wanted.get(one.name, one.count)) for one in placement.pod_sets)
     claim = replace(claim, placements=(replace(placement, pod_sets=fewer),))
-    grows = any(wanted.get(one.name, 0) > one.count for one in fewer)
+    is_more = any(wanted.get(one.name, 0) > one.count for one in fewer)
     others = tuple(one for one in status.conditions if one.type != _RESIZED)
+    reason = "WaitsForRoom" if can_grow else "NextAttempt"
     waits = Condition(
         type=_RESIZED,
         status="False",
-        reason="NextAttempt",
-        message="more pods of a gang come with its next attempt",
+        reason=reason,
+        message=_COMES[reason],
         last_transition_time=moment(case.now),
         observed_generation=case.workload.metadata.generation,
     )
     return replace(
         status,
         claim=claim,
-        conditions=(*others, waits) if grows else others,
+        conditions=(*others, waits) if is_more else others,
+        increased_at=moment(case.now) if is_more and can_grow else status.increased_at,
         observed_generation=case.workload.metadata.generation,
     )
 

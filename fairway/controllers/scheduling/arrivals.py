@@ -14,8 +14,9 @@ import msgspec
 
 from fairway.api.cluster import Cluster
 from fairway.clock import Clock
-from fairway.controllers.cache import REPORTS, Cache
+from fairway.controllers.cache import Cache
 from fairway.store.interface import Stored
+from fairway.store.keys import REPORTS
 from fairway.store.mirrors import Name
 
 _WELL = ("Ready", "Held", "Unready")

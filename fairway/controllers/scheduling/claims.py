@@ -69,8 +69,8 @@ def claimed(
             for key, attempt in (leaving or {}).items()
         ),
         *(
-            WaitsFor(type="Provision", cluster=one.cluster, pool=one.pool, count=one.count)
-            for one in provisions
+            WaitsFor(type="Provision", cluster=cluster, pool=pool, count=count)
+            for (cluster, pool), count in _asked(before, placements, provisions).items()
         ),
     )
     key = key_of(workload)
@@ -101,6 +101,23 @@ def claimed(
         replicas=sum(one.replicas or 0 for one in placements),
         requeue=replace(status.requeue, not_before=None) if status.requeue else None,
     )
+
+
+def _asked(
+    before: Claim | None, placements: Sequence[Placement], provisions: Sequence[steps.Provision]
+) -> dict[tuple[str, str], int]:
+    """Nodes that the claim asks of pools in all: who asks for more has still asked for the rest,
+    where it stays with what it asked for."""
+    stays = {one.cluster for one in placements}
+    stays &= {one.cluster for one in before.placements} if before else set()
+    found: dict[tuple[str, str], int] = {}
+    for one in before.waits_for if before else ():
+        if one.type == "Provision" and one.cluster in stays:
+            found[one.cluster, one.pool] = one.count
+    for step in provisions:
+        place = (step.cluster, step.pool)
+        found[place] = found.get(place, 0) + step.count
+    return found
 
 
 def preempted(workload: Workload, step: steps.Preempt, context: Context) -> WorkloadStatus:

@@ -21,12 +21,13 @@ from fairway.api.errors import ApiError, Conflict, NotFound, Unavailable
 from fairway.api.meta import JsonObject
 from fairway.api.names import FINALIZER
 from fairway.api.workload import Workload, WorkloadStatus
-from fairway.controllers.cache import WORKLOADS, Cache
+from fairway.controllers.cache import Cache
 from fairway.controllers.scheduling import claims
 from fairway.controllers.scheduling.claims import Context
 from fairway.controllers.scheduling.planning import Planned
 from fairway.core.steps import Admit, Move, Preempt, Provision, Reservation, Step
 from fairway.store.interface import Patch, Store, Stored, Write
+from fairway.store.keys import WORKLOADS
 from fairway.store.mirrors import Name
 
 _log = logging.getLogger(__name__)

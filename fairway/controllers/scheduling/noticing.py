@@ -9,13 +9,15 @@ where pods were bound that were already charged.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fairway.api.workload import OVER
+from fairway.api.names import OVER
 from fairway.clock import parse_timestamp
 from fairway.kinds.volumes import BOUND_IN
 
+_TOGETHER_SECONDS = 0.25
 _CLUSTER_STATUS = ("phase", "claims", "kinds", "avoidedNodes", "elasticPools")
 
 
@@ -63,6 +65,10 @@ class Notice:
             self._told.pop((str(plain.get("kind")), _key(plain)), None)
             self.is_freed = True
 
+    def holds(self, workload: Mapping[str, Any]) -> bool:
+        """Whether a workload was charged for anything when it was last put."""
+        return _key(workload) in self._held
+
     def ring(self, now: float) -> None:
         """Wakes those whose moment has come."""
         while self._timers and self._timers[0][0] <= now:
@@ -71,7 +77,10 @@ class Notice:
             self.woken.add(timer[1])
 
     def next_moment(self) -> float | None:
-        return self._timers[0][0] if self._timers else None
+        """When the next are to be woken: those of a short while together, none too early."""
+        if not self._timers:
+            return None
+        return math.ceil(self._timers[0][0] / _TOGETHER_SECONDS) * _TOGETHER_SECONDS
 
     def clear(self) -> None:
         """A plan begins that looks at everything noticed so far."""

@@ -37,8 +37,6 @@ class Planner(Protocol):
 
     async def forget(self, keys: Sequence[str]) -> None: ...
 
-    async def look_again(self) -> None: ...
-
     async def plan(self, now: float, budget: int) -> Planned: ...
 
     async def explain(self, key: str, now: float) -> dict[str, Any] | None: ...
@@ -61,9 +59,6 @@ class InlinePlanner:
 
     async def forget(self, keys: Sequence[str]) -> None:
         self._planning.forget(keys)
-
-    async def look_again(self) -> None:
-        self._planning.look_again()
 
     async def plan(self, now: float, budget: int) -> Planned:
         return self._planning.plan(now, budget)
@@ -97,9 +92,6 @@ class ProcessPlanner:
 
     async def forget(self, keys: Sequence[str]) -> None:
         await self._call("forget", keys)
-
-    async def look_again(self) -> None:
-        await self._call("look_again")
 
     async def plan(self, now: float, budget: int) -> Planned:
         return cast("Planned", await self._call("plan", now, budget))

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from fairway.api.errors import ApiError
 from fairway.api.reasons import Reason, headline
 from fairway.controllers.scheduling.noticing import Notice
 from fairway.core import cycle, explain, standings
@@ -39,6 +40,16 @@ class Fed(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """An object that cannot be read; what it said before counts where something hangs on it."""
+
+    kind: str
+    namespace: str
+    name: str
+    fault: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
     """One part of a plan, with what is needed to commit it."""
 
@@ -51,6 +62,7 @@ class Planned:
     priorities: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)  # that the decisions saw
     choices: tuple[Mapping[str, Any], ...] = ()
+    set_aside: tuple[SetAside, ...] = ()  # since the last part
     waiting: int = 0
     is_done: bool = True  # nothing more to decide until something happens
     wake_at: float | None = None  # when time alone may change the answer
@@ -67,18 +79,38 @@ class Planning:
         self._codes: dict[str, str] = {}
         self._versions: dict[str, str] = {}  # of workloads, as fed
         self._looked_at = 0.0  # when the last plan over everybody began
+        self._set_aside: dict[tuple[str, str, str], SetAside] = {}  # that nobody was told of yet
 
     def feed(self, events: Iterable[Fed]) -> None:
         for event in events:
             plain = _decode(event.raw)
-            if event.is_removed:
-                self._view.remove(plain)
-                self._notice.remove(plain)
-            else:
-                self._view.put(plain)
-                self._notice.put(plain)
-            if plain["kind"] == "Workload":
-                self._remember(plain, is_removed=event.is_removed)
+            try:
+                self._take(plain, is_removed=event.is_removed)
+            except ApiError as fault:
+                self._put_aside(plain, str(fault))
+
+    def _take(self, plain: Mapping[str, Any], *, is_removed: bool) -> None:
+        if is_removed:
+            self._view.remove(plain)
+            self._notice.remove(plain)
+        else:
+            self._view.put(plain)
+            self._notice.put(plain)
+        if plain["kind"] == "Workload":
+            self._remember(plain, is_removed=is_removed)
+
+    def _put_aside(self, plain: Mapping[str, Any], fault: str) -> None:
+        """One object that cannot be read must not keep all the others from being planned."""
+        metadata = plain["metadata"]
+        found = SetAside(
+            kind=str(plain.get("kind", "")),
+            namespace=str(metadata.get("namespace", "")),
+            name=str(metadata["name"]),
+            fault=fault,
+        )
+        self._set_aside[found.kind, found.namespace, found.name] = found
+        if found.kind == "Workload" and not self._notice.holds(plain):
+            self._take(plain, is_removed=True)  # what it waited for cannot be written into it
 
     def _remember(self, workload: Mapping[str, Any], *, is_removed: bool) -> None:
         metadata = workload["metadata"]
@@ -100,10 +132,10 @@ class Planning:
     def plan(self, now: float, budget: int) -> Planned:
         """The next part: a few decisions, over everybody or over those who have just come."""
         snapshot = self._view.snapshot(now)
-        self._notice.ring(now)
+        self._ring(now)
         cursor = self._next_cursor(snapshot.facts.workloads)
         if cursor is None:
-            return Planned(now=now, wake_at=self._wake_at(now))
+            return Planned(now=now, set_aside=self._told_aside(), wake_at=self._wake_at())
         if cursor is START:
             self._looked_at = now
         found, cursor = cycle.plan(snapshot, cursor, budget)
@@ -114,6 +146,13 @@ class Planning:
         planned = self._planned(found, snapshot, is_whole=is_whole)
         self._view.assume(found)
         return planned
+
+    def _ring(self, now: float) -> None:
+        """Wakes those whose moment has come; and everybody who waits, once in a while."""
+        self._notice.ring(now)
+        self._looked_at = min(self._looked_at, now)  # should the time have been set back
+        if self._codes and now >= self._looked_at + _AGAIN_SECONDS:
+            self._notice.is_freed = True
 
     def _next_cursor(self, workloads: Mapping[str, Any]) -> Cursor | None:
         """Where to go on: with the plan that is under way, with all, or with who has come.
@@ -145,13 +184,19 @@ class Planning:
             priorities={key: workloads[key].priority for key in touched},
             versions={key: self._versions[key] for key in touched | set(reservations)},
             choices=plan.choices,
+            set_aside=self._told_aside(),
             waiting=len(plan.waiting),
             is_done=is_done,
-            wake_at=self._wake_at(plan.now),
+            wake_at=self._wake_at(),
         )
 
-    def _wake_at(self, now: float) -> float | None:
-        moments = [min(self._looked_at, now) + _AGAIN_SECONDS] if self._codes else []
+    def _told_aside(self) -> tuple[SetAside, ...]:
+        found = tuple(self._set_aside.values())
+        self._set_aside.clear()
+        return found
+
+    def _wake_at(self) -> float | None:
+        moments = [self._looked_at + _AGAIN_SECONDS] if self._codes else []
         next_moment = self._notice.next_moment()
         if next_moment is not None:
             moments.append(next_moment)
@@ -169,10 +214,6 @@ class Planning:
             if self._codes.get(one.workload) != code:
                 self._codes[one.workload] = changed[one.workload] = code
         return changed
-
-    def look_again(self) -> None:
-        """Time has passed by which everybody who waits is to be looked at."""
-        self._notice.is_freed = True
 
     def standings(self, now: float) -> list[Standing]:
         """How every queue stands."""

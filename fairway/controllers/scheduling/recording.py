@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -106,11 +106,6 @@ class RecordingPlanner:
             self._sink.write(_encode({"call": "forget", "keys": list(keys)}))
             await self._planner.forget(keys)
 
-    async def look_again(self) -> None:
-        async with self._calling:
-            self._sink.write(_encode({"call": "look_again"}))
-            await self._planner.look_again()
-
     async def plan(self, now: float, budget: int) -> Planned:
         async with self._calling:
             planned = await self._planner.plan(now, budget)
@@ -126,14 +121,28 @@ class RecordingPlanner:
                 self._steps -= len(self.decisions.popleft()["steps"])
         return planned
 
+    def take_back(self, workloads: Collection[str], now: float) -> None:
+        """Decisions made at `now` that were not written: nobody is told of them. The record has
+        them, since the planner made them."""
+        if not self.decisions or self.decisions[-1]["now"] != now:
+            return
+        last = self.decisions.pop()
+        kept = [step for step in last["steps"] if step["workload"] not in workloads]
+        self._steps -= len(last["steps"]) - len(kept)
+        if kept:
+            self.decisions.append({**last, "steps": kept})
+
     async def explain(self, key: str, now: float) -> dict[str, Any] | None:
-        return await self._planner.explain(key, now)
+        async with self._calling:  # never of a planner that has not been fed everything yet
+            return await self._planner.explain(key, now)
 
     async def standings(self, now: float) -> list[Standing]:
-        return await self._planner.standings(now)
+        async with self._calling:
+            return await self._planner.standings(now)
 
     async def shadow(self, now: float) -> dict[str, list[str]]:
-        return await self._planner.shadow(now)
+        async with self._calling:
+            return await self._planner.shadow(now)
 
     async def close(self) -> None:
         await self._planner.close()
@@ -170,8 +179,6 @@ def replay(entries: Iterable[bytes], *, differences_most: int = 20) -> Replay:
                 planning.feed(_fed(entry["events"]))
             case "forget":
                 planning.forget(entry["keys"])
-            case "look_again":
-                planning.look_again()
             case "plan":
                 again = answer_of(planning.plan(entry["now"], entry["budget"]))
                 before = {key: entry[key] for key in again}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
@@ -26,9 +26,9 @@ from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError, NotFound, Unavailable
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.controllers import cache as kinds
 from fairway.controllers.board import Board
-from fairway.controllers.cache import WORKLOADS, Cache
+from fairway.controllers.cache import Cache
+from fairway.controllers.notes import Notes
 from fairway.controllers.scheduling import restraint
 from fairway.controllers.scheduling.arrivals import Arrivals
 from fairway.controllers.scheduling.claims import Context
@@ -38,29 +38,31 @@ from fairway.controllers.scheduling.committing import (
     deals_of,
     write_status,
 )
-from fairway.controllers.scheduling.planner import PlannerLost
-from fairway.controllers.scheduling.planning import Fed, Planned
+from fairway.controllers.scheduling.planner import PlannerFault, PlannerLost
+from fairway.controllers.scheduling.planning import Fed, Planned, SetAside
 from fairway.controllers.scheduling.recording import RecordingPlanner
 from fairway.controllers.scheduling.restraint import Restrained
 from fairway.controllers.terms import NotLeader, Terms
 from fairway.core.standings import Standing
 from fairway.loops import Alarm
+from fairway.store import keys
 from fairway.store.interface import ResourceKey, Store, Stored, Write
+from fairway.store.keys import WORKLOADS
 from fairway.store.mirrors import Follower, Mirror, Name, is_newer
 
 _log = logging.getLogger(__name__)
 
 FED = (
-    kinds.FLEETS,
-    kinds.PRIORITY_CLASSES,
-    kinds.KIND_RULES,
-    kinds.VOLUME_CLAIMS,
-    kinds.FLAVORS,
-    kinds.QUEUES,
-    kinds.POLICIES,
-    kinds.CLUSTERS,
-    kinds.REPORTS,
-    kinds.WORKLOADS,
+    keys.FLEETS,
+    keys.PRIORITY_CLASSES,
+    keys.KIND_RULES,
+    keys.VOLUME_CLAIMS,
+    keys.FLAVORS,
+    keys.QUEUES,
+    keys.POLICIES,
+    keys.CLUSTERS,
+    keys.REPORTS,
+    keys.WORKLOADS,
 )
 _WRITE = Write(user="system:fairway", manager="fairway-scheduler")
 _FED_MOST = 250  # events in one message to the planner; more would keep others waiting
@@ -94,6 +96,7 @@ class Scheduler:
         terms: Terms,
         clock: Clock,
         board: Board | None = None,
+        notes: Notes | None = None,
         settings: Settings = Settings(),  # noqa: B008 - frozen
     ) -> None:
         self._store = store
@@ -102,6 +105,7 @@ class Scheduler:
         self._terms = terms
         self._clock = clock
         self._board = board or Board(clock)
+        self._notes = notes or Notes(store, clock)
         self._settings = settings
         self._committer = Committer(store, cache, lambda: terms.is_leader)
         self._alarm = Alarm(clock)
@@ -111,7 +115,7 @@ class Scheduler:
         self._echoes: dict[Name, Stored] = {}  # what was written and is not told of yet
         self._unsure: dict[str, str] = {}  # see `Outcome`
         self._failures = 0  # plans in a row of which nothing could be written
-        self._has_run = self._is_lost = self._may_plan = False
+        self._has_run = self._is_lost = self._is_closed = self._may_plan = False
         self._codes: dict[str, tuple[str, float]] = {}  # workload -> (code, when to write it)
         self._code_alarm = Alarm(clock)
         self.observers: list[Observer] = []
@@ -166,7 +170,7 @@ class Scheduler:
                     if awaited is not None:
                         wake_at = awaited
                     elif self._leads() and not self._cache.fleet().spec.paused:
-                        wake_at = await self._plan(wake_at)
+                        wake_at = await self._plan()
                     else:
                         # Who does not plan is woken by an event, never by the hour of an old plan.
                         wake_at = None
@@ -216,10 +220,8 @@ class Scheduler:
         whoever feeds it is cancelled while waiting for that."""
         return [self._pending.pop(one) for one in list(islice(self._pending, _FED_MOST))]
 
-    async def _plan(self, wake_at: float | None) -> float | None:
+    async def _plan(self) -> float | None:
         """Plans and commits until nothing is left to decide; when to look again."""
-        if wake_at is not None and self._clock.now() >= wake_at:
-            await self._planner.look_again()
         while True:
             await self._make_sure()
             planned = await self._planner.plan(self._clock.now(), self._settings.budget)
@@ -230,9 +232,12 @@ class Scheduler:
                 except (NotLeader, ApiError, OSError) as fault:
                     # Nothing was written yet: the first thing that is would be the term.
                     _log.warning("what was planned is dropped, the term is not ours: %r", fault)
-                    await self._planner.forget(sorted({one.workload for one in planned.steps}))
+                    dropped = {one.workload for one in planned.steps}
+                    self._planner.take_back(dropped, planned.now)
+                    await self._planner.forget(sorted(dropped))
                     return self._clock.now() + _AGAIN_SECONDS
             self._note_codes(planned)
+            await self._tell_of(planned.set_aside)
             is_futile = bool(outcome.refused) and not outcome.stored
             self._failures = self._failures + 1 if is_futile else 0
             if is_futile:
@@ -240,6 +245,16 @@ class Scheduler:
             if planned.is_done and not outcome.refused:
                 return self._clock.now() + _AGAIN_SECONDS if self._unsure else planned.wake_at
             await self._feed()
+
+    async def _tell_of(self, set_aside: Sequence[SetAside]) -> None:
+        """Says of objects that cannot be read that they are set aside, and why."""
+        for one in set_aside:
+            _log.error("%s %s/%s is set aside: %s", one.kind, one.namespace, one.name, one.fault)
+            for mirror in (self._cache.mirror(kind) for kind in FED):
+                stored = mirror.get((one.namespace, one.name))
+                if stored is None or stored.object().get("kind") != one.kind:
+                    continue
+                await self._notes.warn(stored.object(), "Unreadable", one.fault)
 
     def _back_off(self) -> float:
         doubled: float = _BACK_OFF_SECONDS * 2 ** min(self._failures, 10)
@@ -269,6 +284,8 @@ class Scheduler:
             unheard = outcome.awaited | outcome.unsure.keys()
             self._unsure.update(outcome.unsure)
             await self._planner.forget(sorted(outcome.refused.keys() - unheard))
+        refused = allowed.refused.keys() | outcome.refused.keys()
+        self._planner.take_back(refused - outcome.unsure.keys(), planned.now)
         for observe in self.observers:
             observe(planned, outcome, term)
         return outcome
@@ -315,29 +332,38 @@ class Scheduler:
 
     async def explain(self, key: str) -> dict[str, Any] | None:
         """Why a workload waits, worked out now."""
-        with self._told_if_lost():
+        with self._asked():
             await self._feed()
             return await self._planner.explain(key, self._clock.now())
 
     async def standings(self) -> list[Standing]:
         """How every queue stands now."""
-        with self._told_if_lost():
+        with self._asked():
             await self._feed()
             return await self._planner.standings(self._clock.now())
 
     @contextmanager
-    def _told_if_lost(self) -> Iterator[None]:
-        """Whoever asks is told to ask again, and a planner that is lost is replaced."""
+    def _asked(self) -> Iterator[None]:
+        """Whoever asks too early or too late is told to ask again, and a planner that is lost, or
+        that may have lost its way, is replaced."""
+        if self._is_closed or not self._has_run:
+            raise _later("the hub is starting or ending")
         try:
             yield
-        except PlannerLost as fault:
+        except (PlannerLost, PlannerFault) as fault:
+            _log.error("the planner failed to answer: %s", fault)
             self._is_lost = True
             self._alarm.mark()
-            raise Unavailable("the planner begins anew, ask again in a moment") from fault
+            raise _later("the planner begins anew") from fault
+
+    async def close(self) -> None:
+        """Answers nothing from now on."""
+        self._is_closed = True
+        await self._planner.close()
 
     async def shadow(self) -> dict[str, list[str]]:
         """Which of those who wait would get something in clusters that are only shadowed."""
-        with self._told_if_lost():
+        with self._asked():
             await self._feed()
             return await self._planner.shadow(self._clock.now())
 
@@ -393,3 +419,7 @@ class Scheduler:
             again = self._clock.now() + self._settings.code_after_seconds
             self._codes.setdefault(key, (code, again))
         return True
+
+
+def _later(why: str) -> Unavailable:
+    return Unavailable(f"{why}, ask again in a moment", details={"retryAfterSeconds": 1})

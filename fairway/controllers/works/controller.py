@@ -11,12 +11,12 @@ from fairway.api.cluster import Cluster
 from fairway.api.errors import NotFound
 from fairway.api.flavor import Flavor
 from fairway.api.meta import JsonObject
-from fairway.api.names import work_name
+from fairway.api.names import OVER, work_name
 from fairway.api.work import Work
-from fairway.api.workload import OVER, Workload
+from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers.board import Board
-from fairway.controllers.cache import CLUSTERS, FLEETS, WORKLOADS, WORKS, Cache, resource_of
+from fairway.controllers.cache import Cache
 from fairway.controllers.lifecycle import gathering
 from fairway.controllers.notes import Notes
 from fairway.controllers.states import States
@@ -36,6 +36,7 @@ from fairway.controllers.works.roster import Roster
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Store, Stored, Write
+from fairway.store.keys import CLUSTERS, FLEETS, WORKLOADS, WORKS, resource_of
 from fairway.store.mirrors import Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-works")

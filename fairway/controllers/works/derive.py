@@ -19,9 +19,9 @@ from fairway.api.claim import Claim, Placement
 from fairway.api.cluster import Cluster
 from fairway.api.flavor import Flavor
 from fairway.api.meta import JsonObject, ObjectMeta, WorkloadReference
-from fairway.api.names import ADOPTED, work_name, work_namespace
+from fairway.api.names import ADOPTED, OVER, work_name, work_namespace
 from fairway.api.work import PoolNodes, Stop, Work, WorkSpec
-from fairway.api.workload import OVER, Workload
+from fairway.api.workload import Workload
 from fairway.controllers.lifecycle.case import Place, Seen, Settings, lost_action, silence_allowed
 from fairway.controllers.scheduling.claims import last_attempt
 from fairway.controllers.works import generated, permitted
@@ -30,6 +30,7 @@ from fairway.controllers.works.manifests import Surroundings, manifests_of, work
 from fairway.controllers.works.victims import victims_left
 from fairway.kinds import ranges
 from fairway.kinds.registry import KnownKinds, built_in
+from fairway.view.workloads import seconds_left
 
 AVOIDED_NODES = "fairway.dev/avoided-nodes"
 Desired = Literal["Run", "Reserve", "Hold"]
@@ -221,7 +222,7 @@ def _work(
         pod_sets=work_pod_sets(placement, known.flavors),
         tasks=placement.tasks,
         provision=_provision(claim, placement.cluster),
-        run_seconds_estimate=workload.spec.run_seconds.estimate,
+        run_seconds_estimate=seconds_left(workload),
         stop=_stop(workload),
         stop_when_silent_seconds=_silence(known, cluster, same),
     )

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from fairway.api.names import work_name
 from fairway.api.work import Work
 from fairway.api.workload import Workload
-from fairway.controllers.cache import WORKS, Cache
+from fairway.controllers.cache import Cache
 from fairway.store.interface import Stored
+from fairway.store.keys import WORKS
 from fairway.store.mirrors import Name
 
 # Told of a workload, as (namespace, name), of which a work changed.

@@ -4,8 +4,9 @@ Worked out once for a plan, since many workloads ask the same questions about th
 holder that may never be a victim (not preemptible, or leaving already) is not among them.
 
 Work lost is the time since the start, or since the last checkpoint where the workload saves its
-state by itself; nothing where it saves when asked. It weighs what the workload uses: an accelerator
-counts as much as a hundred CPUs. Everything is in whole numbers, so that sums have no order.
+state by itself; nothing where it saves when asked; of a sweep, only that of the tasks that run. It
+weighs what the workload uses: an accelerator counts as much as a hundred CPUs. Everything is in
+whole numbers, so that sums have no order.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from fairway.core import losses
 from fairway.core.model import FlavorResource, Request, Workload
 from fairway.core.nodes import Amounts, Packing
+from fairway.core.numbering import count_of
 from fairway.core.occupancy import requests_of
 from fairway.core.snapshot import Snapshot, usage_of
 from fairway.core.turns.fairness import Rules, Shares
@@ -153,6 +156,14 @@ def lost_seconds(workload: Workload, now: float) -> float:
     if workload.held is None or workload.held.started_at is None or workload.saves_when_asked:
         return 0.0
     ran = max(0.0, now - workload.held.started_at)
+    if workload.mode == "Independent":
+        ran = losses.of_tasks(
+            ran,
+            before=workload.ran_seconds,
+            running=sum(count_of(one.tasks) for one in workload.held.placed),
+            over=count_of(workload.tasks_over),
+            task_seconds=workload.run_seconds,
+        )
     if workload.checkpoint_seconds is not None and workload.checkpoint_seconds > 0:
         return ran % workload.checkpoint_seconds
     return ran

@@ -265,10 +265,9 @@ def _lasting(
     for rule in policy.spread:
         if not rule.is_preferred and domain(cluster, rule) is None:
             return NoDomain(rule.label or rule.by)
-    if workload is not None and cluster.kinds is not None:
-        for kind in workload.kinds:
-            if kind not in cluster.kinds:
-                return KindNotServed(kind)
+    for kind in workload.kinds if workload is not None else ():
+        if not cluster.serves(kind):
+            return KindNotServed(kind)
     return None
 
 

@@ -56,7 +56,7 @@ class ElasticPools:
         self._timers = timers
         self._changed = changed
         self._pools: dict[str, _Pool] = {}
-        self._asked: dict[tuple[str, int, str], None] = {}
+        self._asked: dict[tuple[str, int, str], int] = {}  # nodes, by work, attempt and pool
         self.use(pools)
 
     def use(self, pools: Iterable[ElasticPool]) -> None:
@@ -80,15 +80,17 @@ class ElasticPools:
         )
 
     def ask(self, work: str, attempt: int, *, pool: str, count: int, now: float) -> str:
-        """Orders nodes for a work, once for each attempt; says why if not all can come."""
+        """Orders what a work has not asked for yet in its attempt, which is `count` in all; says
+        why if not all can come."""
         found = self._pools.get(pool)
         if found is None:
             return f"there is no elastic pool {pool}"
-        if (work, attempt, pool) in self._asked:
+        asked = self._asked.get((work, attempt, pool), 0)
+        if count <= asked:
             return ""
-        self._asked[work, attempt, pool] = None
+        self._asked[work, attempt, pool] = count
         unit = found.spec.unit
-        wanted = -(-count // unit) * unit
+        wanted = -(-(count - asked) // unit) * unit
         left = found.spec.count_max - found.nodes - found.provisioning
         if found.stock is not None:
             left = min(left, found.stock)

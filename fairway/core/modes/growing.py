@@ -1,0 +1,89 @@
+"""Gangs that grow while they run: pods that are still missing join the others, where there is room.
+
+Only of gangs whose kind takes more pods in while it runs, in the cluster and on the flavors that
+they have, and of what nobody uses: nobody yields and no node is ordered for it. What was asked for
+comes together; a gang that may run with fewer pods takes as many as fit. Pods that must be near
+each other are left alone, since the domain that was chosen held what it was chosen for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fairway.core.desk import Desk
+from fairway.core.fitting import fit
+from fairway.core.missing import missing_of
+from fairway.core.model import Form, Placed, Workload
+from fairway.core.modes.gangs import Verdict, charge, placed_of
+from fairway.core.modes.multiples import full_usage, times, together
+from fairway.core.refusals import quota_reason
+from fairway.core.steps import Admit
+from fairway.core.turns.flavors import Assignment
+
+
+def decide(desk: Desk, workload: Workload) -> Verdict:
+    """Finds room for the missing pods; that there is none now keeps nobody else from starting."""
+    verdict = Verdict()
+    missing, held = missing_of(workload), workload.held
+    if missing is None or held is None:
+        return verdict
+    placed = held.placed[0]
+    if placed.cluster not in desk.candidates(workload).allowed:
+        return verdict
+    for option in desk.assignments(workload, missing):
+        if not _is_alike(placed, option):
+            continue
+        form = _fitting(desk, workload, missing, option)
+        if form is None:
+            continue
+        found = fit.pack(
+            desk.ledger.rooms[placed.cluster], desk.wants(placed.cluster, option, form)
+        )
+        if isinstance(found, fit.Packed):
+            more = placed_of(placed.cluster, placed.group, form, option, found)
+            charge(desk, workload, more, found)
+            whole = _joined(placed, more)
+            verdict.steps.append(Admit(workload=workload.key, placed=(whole,), form=held.form))
+            return verdict
+    return verdict
+
+
+def _is_alike(placed: Placed, option: Assignment) -> bool:
+    """Whether the pods that run are on the same flavors."""
+    return all(
+        pods.flavors == option.flavors_of(pods.name)
+        for pods in placed.pods
+        if pods.name in option.flavors
+    )
+
+
+def _fitting(desk: Desk, workload: Workload, missing: Form, option: Assignment) -> Form | None:
+    """All that is missing, if quota allows it; else as much as there is room for, if that will
+    do."""
+    assert workload.held is not None, "only what runs can grow"
+    cluster = workload.held.placed[0].cluster
+    room = desk.ledger.rooms[cluster]
+    is_allowed = quota_reason(desk, workload, full_usage(missing, option), option) is None
+    wants = desk.wants(cluster, option, missing)
+    if is_allowed and isinstance(fit.pack(room, wants), fit.Packed):
+        return missing
+    whole = next(one for one in workload.forms if one.name == workload.held.form)
+    one = missing.pod_sets[0]
+    if len(missing.pod_sets) > 1 or all(
+        pods.least >= pods.count for pods in whole.pod_sets if pods.name == one.name
+    ):
+        return None
+    single = replace(missing, pod_sets=(replace(one, count=1, least=1),))
+    copies = desk.copies(workload, full_usage(single, option))
+    most = one.count if copies is None else min(copies, one.count)
+    count = fit.copies(room, desk.wants(cluster, option, single), most)
+    return times(single, count) if count > 0 else None
+
+
+def _joined(before: Placed, more: Placed) -> Placed:
+    """One placement of both; pods keep the order in which they were placed."""
+    added = {pods.name: pods for pods in more.pods}
+    pods = tuple(
+        together(one, added[one.name]) if one.name in added else one for one in before.pods
+    )
+    return replace(before, pods=pods)

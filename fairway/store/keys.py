@@ -1,0 +1,37 @@
+"""The resources that our own parts read and write, by one name each, in whichever room."""
+
+from __future__ import annotations
+
+from fairway.api.kindrule import KINDS_GROUP
+from fairway.api.meta import GROUP, VERSION
+from fairway.store.interface import ResourceKey
+
+
+def resource_of(api_version: str, kind: str) -> ResourceKey:
+    """The resource of a native kind; every kind that we know has the plain plural."""
+    group, _, version = api_version.rpartition("/")
+    return ResourceKey(group, version, f"{kind.lower()}s")
+
+
+def _ours(plural: str) -> ResourceKey:
+    return ResourceKey(GROUP, VERSION, plural)
+
+
+WORKLOADS = _ours("workloads")
+WORKS = _ours("works")
+CLUSTERS = _ours("clusters")
+REPORTS = _ours("clusterreports")
+FLAVORS = _ours("flavors")
+QUEUES = _ours("queues")
+POLICIES = _ours("placementpolicies")
+FLEETS = _ours("fleets")
+KIND_RULES = ResourceKey(KINDS_GROUP, VERSION, "kindrules")
+
+EVENTS = ResourceKey("", "v1", "events")
+NAMESPACES = ResourceKey("", "v1", "namespaces")
+VOLUME_CLAIMS = ResourceKey("", "v1", "persistentvolumeclaims")
+JOBS = ResourceKey("batch", "v1", "jobs")
+LEASES = ResourceKey("coordination.k8s.io", "v1", "leases")
+PRIORITY_CLASSES = ResourceKey("scheduling.k8s.io", "v1", "priorityclasses")
+CLUSTER_ROLES = ResourceKey("rbac.authorization.k8s.io", "v1", "clusterroles")
+DEFINITIONS = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")
