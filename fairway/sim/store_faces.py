@@ -3,7 +3,8 @@
 A call may be late, lost before it arrives, refused for a conflict that there is none, or carried
 out with its answer lost. A watch may be late, tell twice, end, or have expired. A participant that
 is paused gets its answers when it goes on; what it had sent is carried out then or was before, as
-chance has it. One that is dead gets none.
+chance has it. One that is dead gets none. What is sent is a copy: whatever the store makes of it,
+its sender learns from the answer alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import NoReturn, TypeVar
 
 from fairway.api.errors import ApiError, Conflict, Expired, Timeout, Unavailable
 from fairway.api.meta import JsonObject
+from fairway.kinds.plain import copied
 from fairway.sim.log import Log
 from fairway.sim.time import Gate, Time
 from fairway.store.interface import (
@@ -48,7 +50,7 @@ class Weather:
     """How likely each fault is at any one call, answer or batch of events."""
 
     late: float = 0.05
-    late_seconds: float = 0.3
+    late_seconds: float = 0.6
     lost: float = 0.0
     conflict: float = 0.0
     unanswered: float = 0.0
@@ -118,6 +120,8 @@ class StoreFace:
         if self.chance.random() < weather.held_up:
             self._log.fault("events are late", self._name)
             await self._time.sleep(self.chance.random() * weather.held_up_seconds)
+        elif self.chance.random() < weather.late:
+            await self._time.sleep(self.chance.random() * weather.late_seconds)
         await self._gate.passed()
         told = list(events)
         last.extend(events)
@@ -153,6 +157,7 @@ class StoreFace:
     async def create(
         self, kind: ResourceKey, body: JsonObject, *, namespace: str = "", write: Write
     ) -> Stored:
+        body = copied(body)
         return await self._write(
             kind, body, "", lambda: self._store.create(kind, body, namespace=namespace, write=write)
         )
@@ -166,6 +171,7 @@ class StoreFace:
         subresource: str = "",
         write: Write,
     ) -> Stored:
+        body = copied(body)
         return await self._write(
             kind,
             body,
