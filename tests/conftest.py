@@ -13,3 +13,5 @@ from hypothesis import settings
 settings.register_profile("commit", derandomize=True, deadline=None)
 settings.register_profile("long", deadline=None)
 settings.load_profile("long" if os.environ.get("HYPOTHESIS_PROFILE") == "long" else "commit")
+
+pytest_plugins = ["tests.kubernetes.fixtures"]
