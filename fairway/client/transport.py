@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import urlencode
 
 import aiohttp
 from yarl import URL
@@ -30,14 +31,18 @@ _log = logging.getLogger(__name__)
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 65.0  # servers give up on their own after 60
 CONNECTIONS_MAX = 64
+MESSAGE_BYTES_MAX = 1 << 22
 _TURNS_TO_CLOSE = 4
 
 
 class Transport:
     """A connection pool to one server."""
 
-    def __init__(self, access: Access, clock: Clock) -> None:
+    def __init__(
+        self, access: Access, clock: Clock, *, connections_most: int = CONNECTIONS_MAX
+    ) -> None:
         self._access = access
+        self._connections_most = connections_most
         self._credentials = Credentials(access, clock)
         self._session: aiohttp.ClientSession | None = None
         self._shown: tuple[bytes, bytes] = (b"", b"")
@@ -69,6 +74,25 @@ class Transport:
             async for chunk in response.content.iter_any():
                 yield chunk
 
+    @asynccontextmanager
+    async def websocket(
+        self, request: Request, *, protocols: tuple[str, ...] = ()
+    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """A stream in both directions, as exec, attach and port-forward need it."""
+        identity = await self._credentials.current()
+        session = await self._session_for(identity)
+        try:
+            async with session.ws_connect(
+                self._url(request),
+                protocols=protocols,
+                headers=[*request.headers, *_shown(identity)],
+                max_msg_size=MESSAGE_BYTES_MAX,
+                proxy=self._access.proxy or None,
+            ) as socket:
+                yield socket
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise _failure(self.server, error) from error
+
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
@@ -96,16 +120,13 @@ class Transport:
     ) -> aiohttp.ClientResponse:
         identity = await self._credentials.current()
         session = await self._session_for(identity)
-        headers = {"Accept": request.accept}
-        if identity.token:
-            headers["Authorization"] = f"Bearer {identity.token}"
+        headers = [("Accept", request.accept), *request.headers, *_shown(identity)]
         if request.body is not None:
-            headers["Content-Type"] = request.content_type
+            headers.append(("Content-Type", request.content_type))
         started = time.monotonic()
-        url = URL(self.server.rstrip("/") + request.path, encoded=True)
         response = await session.request(
             request.method,
-            url.with_query(dict(request.query)) if request.query else url,
+            self._url(request),
             data=request.body,
             headers=headers,
             timeout=limits,
@@ -116,6 +137,11 @@ class Transport:
         spent = (time.monotonic() - started) * 1000
         _log.debug("%s %s %d in %.0f ms", request.method, response.url, response.status, spent)
         return response
+
+    def _url(self, request: Request) -> URL:
+        """Text is quoted here and taken as it is there, which is the cheapest way through."""
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        return URL(self.server.rstrip("/") + request.path + query, encoded=True)
 
     async def _session_for(self, identity: Identity) -> aiohttp.ClientSession:
         """The pool; made anew when a plug-in gave another certificate."""
@@ -133,17 +159,34 @@ class Transport:
         if self.server.startswith("https:"):
             context = await asyncio.to_thread(_tls, self._access, identity)
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX, ssl=context),
+            connector=aiohttp.TCPConnector(limit=self._connections_most, ssl=context),
             headers={"User-Agent": f"fairway/{__version__}"},
             trust_env=True,
         )
+
+
+def _shown(identity: Identity) -> list[tuple[str, str]]:
+    return [("Authorization", f"Bearer {identity.token}")] if identity.token else []
 
 
 async def _whole(response: aiohttp.ClientResponse) -> Answer:
     body = await response.read()
     header = response.headers.get("Retry-After", "")
     retry_after = float(header) if header.isdigit() else None
-    return Answer(status=response.status, body=body, retry_after_seconds=retry_after)
+    return Answer(
+        status=response.status,
+        body=body,
+        retry_after_seconds=retry_after,
+        warnings=tuple(_warned(one) for one in response.headers.getall("Warning", ())),
+    )
+
+
+def _warned(header: str) -> str:
+    """The sentence in a header such as `299 - "unknown field \\"spec.x\\""`."""
+    _, quote, rest = header.partition('"')
+    if not quote:
+        return header
+    return rest.rstrip().removesuffix('"').replace('\\"', '"').replace("\\\\", "\\")
 
 
 def _tls(access: Access, identity: Identity) -> ssl.SSLContext:

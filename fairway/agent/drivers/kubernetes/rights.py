@@ -16,6 +16,14 @@ from fairway.api.work import Work
 TENANT = "fairway-tenant"  # the service account of a namespace, and the role it is bound to
 AGENT = "fairway-agent"
 _RBAC = "rbac.authorization.k8s.io"
+_READING = ("get", "list", "watch")
+_SEEN = (
+    ("", "events"),
+    ("", "namespaces"),
+    ("", "nodes"),
+    ("", "pods"),
+    ("resource.k8s.io", "resourceslices"),
+)
 _WRITING = ("get", "list", "watch", "create", "update", "patch", "delete")
 
 
@@ -41,12 +49,22 @@ def tenant_role(kinds: Iterable[tuple[str, str]]) -> JsonObject:
     return _role(TENANT, rules)
 
 
-def agent_role() -> JsonObject:
-    """What an agent may do: see all, act as tenants, and prepare namespaces for them."""
+def agent_role(kinds: Iterable[tuple[str, str]], *, may_act: bool = True) -> JsonObject:
+    """What an agent may do: see nodes, pods and what works are made of, act as tenants, and
+    prepare namespaces for them. Secrets it does not see: those of works are a tenant's to read.
+
+    One that may not act only looks, as the mode Observe asks for.
+    """
+    by_group: dict[str, list[str]] = {}
+    for group, plural in sorted({*kinds, *_SEEN} - {("", "secrets")}):
+        by_group.setdefault(group, []).append(plural)
+    seeing = [_rule(group, several, _READING) for group, several in by_group.items()]
+    if not may_act:
+        return _role(AGENT, seeing)
     return _role(
         AGENT,
         [
-            _rule("*", ["*"], ("get", "list", "watch")),
+            *seeing,
             _rule("", ["serviceaccounts"], ("impersonate", "create")),
             _rule("", ["namespaces"], ("create",)),
             _rule(_RBAC, ["rolebindings"], ("create",)),
