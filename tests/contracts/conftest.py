@@ -23,6 +23,9 @@ from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import ResourceKey, Store, Write
 from tests.contracts.drivers import Rig
 from tests.contracts.rigs import RIGS
+from tests.kubernetes.driving import driven
+from tests.kubernetes.fixtures import IN_THE_FLEET
+from tests.kubernetes.fleet import Fleet
 
 WIDGETS = ResourceKey("example.com", "v1", "widgets")
 CONFIG_MAPS = ResourceKey("", "v1", "configmaps")
@@ -105,8 +108,13 @@ def clock() -> VirtualClock:
     return VirtualClock()
 
 
-@pytest.fixture(params=sorted(RIGS))
+@pytest.fixture(params=[*sorted(RIGS), pytest.param("kubernetes", marks=IN_THE_FLEET)])
 async def rig(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Rig]:
+    if request.param == "kubernetes":
+        fleet: Fleet = request.getfixturevalue("fleet")
+        async with driven(fleet.members["edge"]) as member:
+            yield member
+        return
     async with RIGS[request.param](tmp_path) as opened:
         yield opened
 

@@ -94,11 +94,16 @@ class Member:
     def cordon(self, node: str, *, is_closed: bool = True) -> None:
         self.client.patch("nodes", node, {"spec": {"unschedulable": is_closed or None}})
 
-    def kubectl(self, *words: str) -> str:
+    def kubectl(self, *words: str, given: str = "") -> str:
         """What an administrator would type."""
         command = [str(binaries.program("kubectl")), f"--kubeconfig={self.plane.kubeconfig}"]
         done = subprocess.run(
-            [*command, *words], capture_output=True, text=True, timeout=120, check=False
+            [*command, *words],
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
         )
         assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
         return done.stdout

@@ -7,14 +7,14 @@ What cannot be followed, for want of rights, is told and tried again.
 from __future__ import annotations
 
 import asyncio
-
 from typing import Any
 
 import msgspec
 
 from fairway.agent.drivers.kubernetes import marks
+from fairway.agent.drivers.kubernetes.keys import ObjectKey
 from fairway.agent.drivers.kubernetes.nodes import ReadNode
-from fairway.agent.drivers.kubernetes.picture import ObjectKey, Picture, Trouble
+from fairway.agent.drivers.kubernetes.picture import Picture, Trouble
 from fairway.agent.drivers.kubernetes.pods import ReadPod
 from fairway.api.errors import ApiError, Forbidden, MethodNotAllowed, NotFound
 from fairway.api.meta import JsonObject

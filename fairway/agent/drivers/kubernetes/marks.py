@@ -7,6 +7,7 @@ annotations.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from fairway.api.meta import JsonObject
@@ -20,6 +21,7 @@ CLUSTER = "fairway.dev/cluster"  # the cluster's name in its fleet
 PLACEHOLDER = "fairway.dev/placeholder"
 POSITION = "fairway.dev/position"  # among the manifests of the work
 DELETION = "fairway.dev/deletion"
+FOUND = "Found"  # of what was there before any work needed it; it stays, as with Orphan
 PLACES = "fairway.dev/places"  # nodes that placeholders held
 
 _LABELS = (CLUSTER, WORK, ATTEMPT)
@@ -36,13 +38,27 @@ def selector(cluster: str) -> str:
     return f"{CLUSTER}={label(cluster)}"
 
 
-def marked(
-    manifest: JsonObject, *, cluster: str, work: str, attempt: int, **annotations: str
-) -> JsonObject:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Whose an object is."""
+
+    cluster: str
+    work: str
+    attempt: int
+    deletion: str = ""  # what becomes of it with its work; empty: as it says already
+
+
+def marked(manifest: JsonObject, owner: Owner, **annotations: str) -> JsonObject:
     """A copy of a manifest that says whose it is."""
     metadata = child(manifest, "metadata")
-    labels = {CLUSTER: label(cluster), WORK: label(work), ATTEMPT: str(attempt)}
-    told = {WORK: work, **annotations}
+    labels = {
+        CLUSTER: label(owner.cluster),
+        WORK: label(owner.work),
+        ATTEMPT: str(owner.attempt),
+    }
+    told = {WORK: owner.work, **annotations}
+    if owner.deletion:
+        told[DELETION] = owner.deletion
     return {
         **manifest,
         "metadata": {
@@ -53,13 +69,11 @@ def marked(
     }
 
 
-def marked_pods(
-    kind: Kind, manifest: JsonObject, *, cluster: str, work: str, attempt: int
-) -> JsonObject:
+def marked_pods(kind: Kind, manifest: JsonObject, owner: Owner) -> JsonObject:
     """A copy whose pods say whose they are, too."""
-    named = decision.labelled(kind, manifest, work=work, attempt=attempt)
+    named = decision.labelled(kind, manifest, work=owner.work, attempt=owner.attempt)
     sets = {one.name for one in kind.pod_sets(named)}
-    change = decision.Change(labels={CLUSTER: label(cluster)})
+    change = decision.Change(labels={CLUSTER: label(owner.cluster)})
     return decision.decorate(kind, named, dict.fromkeys(sets, change))
 
 
@@ -73,6 +87,11 @@ def unmarked() -> JsonObject:
 def work_of(body: JsonObject) -> str:
     """The name of the work that an object belongs to; empty for one that is not ours."""
     return annotation(body, WORK) or text(body, "metadata", "labels", WORK)
+
+
+def stays(body: JsonObject) -> bool:
+    """Whether an object outlives its work."""
+    return annotation(body, DELETION) in ("Orphan", FOUND)
 
 
 def attempt_of(body: JsonObject) -> int:

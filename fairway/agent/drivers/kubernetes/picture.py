@@ -10,25 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fairway.agent.drivers.interface import NodeSeen
-from fairway.agent.drivers.kubernetes.marks import work_of
+from fairway.agent.drivers.kubernetes import marks
+from fairway.agent.drivers.kubernetes.keys import ObjectKey
 from fairway.agent.drivers.kubernetes.nodes import Node
 from fairway.agent.drivers.kubernetes.pods import NO_USE, OwnPod, Use
-from fairway.agent.drivers.kubernetes.works import label_of
 from fairway.api.meta import JsonObject
-from fairway.kinds.plain import child, name_of, text
+from fairway.kinds.plain import child, text
 
 Place = tuple[str, str]  # namespace and name
 _TROUBLES_MOST = 4096
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class ObjectKey:
-    """Which object, whatever version of its kind it is told in."""
-
-    group: str
-    kind: str
-    namespace: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +27,6 @@ class Trouble:
 
     reason: str
     message: str
-
-
-def key_of(body: JsonObject, namespace: str = "") -> ObjectKey:
-    group, _, _ = str(body.get("apiVersion", "")).rpartition("/")
-    return ObjectKey(
-        group=group,
-        kind=str(body.get("kind", "")),
-        namespace=text(body, "metadata", "namespace") or namespace,
-        name=name_of(body),
-    )
 
 
 class Picture:
@@ -145,7 +125,7 @@ class Picture:
     # Objects.
 
     def take_object(self, key: ObjectKey, body: JsonObject | None) -> None:
-        label = label_of(work_of(body)) if body is not None else ""
+        label = marks.label(marks.work_of(body)) if body is not None else ""
         before = self._owner.pop(key, "")
         if before and before != label:
             gone = self.objects[before].pop(key)

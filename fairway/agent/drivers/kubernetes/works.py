@@ -9,25 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
-from typing import TYPE_CHECKING
 
 from fairway.agent.drivers.interface import PodSeen, WorkSeen
 from fairway.agent.drivers.kubernetes import marks
+from fairway.agent.drivers.kubernetes.keys import ObjectKey, key_of
+from fairway.agent.drivers.kubernetes.picture import Picture
 from fairway.api.meta import JsonObject
-from fairway.api.work import Manifest, Work
+from fairway.api.work import Work
 from fairway.kinds.permitted import FindKind
-from fairway.kinds.plain import annotation, child, namespace_of, text
-
-if TYPE_CHECKING:
-    from fairway.agent.drivers.kubernetes.picture import ObjectKey, Picture
+from fairway.kinds.plain import annotation, child, text
 
 _FAILURES_MOST = 16  # pods that are gone and told why
-_LIVE = ("Pending", "Bound", "Ready", "Terminating")
 _KUEUE = "kueue.x-k8s.io/"
-
-
-def label_of(work: str) -> str:
-    return marks.label(work)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -46,7 +39,7 @@ class Kept:
 
     @property
     def label(self) -> str:
-        return label_of(self.name)
+        return marks.label(self.name)
 
 
 class Works:
@@ -59,11 +52,11 @@ class Works:
         self._stale: set[str] = set()
 
     def get(self, name: str) -> Kept | None:
-        return self._kept.get(label_of(name))
+        return self._kept.get(marks.label(name))
 
     def keep(self, name: str) -> Kept:
         """A work that is asked for, known or not."""
-        kept = self._kept.setdefault(label_of(name), Kept(name=name))
+        kept = self._kept.setdefault(marks.label(name), Kept(name=name))
         self._stale.add(kept.label)
         return kept
 
@@ -103,7 +96,7 @@ class Works:
         for one in self._kept.values():
             if one is kept or one.is_removed or one.work is None:
                 continue
-            if any(_is(manifest, key) for manifest in one.work.spec.manifests):
+            if any(key_of(manifest.object) == key for manifest in one.work.spec.manifests):
                 return one
         return None
 
@@ -166,15 +159,10 @@ class Works:
                 told = annotation(body, marks.POSITION)
                 yield int(told) if told.isdecimal() else at, body
             return
-        by_key = dict(found)
         for position, manifest in enumerate(kept.work.spec.manifests):
-            for key in by_key:
-                if _is(manifest, key):
-                    yield position, by_key[key]
-                    break
-            else:
-                if position in kept.looked_at:
-                    yield position, kept.looked_at[position]
+            there = found.get(key_of(manifest.object)) or kept.looked_at.get(position)
+            if there is not None:
+                yield position, there
 
     def _remember_failures(self, kept: Kept) -> None:
         """Keeps why pods failed that their controller, or a drain, removes soon after."""
@@ -189,17 +177,6 @@ class Works:
             kept.failed.pop(next(iter(kept.failed)))
         for uid in [uid for uid, one in kept.failed.items() if one.attempt < attempt]:
             del kept.failed[uid]
-
-
-def _is(manifest: Manifest, key: ObjectKey) -> bool:
-    wanted = manifest.object
-    group, _, _ = text(wanted, "apiVersion").rpartition("/")
-    return (group, text(wanted, "kind"), namespace_of(wanted), text(wanted, "metadata", "name")) == (
-        key.group,
-        key.kind,
-        key.namespace,
-        key.name,
-    )
 
 
 def _held_by_others(body: JsonObject) -> str:
