@@ -62,8 +62,13 @@ class Transport:
         async with self._open(request, limits) as response:
             return await _whole(response)
 
-    async def stream(self, request: Request) -> AsyncGenerator[bytes | Answer, None]:
-        """Chunks as they arrive; or, when the server refuses, its answer as the only item."""
+    async def stream(
+        self, request: Request, *, tells_opening: bool = False
+    ) -> AsyncGenerator[bytes | Answer, None]:
+        """Chunks as they arrive; or, when the server refuses, its answer as the only item.
+
+        With `tells_opening` an empty chunk comes as soon as the server has begun to answer.
+        """
         limits = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_SECONDS, sock_read=request.read_timeout_seconds
         )
@@ -71,6 +76,8 @@ class Transport:
             if response.status != 200:
                 yield await _whole(response)
                 return
+            if tells_opening:
+                yield b""
             async for chunk in response.content.iter_any():
                 yield chunk
 

@@ -139,7 +139,10 @@ class KubeApi:
         *,
         read: Read[T],
     ) -> AsyncGenerator[list[SeenEvent[T]], None]:
-        """Changes as they arrive, until the server ends this watch; Expired if it is too old."""
+        """Changes as they arrive, until the server ends this watch; Expired if it is too old.
+
+        The first batch is empty: it says that the server has begun to answer.
+        """
         seconds = int(self.limits.watch_seconds * (1 + random.random() / 3))  # noqa: S311 - spread
         query = paths.watch_query(selection, start, seconds)
         path = paths.path_of(kind, namespace=selection.namespace)
@@ -147,7 +150,8 @@ class KubeApi:
         lines = Lines()
         async with aclosing(self.stream(path, query, silent_seconds=silent)) as chunks:
             async for chunk in chunks:
-                if whole := lines.feed(chunk):
+                whole = lines.feed(chunk)
+                if whole or not chunk:
                     yield [read_line(line, read) for line in whole]
 
     async def create(
@@ -248,7 +252,11 @@ class KubeApi:
         *,
         silent_seconds: float | None = None,
     ) -> AsyncGenerator[bytes, None]:
-        """Chunks as they arrive, such as a pod's log."""
+        """Chunks as they arrive, such as a pod's log.
+
+        With `silent_seconds`, a stream that is silent for longer has failed; it begins with an
+        empty chunk once the server answers.
+        """
         request = Request(
             method="GET",
             path=path,
@@ -259,7 +267,9 @@ class KubeApi:
         )
         self.counts["WATCH" if silent_seconds else "GET"] += 1
         try:
-            async with aclosing(self._transport.stream(request)) as chunks:
+            is_watch = silent_seconds is not None
+            opened = self._transport.stream(request, tells_opening=is_watch)
+            async with aclosing(opened) as chunks:
                 async for chunk in chunks:
                     if isinstance(chunk, Answer):
                         raise errors.of_answer(chunk)
