@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from fairway.api.errors import NotFound
+from fairway.api.errors import Conflict, NotFound
 from fairway.clock import SystemClock, VirtualClock
 from fairway.kubeapi import KubeApi, load_access
 from fairway.resources.catalogue import standard_catalogue
@@ -170,10 +170,12 @@ async def store(
     if request.param == "kubernetes":
         plane: ControlPlane = request.getfixturevalue("real")
         kubernetes = KubernetesStore(KubeApi(load_access(str(plane.kubeconfig)), SystemClock()))
-        await _prepare(kubernetes, plane)
-        yield kubernetes
-        await _sweep(kubernetes)
-        await kubernetes.close()
+        try:
+            await _prepare(kubernetes, plane)
+            yield kubernetes
+            await _sweep(kubernetes)
+        finally:
+            await kubernetes.close()
         return
     path = tmp_path / "fairway.db"
     store = EmbeddedStore(SqliteJournal(path, is_inline=True), standard_catalogue(), clock=virtual)
@@ -209,8 +211,10 @@ async def _sweep(store: KubernetesStore) -> None:
                 name = stored.object()["metadata"]["name"]
                 await store.delete(kind, name, namespace="default", write=Write())
     for stored in (await store.list(NAMESPACES)).items:
-        if stored.object()["metadata"]["name"].startswith("another-"):
-            await store.delete(NAMESPACES, stored.object()["metadata"]["name"], write=Write())
+        name = stored.object()["metadata"]["name"]
+        if name.startswith("another-"):
+            with suppress(NotFound, Conflict):  # it is going already
+                await store.delete(NAMESPACES, name, write=Write())
 
 
 def _copy(value: dict) -> dict:

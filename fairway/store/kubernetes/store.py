@@ -39,8 +39,14 @@ class KubernetesStore:
         self.recent = Recent()
         self.joining = Joining()
         self.spared = 0  # writes that would have changed nothing
+        self._watches: set[KubernetesWatch] = set()
+
+    async def end_watches(self) -> None:
+        for watch in list(self._watches):
+            await watch.close()
 
     async def close(self) -> None:
+        await self.end_watches()
         await self.api.close()
 
     # Reading.
@@ -90,8 +96,9 @@ class KubernetesStore:
                 self.recent.see(kind, event.value, event.head)
 
         batches = self.api.watch(kind, selection, start, read=shaping.stored)
-        watch = KubernetesWatch(batches, see)
+        watch = KubernetesWatch(batches, see, on_close=self._watches.discard)
         await watch.open()
+        self._watches.add(watch)
         return watch
 
     # Writing.

@@ -20,8 +20,11 @@ See = Callable[[SeenEvent[Stored]], None]
 class KubernetesWatch:
     """A stream of changes of one kind."""
 
-    def __init__(self, batches: Batches, see: See) -> None:
+    def __init__(
+        self, batches: Batches, see: See, *, on_close: Callable[[KubernetesWatch], None]
+    ) -> None:
         self._batches = batches
+        self._on_close = on_close
         self._see = see
         self._reading: asyncio.Future[list[SeenEvent[Stored]]] | None = None
         self._is_closed = False
@@ -77,6 +80,7 @@ class KubernetesWatch:
 
     async def close(self) -> None:
         self._is_closed = True
+        self._on_close(self)
         reading = self._reading
         if reading is not None:
             reading.cancel()
