@@ -28,6 +28,7 @@ EXAMPLES = """
     fairway up                            a hub on this machine, port 7878
     fairway up --demo                     the same, with a small fleet to look at
     fairway up --data ./hub --port 0      its own folder, any free port
+    fairway up --store kubernetes --context hub    objects on a Kubernetes API server
 """
 
 
@@ -69,6 +70,20 @@ EXAMPLES = """
     metavar="NAME",
     help="A further name in the generated certificate; may be given several times.",
 )
+@click.option(
+    "--store",
+    "store",
+    type=click.Choice(["embedded", "kubernetes"]),
+    default="embedded",
+    show_default=True,
+    help="Keep objects in the data folder, or on a Kubernetes API server.",
+)
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    help="How to reach that server; otherwise by the pod's account, KUBECONFIG, or ~/.kube/config.",
+)
+@click.option("--context", default="", metavar="NAME", help="The context of that kubeconfig.")
 @click.option("--demo", is_flag=True, help="Start with a small fleet and some workloads.")
 @click.option(
     "--log-format",
@@ -85,6 +100,9 @@ def up(  # noqa: PLR0913 - one argument for each option
     tls_cert: Path | None,
     tls_key: Path | None,
     host_names: tuple[str, ...],
+    store: str,
+    kubeconfig: str | None,
+    context: str,
     demo: bool,
     log_format: str,
     verbose: bool,
@@ -98,12 +116,16 @@ def up(  # noqa: PLR0913 - one argument for each option
     import uvloop  # noqa: PLC0415 - as above
 
     from fairway import app  # noqa: PLC0415 - as above
+    from fairway.client.errors import ClientError  # noqa: PLC0415 - as above
     from fairway.client.kubeconfig import data_home  # noqa: PLC0415 - as above
     from fairway.server import logs  # noqa: PLC0415 - as above
     from fairway.server.private_files import RefusedFile  # noqa: PLC0415 - as above
 
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("--tls-cert and --tls-key belong together.")
+    on_kubernetes = store == "kubernetes"
+    if (kubeconfig or context) and not on_kubernetes:
+        raise click.UsageError("--kubeconfig and --context go with --store kubernetes.")
     # Between the lines of the demo, only what is wrong.
     level = "DEBUG" if verbose else "WARNING" if demo else "INFO"
     logs.configure("json" if log_format == "json" else "text", level=level)
@@ -115,10 +137,13 @@ def up(  # noqa: PLR0913 - one argument for each option
         tls_key=tls_key,
         host_names=host_names,
         has_demo=demo,
+        kubernetes=app.OnKubernetes(kubeconfig=kubeconfig, context=context)
+        if on_kubernetes
+        else None,
     )
     try:
         uvloop.run(_serve(options))
-    except (OSError, ApiError, RefusedFile) as error:
+    except (OSError, ApiError, ClientError, RefusedFile) as error:
         raise Failure(_why_not(error, options)) from error
     return 0
 

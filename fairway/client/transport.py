@@ -62,8 +62,13 @@ class Transport:
         async with self._open(request, limits) as response:
             return await _whole(response)
 
-    async def stream(self, request: Request) -> AsyncGenerator[bytes | Answer, None]:
-        """Chunks as they arrive; or, when the server refuses, its answer as the only item."""
+    async def stream(
+        self, request: Request, *, tells_opening: bool = False
+    ) -> AsyncGenerator[bytes | Answer, None]:
+        """Chunks as they arrive; or, when the server refuses, its answer as the only item.
+
+        With `tells_opening` an empty chunk comes as soon as the server has begun to answer.
+        """
         limits = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_SECONDS, sock_read=request.read_timeout_seconds
         )
@@ -71,8 +76,13 @@ class Transport:
             if response.status != 200:
                 yield await _whole(response)
                 return
-            async for chunk in response.content.iter_any():
-                yield chunk
+            if tells_opening:
+                yield b""
+            try:
+                async for chunk in response.content.iter_any():
+                    yield chunk
+            finally:
+                _break_off(response)
 
     @asynccontextmanager
     async def websocket(
@@ -95,8 +105,11 @@ class Transport:
 
     async def close(self) -> None:
         if self._session is not None:
-            await self._session.close()
-            self._session = None
+            session, self._session = self._session, None
+            if isinstance(session.connector, aiohttp.TCPConnector):
+                # Without a farewell, for which nobody would wait.
+                await session.connector.close(abort_ssl=True)
+            await session.close()
             # Sockets of requests that were given up are closed by the loop's next turns.
             for _ in range(_TURNS_TO_CLOSE):
                 await asyncio.sleep(0)
@@ -163,6 +176,13 @@ class Transport:
             headers={"User-Agent": f"fairway/{__version__}"},
             trust_env=True,
         )
+
+
+def _break_off(response: aiohttp.ClientResponse) -> None:
+    """Ends a stream that was not read to its end, without a farewell to wait for."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
 
 
 def _shown(identity: Identity) -> list[tuple[str, str]]:

@@ -50,6 +50,7 @@ class PlaneOptions:
     scheduling: SchedulerSettings = field(default_factory=SchedulerSettings)
     make_planner: Callable[[], Planner] = InlinePlanner
     sink: Sink = field(default_factory=NoSink)
+    beside: Sequence[Controller] = ()  # what else only the leader may run, such as agents
 
 
 class Controller(Protocol):
@@ -109,6 +110,7 @@ class ControlPlane:
             ),
             Volumes(store=store, cache=self.cache, states=self.states, clock=clock),
             KindRules(store=store, cache=self.cache, kinds=kinds, clock=clock),
+            *options.beside,
         )
 
     async def run(self) -> None:

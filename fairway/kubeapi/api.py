@@ -51,7 +51,8 @@ _PLAIN = Write()
 class Limits:
     """What one client of one server takes at most."""
 
-    connections: int = 96  # each watch holds one
+    connections: int = 48  # of calls
+    streams: int = 4_096  # watches, logs and the like; each holds a connection of its own
     page: int = 500  # objects of a list in one answer
     watch_seconds: int = 480  # servers end watches after about this long; spread over a third
     silent_seconds: float = 150.0  # a watch that has not even had a bookmark is taken for dead
@@ -73,6 +74,8 @@ class KubeApi:
         self._clock = clock
         self._patience = patience or Patience()
         self._transport = Transport(access, clock, connections_most=self.limits.connections)
+        # Apart, so that watches that stay open cannot take the place of calls.
+        self._streams = Transport(access, clock, connections_most=self.limits.streams)
         self._headers: tuple[tuple[str, str], ...] = ()
         self.discovery = Discovery(Calls(self._transport, clock))
 
@@ -90,6 +93,7 @@ class KubeApi:
 
     async def close(self) -> None:
         await self._transport.close()
+        await self._streams.close()
 
     async def get(
         self, kind: ResourceKey, name: str, namespace: str = "", subresource: str = ""
@@ -139,7 +143,10 @@ class KubeApi:
         *,
         read: Read[T],
     ) -> AsyncGenerator[list[SeenEvent[T]], None]:
-        """Changes as they arrive, until the server ends this watch; Expired if it is too old."""
+        """Changes as they arrive, until the server ends this watch; Expired if it is too old.
+
+        The first batch is empty: it says that the server has begun to answer.
+        """
         seconds = int(self.limits.watch_seconds * (1 + random.random() / 3))  # noqa: S311 - spread
         query = paths.watch_query(selection, start, seconds)
         path = paths.path_of(kind, namespace=selection.namespace)
@@ -147,7 +154,8 @@ class KubeApi:
         lines = Lines()
         async with aclosing(self.stream(path, query, silent_seconds=silent)) as chunks:
             async for chunk in chunks:
-                if whole := lines.feed(chunk):
+                whole = lines.feed(chunk)
+                if whole or not chunk:
                     yield [read_line(line, read) for line in whole]
 
     async def create(
@@ -248,7 +256,11 @@ class KubeApi:
         *,
         silent_seconds: float | None = None,
     ) -> AsyncGenerator[bytes, None]:
-        """Chunks as they arrive, such as a pod's log."""
+        """Chunks as they arrive, such as a pod's log.
+
+        With `silent_seconds`, a stream that is silent for longer has failed; it begins with an
+        empty chunk once the server answers.
+        """
         request = Request(
             method="GET",
             path=path,
@@ -259,7 +271,9 @@ class KubeApi:
         )
         self.counts["WATCH" if silent_seconds else "GET"] += 1
         try:
-            async with aclosing(self._transport.stream(request)) as chunks:
+            is_watch = silent_seconds is not None
+            opened = self._streams.stream(request, tells_opening=is_watch)
+            async with aclosing(opened) as chunks:
                 async for chunk in chunks:
                     if isinstance(chunk, Answer):
                         raise errors.of_answer(chunk)
@@ -284,7 +298,7 @@ class KubeApi:
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
         self.counts["GET"] += 1
         try:
-            async with self._transport.websocket(request, protocols=protocols) as socket:
+            async with self._streams.websocket(request, protocols=protocols) as socket:
                 yield socket
         except ClientError as error:
             raise errors.of_client(error) from error

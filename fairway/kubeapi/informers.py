@@ -109,7 +109,7 @@ class Informer(Generic[T]):
         watch = self._api.watch(self.kind, self._selection, start, read=self._read)
         async with aclosing(watch) as batches:
             async for batch in batches:
-                is_quiet, self.fault = False, None
+                is_quiet, self.fault = is_quiet and not batch, None
                 for event in batch:
                     self._take(event)
         return is_quiet

@@ -57,6 +57,24 @@ class ControlPlane:
     kubeconfig: Path
     url: str
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    commands: dict[str, list[str]] = field(default_factory=dict)
+    by_name: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def restart(self, name: str) -> None:
+        """Kills one process and starts it anew."""
+        self.kill(name)
+        start(self, name, self.commands[name])
+
+    def kill(self, name: str) -> None:
+        """Kills one process, which may be started again."""
+        process = self.by_name.pop(name)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        self.processes.remove(process)
+
+    def wait_until_ready(self) -> None:
+        _wait_until_ready(self)
 
     def stop(self) -> None:
         """Ends every process for good."""
@@ -200,14 +218,15 @@ def start(
     environment: Mapping[str, str] | None = None,
 ) -> None:
     """Starts one more process of the control plane, which ends with it."""
-    with (plane.folder / f"{name}.log").open("wb") as log:
-        plane.processes.append(
-            subprocess.Popen(
-                bound_to_us(command), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                start_new_session=True, cwd=plane.folder,
-                env=None if environment is None else {**os.environ, **environment},
-            )
+    with (plane.folder / f"{name}.log").open("ab") as log:
+        process = subprocess.Popen(
+            bound_to_us(command), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+            start_new_session=True, cwd=plane.folder,
+            env=None if environment is None else {**os.environ, **environment},
         )  # fmt: skip
+    plane.processes.append(process)
+    plane.commands[name] = command
+    plane.by_name[name] = process
 
 
 def _write_access(plane: ControlPlane) -> None:

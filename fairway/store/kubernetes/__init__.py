@@ -1,7 +1,10 @@
 """The store on a real kube-apiserver: custom resources and native kinds, by `fairway.kubeapi`.
 
 The server keeps, versions, validates and watches; what is left to do here is little. `store` turns
-the interface's calls into requests, `watches` holds open watches, `writing` leaves out writes that
-would change nothing and joins status writes that overtake each other, `shaping` makes texts of
-lists and watches small.
+the interface's calls into requests, `watches` holds an open watch, `joining` joins status writes
+that wait for one another, `recent` knows what was seen last, so that a write that would change
+nothing is left out, and `shaping` makes the texts small.
+
+Who writes is the identity of the connection, for the server's rights and its audit log. The user
+that a `Write` names is noted on what is created, as the embedded store does.
 """
