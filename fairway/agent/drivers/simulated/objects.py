@@ -133,4 +133,3 @@ def _updated(body: JsonObject, wanted: JsonObject, ignored: Sequence[str]) -> Js
         return body
     after["metadata"]["generation"] += 1
     return after
-
