@@ -21,6 +21,7 @@ settings.load_profile("long" if os.environ.get("HYPOTHESIS_PROFILE") == "long" e
 
 pytest_plugins = ["tests.kubernetes.fixtures"]
 
+
 @pytest.fixture(scope="session")
 def real(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
