@@ -7,7 +7,6 @@ that after a while.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -86,12 +85,14 @@ class KubernetesRig:
 
 def prepare(member: Member, namespace: str = "default") -> None:
     """Lets tenants of a namespace make what workloads are made of."""
-    for body in (
-        rights.tenant_role(TENANT_KINDS),
-        rights.tenant_account(namespace),
-        rights.tenant_binding(namespace),
-    ):
-        member.kubectl("apply", "--server-side", "-f", "-", given=json.dumps(body))
+    if namespace not in member.prepared:
+        several = (
+            rights.tenant_role(TENANT_KINDS),
+            rights.tenant_account(namespace),
+            rights.tenant_binding(namespace),
+        )
+        member.apply(*several)
+        member.prepared.add(namespace)
 
 
 @asynccontextmanager

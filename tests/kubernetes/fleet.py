@@ -77,6 +77,7 @@ class Member:
     name: str
     plane: control_plane.ControlPlane
     nodes: Sequence[str] = ()
+    prepared: set[str] = field(default_factory=set)  # namespaces
     _clients: list[Client] = field(default_factory=list)
 
     @property
@@ -91,9 +92,6 @@ class Member:
         value = "true" if is_silent else None
         self.client.patch("nodes", node, {"metadata": {"annotations": {SILENT: value}}})
 
-    def cordon(self, node: str, *, is_closed: bool = True) -> None:
-        self.client.patch("nodes", node, {"spec": {"unschedulable": is_closed or None}})
-
     def kubectl(self, *words: str, given: str = "") -> str:
         """What an administrator would type."""
         command = [str(binaries.program("kubectl")), f"--kubeconfig={self.plane.kubeconfig}"]
@@ -107,6 +105,10 @@ class Member:
         )
         assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
         return done.stdout
+
+    def apply(self, *bodies: Json) -> None:
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(bodies)}
+        self.kubectl("apply", "--server-side", "-f", "-", given=json.dumps(listed))
 
     def close(self) -> None:
         for one in self._clients:
