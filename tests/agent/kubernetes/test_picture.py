@@ -80,8 +80,8 @@ def test_what_did_not_change_is_the_same_value() -> None:
 
 def test_an_answer_to_a_write_is_not_undone_by_an_older_event() -> None:
     def told(version: str, value: str) -> dict[str, Any]:
-        labels = {"fairway.dev/work": "team.a"}
-        metadata = {"uid": "u", "resourceVersion": version, "labels": labels}
+        annotations = {"fairway.dev/work": "team.a"}
+        metadata = {"uid": "u", "resourceVersion": version, "annotations": annotations}
         return {"kind": "Job", "metadata": metadata, "spec": value}
 
     picture = quiet()

@@ -20,6 +20,7 @@ from fairway.api.errors import ApiError, Forbidden, MethodNotAllowed, NotFound
 from fairway.api.meta import JsonObject
 from fairway.client.catalogue import Served
 from fairway.clock import Clock
+from fairway.kinds.native import is_owned
 from fairway.kubeapi import Informer, KubeApi
 from fairway.store.interface import Page, ResourceKey, Selection
 
@@ -49,6 +50,15 @@ def read_object(raw: bytes) -> JsonObject:
     body: JsonObject = _decode(raw)
     body.get("metadata", {}).pop("managedFields", None)
     return body
+
+
+def _read_own(raw: bytes) -> JsonObject:
+    """An object of a work; nothing of one that a controller made for it, and labelled likewise."""
+    body = read_object(raw)
+    return body if marks.is_made_by_us(body) and not is_owned(body) else _NOT_OURS
+
+
+_NOT_OURS: JsonObject = {}
 
 
 class _NothingKept:
@@ -113,7 +123,7 @@ class Following:
             await self._until(known[0])
             return
         informer = Informer(
-            self._api, key, read=read_object, clock=self._clock, selection=self._selection
+            self._api, key, read=_read_own, clock=self._clock, selection=self._selection
         )
         informer.followers.append(
             lambda name, body: self._picture.take_object(

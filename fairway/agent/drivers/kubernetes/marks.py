@@ -84,9 +84,14 @@ def unmarked() -> JsonObject:
     return {"metadata": {"labels": labels, "annotations": annotations}}
 
 
+def is_made_by_us(body: JsonObject) -> bool:
+    """Whether an object was made for a work as such; labels alone also come down to pods."""
+    return bool(annotation(body, WORK))
+
+
 def work_of(body: JsonObject) -> str:
     """The name of the work that an object belongs to; empty for one that is not ours."""
-    return annotation(body, WORK) or text(body, "metadata", "labels", WORK)
+    return annotation(body, WORK)
 
 
 def stays(body: JsonObject) -> bool:

@@ -104,12 +104,7 @@ class Reserving:
         return {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {
-                "name": name,
-                "namespace": namespace,
-                "labels": labels,
-                "annotations": {WORK: work.metadata.name},
-            },
+            "metadata": {"name": name, "namespace": namespace, "labels": labels},
             "spec": {
                 **{key: pod.spec[key] for key in _PLACING if key in pod.spec},
                 "containers": [container],
