@@ -171,6 +171,8 @@ class _Open:
         self._kinds: list[Served] = []
         self._version = ""
         self._groups: frozenset[str] = frozenset()
+        self._names: tuple[str, ...] = ()  # of kinds
+        self._claims: dict[str, str] = {}
 
     # Beginning and end.
 
@@ -180,6 +182,7 @@ class _Open:
         await self.following.open(
             [one for one in self._preferred() if (one.group, one.kind) != ("", "Secret")]
         )
+        self._sum_up()
         self._tasks = [
             asyncio.ensure_future(self._going_on.run()),
             asyncio.ensure_future(self._probe()),
@@ -198,6 +201,7 @@ class _Open:
         self._kinds = await self.making.known_kinds()
         catalogue = await self._api.discovery.catalogue()
         self._groups = frozenset(one.group for one in catalogue.served)
+        self._names = tuple(sorted({f"{one.api_version}/{one.kind}" for one in self._kinds}))
         self.hands.tenant_kinds = [(one.group, one.plural) for one in self._preferred()]
 
     def _preferred(self) -> list[Served]:
@@ -209,6 +213,7 @@ class _Open:
         discovered_at = self._clock.now()
         while True:
             await self._clock.sleep(_PROBE_SECONDS)
+            self._sum_up()
             now = self._clock.now()
             is_due = now >= discovered_at + _DISCOVERY_SECONDS
             if self.following.fault is None and not is_due:
@@ -230,14 +235,13 @@ class _Open:
     # What is seen.
 
     def observation(self) -> Observation:
-        nodes = self.picture.nodes_seen()
         return Observation(
-            nodes=nodes,
+            nodes=self.picture.nodes_seen(),
             works=self.works.seen(),
             pools=self._pools(),
-            kinds=tuple(sorted({f"{one.api_version}/{one.kind}" for one in self._kinds})),
+            kinds=self._names,
             version=self._version,
-            claims=self._claims(),
+            claims=self._claims,
         )
 
     def _pools(self) -> tuple[PoolSeen, ...]:
@@ -250,22 +254,23 @@ class _Open:
             found.append(PoolSeen(name=pool.name, nodes=count if wanted else 0, stock=pool.stock))
         return tuple(found)
 
-    def _claims(self) -> dict[str, str]:
+    def _sum_up(self) -> None:
+        """What is told of the cluster as a whole; worth the cost now and then only."""
         nodes = self.picture.nodes_seen()
-        told = {PREFIX + name: str(one) for name, one in self._scores().items()}
+        found = scores(nodes, self.picture.used())
+        told = {PREFIX + name: str(one) for name, one in found.items()}
         models = {
-            found.model
+            has.model
             for one in nodes
-            if (found := accelerators_of(one.labels, one.allocatable)) is not None and found.model
+            if (has := accelerators_of(one.labels, one.allocatable)) is not None and has.model
         }
         if models:
             told["fairway.dev/accelerators"] = ",".join(sorted(models)[:_MODELS_MOST])
         if _KUEUE in self._groups:
             told["fairway.dev/queued-by"] = _KUEUE
-        return told
-
-    def _scores(self) -> dict[str, int]:
-        return scores(self.picture.nodes_seen(), self.picture.used())
+        if told != self._claims:
+            self._claims = told
+            self._changed()
 
     def _touched(self, label: str) -> None:
         kept = self.works.touch(label)

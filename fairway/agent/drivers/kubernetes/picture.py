@@ -63,22 +63,29 @@ class Picture:
     def nodes_seen(self) -> tuple[NodeSeen, ...]:
         """All nodes, in order of name; those that are as they were are the same values."""
         if self._stale:
+            before = len(self._seen)
             for name in self._stale:
                 node = self.nodes.get(name)
                 if node is None:
                     self._seen.pop(name, None)
+                    before = -1  # another may have come in its place
                 else:
-                    self._seen[name] = NodeSeen(
-                        name=name,
-                        allocatable=node.allocatable,
-                        others=dict(self._others.get(name, ())),
-                        labels=node.labels,
-                        taints=node.taints,
-                        is_ready=node.is_ready,
-                    )
+                    self._seen[name] = self._look(name, node)
             self._stale.clear()
-            self._listed = tuple(self._seen[name] for name in sorted(self._seen))
+            if before != len(self._seen):
+                self._seen = {name: self._seen[name] for name in sorted(self._seen)}
+            self._listed = tuple(self._seen.values())
         return self._listed
+
+    def _look(self, name: str, node: Node) -> NodeSeen:
+        return NodeSeen(
+            name=name,
+            allocatable=node.allocatable,
+            others=dict(self._others.get(name, ())),
+            labels=node.labels,
+            taints=node.taints,
+            is_ready=node.is_ready,
+        )
 
     # Pods.
 
