@@ -49,10 +49,11 @@ class KubernetesRig:
 
     quick_seconds = 0.3
 
-    def __init__(self, member: Member, **settings: Any) -> None:
+    def __init__(self, member: Member, kubeconfig: str = "", **settings: Any) -> None:
+        """`kubeconfig` is an administrator's, unless another is given."""
         self.member = member
         self.settings = {"requestsPerSecond": 500, **settings}
-        self.kubeconfig = str(member.plane.kubeconfig)
+        self.kubeconfig = kubeconfig or str(member.plane.kubeconfig)
         self.driver = self._new()
 
     def _new(self) -> KubernetesDriver:

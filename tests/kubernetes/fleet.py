@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -87,15 +85,32 @@ class Member:
             self._clients.append(Client.connect(str(self.plane.kubeconfig)))
         return self._clients[0]
 
-    def silence(self, node: str, *, is_silent: bool = True) -> None:
-        """A node is heard of no more, or again."""
-        value = "true" if is_silent else None
-        self.client.patch("nodes", node, {"metadata": {"annotations": {SILENT: value}}})
+    def silence(self, node: str) -> None:
+        """A node is heard of no more."""
+        self.client.patch("nodes", node, {"metadata": {"annotations": {SILENT: "true"}}})
+
+    def bring_back(self, node: str) -> None:
+        """A node that was removed is there again, and heard of."""
+        labels = next(one for one in MEMBERS[self.name] if one["name"] == node).get("labels", {})
+        named = {"kubernetes.io/hostname": node, **labels}
+        self.apply(
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": named}}
+        )
+        self.kubectl("wait", f"node/{node}", "--for=condition=Ready", "--timeout=60s")
 
     def kubectl(self, *words: str, given: str = "") -> str:
         """What an administrator would type."""
+        done = self._call(words, given)
+        assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
+        return done.stdout
+
+    def asked(self, *words: str) -> str:
+        """What kubectl answers to a question, which may be no."""
+        return self._call(words).stdout
+
+    def _call(self, words: Sequence[str], given: str = "") -> subprocess.CompletedProcess[str]:
         command = [str(binaries.program("kubectl")), f"--kubeconfig={self.plane.kubeconfig}"]
-        done = subprocess.run(
+        return subprocess.run(
             [*command, *words],
             input=given,
             capture_output=True,
@@ -103,8 +118,6 @@ class Member:
             timeout=120,
             check=False,
         )
-        assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
-        return done.stdout
 
     def apply(self, *bodies: Json) -> None:
         listed = {"apiVersion": "v1", "kind": "List", "items": list(bodies)}
@@ -168,12 +181,6 @@ def start_nodes(plane: control_plane.ControlPlane, nodes: Sequence[Json]) -> Non
     command += [str(plane.kubeconfig), str(listed)]
     command += [str(plane.folder / "serving.crt"), str(plane.folder / "serving.key")]
     control_plane.start(plane, "node-agent", command, {"PYTHONPATH": str(ROOT)})
-
-
-def kill(process: subprocess.Popen[bytes]) -> None:
-    """Ends one program of a plane, as a crash would."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def _opened(context: Any) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ asks for it. All else (which pods, which node, what becomes of a Job) is left to
 No container is started; what a pod does is read from its command, as a shell would say it:
 `sleep 5` runs for five seconds, `exit 3` ends with that code, `oom` is killed for its memory,
 `echo words` writes a line. An image whose name holds `absent` cannot be pulled. A node with the
-annotation `silent` is heard of no more.
+annotation `silent` is heard of no more, nor is one that was removed, until it is made again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import json
 import re
 import ssl
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,8 +87,8 @@ class NodeAgent:
         print("ready", flush=True)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._renew())
-            tasks.create_task(self._follow_nodes())
-            tasks.create_task(self._follow_pods(tasks))
+            tasks.create_task(_for_ever(self._follow_nodes))
+            tasks.create_task(_for_ever(lambda: self._follow_pods(tasks)))
 
     # Nodes.
 
@@ -144,14 +144,14 @@ class NodeAgent:
     async def _follow_nodes(self) -> None:
         async for event in self._client.watch("nodes"):
             name = event.object.get("metadata", {}).get("name", "")
-            if name not in self._nodes or event.type not in ("ADDED", "MODIFIED"):
+            if name not in self._nodes or event.type == "BOOKMARK":
                 continue
             annotations = event.object["metadata"].get("annotations", {})
-            if SILENT in annotations:
+            if SILENT in annotations or event.type == "DELETED":
                 self._silent.add(name)
             elif name in self._silent:
                 self._silent.discard(name)
-                await self._tell_node(self._nodes[name])
+                await self._register(self._nodes[name])
 
     # Pods.
 
@@ -322,6 +322,13 @@ def _condition(kind: str, holds: bool, reason: str = "") -> Json:
     told = {"reason": reason} if reason else {}
     status = "True" if holds else "False"
     return {"type": kind, "status": status, "lastTransitionTime": now(), **told}
+
+
+async def _for_ever(follow: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Follows again whenever the server was away."""
+    while True:
+        await _gently(follow())
+        await asyncio.sleep(0.2)
 
 
 async def _gently(call: Coroutine[Any, Any, None]) -> None:

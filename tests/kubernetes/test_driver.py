@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairway.agent.drivers.interface import LogQuery, Observation
+from fairway.agent.drivers.kubernetes import rights
 from fairway.api.work import Manifest, Stop
 from tests.contracts.drivers import (
     config_map,
@@ -21,7 +23,8 @@ from tests.contracts.drivers import (
     service,
     work,
 )
-from tests.kubernetes.driving import KubernetesRig, driven
+from tests.kubernetes.control_plane import kubeconfig_text
+from tests.kubernetes.driving import TENANT_KINDS, KubernetesRig, driven
 from tests.kubernetes.fixtures import IN_THE_FLEET
 from tests.kubernetes.fleet import Fleet, Member
 
@@ -245,6 +248,62 @@ class TestRights:
         assert found is not None
         assert "may have rights of its own" in found.faults[0]
         await kubectl(member, "delete", "serviceaccount", "powerful", "--namespace=default")
+
+    async def test_an_agent_needs_no_more_rights_than_its_role(
+        self, member: Member, tmp_path: Path
+    ) -> None:
+        account = rights.account("fairway-system", rights.AGENT)
+        await asyncio.to_thread(give_rights, member)
+        token = await kubectl(member, "create", "token", rights.AGENT, "--namespace=fairway-system")
+        certificate = member.plane.folder / "serving.crt"
+        limited = tmp_path / "kubeconfig"
+        limited.write_text(kubeconfig_text(member.plane.url, token.strip(), certificate))
+        for verb, kind in (("create", "jobs"), ("get", "secrets"), ("delete", "pods")):
+            words = ("auth", "can-i", verb, kind, "--all-namespaces", f"--as={account}")
+            answer = await asyncio.to_thread(member.asked, *words)
+            assert answer.strip() == "no"
+        async with driven(member, kubeconfig=str(limited)) as rig:
+            secret = {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": "key", "namespace": "limited"},
+                "stringData": {"a": "b"},
+            }
+            body = running("one")
+            body["metadata"]["namespace"] = "limited"
+            one = work("one", secret, body)
+            await rig.driver.apply(one)
+            await rig.until(in_phase(one, "Ready"), "a ready pod")
+            query = LogQuery(work=one.metadata.name)
+            assert [part async for part in rig.driver.logs(query)]
+            await rig.driver.stop(one.metadata.name, STOP)
+            await rig.until(lambda told: not pods_of(told, one), "the pod gone")
+            await rig.driver.remove(one.metadata.name)
+            await rig.until(is_absent(one), "the work gone")
+            assert await there(member, "secret", "key", "limited") is None
+        await kubectl(member, "delete", "namespace", "limited", "--wait=false")
+
+
+def give_rights(member: Member) -> None:
+    """What an administrator does once so that an agent may look after a cluster."""
+    system = {"name": rights.AGENT, "namespace": "fairway-system"}
+    member.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fairway-system"}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": system},
+        rights.agent_role(TENANT_KINDS),
+        rights.tenant_role(TENANT_KINDS),
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": rights.AGENT},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": rights.AGENT,
+            },
+            "subjects": [{"kind": "ServiceAccount", **system}],
+        },
+    )
 
 
 class TestWhatIsThereAlready:

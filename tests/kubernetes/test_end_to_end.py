@@ -5,12 +5,14 @@ Jobs are run by Kubernetes' own controllers and scheduler; no test writes a stat
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 from fairway.api.workload import Workload
 from tests.contracts.drivers import service
+from tests.kubernetes import control_plane
 from tests.kubernetes.fixtures import IN_THE_FLEET
 from tests.kubernetes.fleet import H100, MEMBERS, Fleet
 from tests.kubernetes.hubs import Json, basics, gang, hub_of
@@ -146,3 +148,55 @@ async def test_nothing_is_placed_in_a_member_that_is_full_of_others_pods(
         finally:
             await hub.kubectl("edge", "delete", "deployment", "foreign", "--wait=true")
         await hub.until("train", "Succeeded")
+
+
+async def test_a_gang_moves_off_a_node_that_is_lost(fleet: Fleet, tmp_path: Path) -> None:
+    member = fleet.members["berlin"]
+    async with hub_of(fleet, tmp_path, "berlin", objects=basics(h100=0, l4=0)) as hub:
+        await hub.apply(gang("train"))
+        await hub.until("train", "Running")
+        (node,) = nodes_of(await hub.pods("berlin", "train"))
+        member.silence(node)
+        try:
+            await hub.kubectl(
+                "berlin", "wait", f"node/{node}", "--for=condition=Ready=Unknown", "--timeout=80s"
+            )
+            # Whoever owns the machines finds it gone: only then nothing can run there any more.
+            await hub.kubectl("berlin", "delete", "node", node)
+            again = await hub.until(
+                "train",
+                lambda one: one.status.phase == "Running" and bool(one.status.history),
+                "another attempt that runs",
+            )
+        finally:
+            await asyncio.to_thread(member.bring_back, node)
+        assert [one.reason for one in again.status.history] == ["NodeLost"]
+        assert nodes_of(await hub.pods("berlin", "train")) != [node]
+
+
+async def test_a_member_whose_server_is_away_is_lost_and_comes_back_as_it_was(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    member = fleet.members["edge"]
+    async with hub_of(fleet, tmp_path, "edge", objects=basics(h100=0, a100=0)) as hub:
+        await hub.apply(gang("train", gpus=2))
+        await hub.until("train", "Running")
+        before = [one["metadata"]["uid"] for one in await hub.pods("edge", "train")]
+
+        async def phase() -> str:
+            found = await hub.client.get("clusters.fairway.dev", "edge")
+            return str(found["status"]["phase"])
+
+        member.plane.kill("kube-apiserver")
+        try:
+            await hub.until_so(phase, lambda told: told != "Ready", "the member to be missed")
+            assert await hub.phase("train") == "Running"
+        finally:
+            name = "kube-apiserver"
+            control_plane.start(member.plane, name, member.plane.commands[name])
+        member.plane.wait_until_ready()
+        await hub.until_so(phase, lambda told: told == "Ready", "the member to be back")
+        assert [one["metadata"]["uid"] for one in await hub.pods("edge", "train")] == before
+        await hub.apply(gang("second", "sleep", "0.1", gpus=2))
+        await hub.until("second", "Succeeded")
+        assert await hub.phase("train") == "Running"

@@ -195,7 +195,7 @@ class Hands:
         if self._settings.act_as == "Tenant":
             try:
                 await self._api.get(ROLES, rights.TENANT)
-            except (NotFound, Forbidden):
+            except NotFound:
                 await self._made(ROLES, rights.tenant_role(self.tenant_kinds))
             await self._made(ACCOUNTS, rights.tenant_account(namespace))
             await self._made(BINDINGS, rights.tenant_binding(namespace))

@@ -68,7 +68,7 @@ def agent_role(kinds: Iterable[tuple[str, str]], *, may_act: bool = True) -> Jso
             _rule("", ["serviceaccounts"], ("impersonate", "create")),
             _rule("", ["namespaces"], ("create",)),
             _rule(_RBAC, ["rolebindings"], ("create",)),
-            {**_rule(_RBAC, ["clusterroles"], ("bind",)), "resourceNames": [TENANT]},
+            {**_rule(_RBAC, ["clusterroles"], ("get", "bind")), "resourceNames": [TENANT]},
         ],
     )
 
