@@ -25,6 +25,7 @@ from tests.kubernetes.node_agent import SILENT
 
 Json = dict[str, Any]
 READY_SECONDS_MAX = 90
+_SERVERS = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
 ROOT = Path(__file__).parents[2]
 
 
@@ -85,18 +86,22 @@ class Member:
             self._clients.append(Client.connect(str(self.plane.kubeconfig)))
         return self._clients[0]
 
-    def silence(self, node: str) -> None:
-        """A node is heard of no more."""
-        self.client.patch("nodes", node, {"metadata": {"annotations": {SILENT: "true"}}})
+    def silence(self, node: str, *, is_silent: bool = True) -> None:
+        """A node is heard of no more, or again."""
+        value = "true" if is_silent else None
+        self.client.patch("nodes", node, {"metadata": {"annotations": {SILENT: value}}})
 
-    def bring_back(self, node: str) -> None:
-        """A node that was removed is there again, and heard of."""
-        labels = next(one for one in MEMBERS[self.name] if one["name"] == node).get("labels", {})
-        named = {"kubernetes.io/hostname": node, **labels}
-        self.apply(
-            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": named}}
-        )
-        self.kubectl("wait", f"node/{node}", "--for=condition=Ready", "--timeout=60s")
+    def kill(self) -> None:
+        """The whole control plane is gone, but for what it wrote; nodes go on."""
+        for name in _SERVERS:
+            self.plane.kill(name)
+
+    def bring_back(self) -> None:
+        """The control plane is there again, with all that it had written."""
+        for name in reversed(_SERVERS):
+            control_plane.start(self.plane, name, self.plane.commands[name])
+            if name == "kube-apiserver":
+                self.plane.wait_until_ready()
 
     def kubectl(self, *words: str, given: str = "") -> str:
         """What an administrator would type."""

@@ -152,6 +152,8 @@ class NodeAgent:
             elif name in self._silent:
                 self._silent.discard(name)
                 await self._register(self._nodes[name])
+            elif not _is_ready(event.object):
+                await self._tell_node(self._nodes[name])  # it was given up, and is there
 
     # Pods.
 
@@ -316,6 +318,11 @@ class NodeAgent:
             if request.query.get("follow") != "true" or life.is_over:
                 return response
             await life.news.wait()
+
+
+def _is_ready(node: Json) -> bool:
+    conditions = node.get("status", {}).get("conditions", ())
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 def _condition(kind: str, holds: bool, reason: str = "") -> Json:
