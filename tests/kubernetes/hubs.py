@@ -247,6 +247,9 @@ async def hub_of(
 def clear(member: Member) -> None:
     """Removes all that a hub had in a member, and opens its nodes again."""
     words = ("--all-namespaces", f"--selector={OURS}", "--wait=true", "--timeout=60s")
-    member.kubectl("delete", "jobs,deployments,configmaps,secrets,pods", *words)
+    kinds = ["jobs", "deployments", "configmaps", "secrets", "pods"]
+    if "jobsets" in member.kubectl("api-resources", "-o", "name"):
+        kinds.insert(0, "jobsets")
+    member.kubectl("delete", ",".join(kinds), *words)
     for node in member.nodes:
         member.kubectl("uncordon", node)

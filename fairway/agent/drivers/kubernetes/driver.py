@@ -39,7 +39,7 @@ FindAccess = Callable[[], Awaitable[Access]]
 
 _PROBE_SECONDS = 5.0
 _SILENT_SECONDS = 15.0  # after which a cluster that does not answer is not reached
-_DISCOVERY_SECONDS = 300.0
+_DISCOVERY_SECONDS = 60.0
 _WORKS_AT_A_TIME = 8
 _MODELS_MOST = 16
 _KUEUE = "kueue.x-k8s.io"
@@ -162,6 +162,7 @@ class _Open:
             picture=self.picture,
             find_kind=find_kind,
         )
+        self.hands.find_tenant_kinds = self._tenant_kinds
         self.is_reached = True
         self._going_on: Loop[str] = Loop(
             "works that go on", self._go_on, clock=clock, width=_WORKS_AT_A_TIME
@@ -202,7 +203,9 @@ class _Open:
         catalogue = await self._api.discovery.catalogue()
         self._groups = frozenset(one.group for one in catalogue.served)
         self._names = tuple(sorted({f"{one.api_version}/{one.kind}" for one in self._kinds}))
-        self.hands.tenant_kinds = [(one.group, one.plural) for one in self._preferred()]
+
+    async def _tenant_kinds(self) -> list[tuple[str, str]]:
+        return [(one.group, one.plural) for one in await self.making.known_kinds()]
 
     def _preferred(self) -> list[Served]:
         return list({(one.group, one.plural): one for one in reversed(self._kinds)}.values())

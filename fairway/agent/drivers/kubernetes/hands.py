@@ -65,13 +65,18 @@ def key_of_kind(served: Served) -> ResourceKey:
     return ResourceKey(served.group, served.version, served.plural)
 
 
+async def _nothing() -> Sequence[tuple[str, str]]:
+    return ()
+
+
 class Hands:
     """The writes of one driver."""
 
     def __init__(
         self, api: KubeApi, cluster: str, settings: KubernetesDriver, clock: Clock
     ) -> None:
-        self.tenant_kinds: Sequence[tuple[str, str]] = ()  # groups and plurals
+        # Asks the cluster what tenants' workloads may be made of, as groups and plurals.
+        self.find_tenant_kinds: Callable[[], Awaitable[Sequence[tuple[str, str]]]] = _nothing
         self._api = api
         self._cluster = cluster
         self._settings = settings
@@ -193,13 +198,24 @@ class Hands:
         except NotFound:
             await self._made(NAMESPACES, rights.namespace_of_tenant(namespace, own))
         if self._settings.act_as == "Tenant":
-            try:
-                await self._api.get(ROLES, rights.TENANT)
-            except NotFound:
-                await self._made(ROLES, rights.tenant_role(self.tenant_kinds))
+            await self._prepare_role(own)
             await self._made(ACCOUNTS, rights.tenant_account(namespace))
             await self._made(BINDINGS, rights.tenant_binding(namespace))
         return True
+
+    async def _prepare_role(self, own: str) -> None:
+        """Makes the role of tenants where nobody made one; what we made keeps up with the kinds."""
+        try:
+            raw = await self._api.get(ROLES, rights.TENANT)
+            labels = msgspec.json.decode(raw)["metadata"].get("labels", {})
+            if labels.get(marks.CLUSTER) != own:
+                return
+        except NotFound:
+            pass
+        role = rights.tenant_role(await self.find_tenant_kinds())
+        role["metadata"]["labels"] = {marks.CLUSTER: own}
+        patch = Patch(type="apply", body=role, force=True)
+        await self._api.patch(ROLES, rights.TENANT, patch, write=self._write())
 
     async def _made(self, kind: ResourceKey, body: JsonObject) -> None:
         """Makes something in the agent's own name, unless it is there."""
