@@ -19,10 +19,10 @@ from fairway import __version__
 from fairway.api.errors import ApiError
 from fairway.cli import terminal
 from fairway.cli.commands import Command
-from fairway.cli.session import Failure, Session, say
+from fairway.cli.session import Failure, current, say
 
 if TYPE_CHECKING:
-    from fairway.app import Hub, HubOptions
+    from fairway.app import Hub, HubOptions, OnKubernetes
 
 EXAMPLES = """
     fairway up                            a hub on this machine, port 7878
@@ -86,9 +86,7 @@ EXAMPLES = """
     help="How to write the log.",
 )
 @click.option("--verbose", is_flag=True, help="Log every request.")
-@click.pass_obj
 def up(  # noqa: PLR0913 - one argument for each option
-    session: Session,
     *,
     data: Path | None,
     port: int,
@@ -132,15 +130,21 @@ def up(  # noqa: PLR0913 - one argument for each option
         tls_key=tls_key,
         host_names=host_names,
         has_demo=demo,
-        kubernetes=app.OnKubernetes(kubeconfig=session.kubeconfig, context=session.context)
-        if store == "kubernetes"
-        else None,
+        kubernetes=_server() if store == "kubernetes" else None,
     )
     try:
         uvloop.run(_serve(options))
     except (OSError, ApiError, ClientError, RefusedFile) as error:
         raise Failure(_why_not(error, options)) from error
     return 0
+
+
+def _server() -> OnKubernetes:
+    """The API server that the global options name."""
+    from fairway import app  # noqa: PLC0415 - see above
+
+    session = current()
+    return app.OnKubernetes(kubeconfig=session.kubeconfig, context=session.context)
 
 
 def _why_not(error: Exception, options: HubOptions) -> str:
