@@ -7,10 +7,9 @@ from contextlib import suppress
 from fairway.api import crds
 from fairway.api.errors import Conflict, NotFound
 from fairway.controllers.terms import LEASES
-from fairway.store.interface import Patch, ResourceKey, Write
+from fairway.store.interface import Patch, ResourceKey, Stored, Write
 from fairway.store.kubernetes.store import KubernetesStore
 
-_NAMESPACES = ResourceKey("", "v1", "namespaces")
 _FREE = Patch(type="merge", body={"metadata": {"finalizers": None}})
 _WRITE = Write(user="tests", manager="tests")
 
@@ -24,10 +23,17 @@ async def sweep(store: KubernetesStore) -> None:
         for one in crds.definitions()
     ]
     for kind in (*kinds, LEASES):
-        for stored in (await store.list(kind)).items:
+        for stored in await _all(store, kind):
             metadata = stored.object()["metadata"]
             where = metadata.get("namespace", "")
             with suppress(NotFound, Conflict):
                 if metadata.get("finalizers"):
                     await store.patch(kind, metadata["name"], _FREE, namespace=where, write=_WRITE)
                 await store.delete(kind, metadata["name"], namespace=where, write=_WRITE)
+
+
+async def _all(store: KubernetesStore, kind: ResourceKey) -> list[Stored]:
+    try:
+        return (await store.list(kind)).items
+    except NotFound:
+        return []  # no hub was here yet
