@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from fairway.api import codec
 from fairway.api.workload import Workload
+from fairway.app.on_kubernetes import prepare_kubernetes
 from fairway.clock import SystemClock
 from fairway.controllers.cache import WORKLOADS, WORKS
 from fairway.controllers.terms import LEASES, NAME
 from fairway.kubeapi import KubeApi, load_access
-from fairway.store.interface import WatchFrom
-from fairway.store.kubernetes.store import KubernetesStore
+from fairway.store.interface import Patch, WatchFrom, Write
+from fairway.store.kubernetes.store import CREATED_BY, KubernetesStore
 from tests.endtoend.hubs import HubProcess
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.control_plane import ControlPlane
@@ -197,6 +199,40 @@ async def test_another_replica_takes_over_from_one_that_is_killed(
         assert before["holderIdentity"] != after["holderIdentity"]
         assert before["leaseTransitions"] < after["leaseTransitions"]
         assert all([past.attempt for past in one.status.history] == [1] for one in done.values())
+
+
+async def test_the_server_notes_who_creates_a_workload_and_lets_nobody_say_otherwise(
+    real: ControlPlane,
+) -> None:
+    body = yaml.safe_load(JOB % (0, 0))
+    async with clean_store(real) as store:
+        await prepare_kubernetes(store, SystemClock())
+        ada = KubernetesStore(store.api.acting_as("ada", ("system:masters",)))
+
+        async def creator() -> str:
+            made = await ada.create(
+                WORKLOADS, body, namespace="default", write=Write(user="root", dry_run=True)
+            )
+            return made.object()["metadata"]["annotations"][CREATED_BY]
+
+        async with asyncio.timeout(30):
+            while await creator() == "root":  # a policy takes effect a little after it is made
+                await asyncio.sleep(0.1)
+        made = (
+            await ada.create(WORKLOADS, body, namespace="default", write=Write(user="root"))
+        ).object()
+        assert made["metadata"]["annotations"][CREATED_BY] == "ada"
+        for note in ("root", None):
+            patch = Patch(type="merge", body={"metadata": {"annotations": {CREATED_BY: note}}})
+            changed, _ = await ada.patch(
+                WORKLOADS, "train-0", patch, namespace="default", write=Write()
+            )
+            assert changed.object()["metadata"]["annotations"][CREATED_BY] == "ada"
+        body["metadata"]["name"] = "by-the-hub"
+        made = (
+            await store.create(WORKLOADS, body, namespace="default", write=Write(user="grace"))
+        ).object()
+        assert made["metadata"]["annotations"][CREATED_BY] == "grace"
 
 
 async def lease(store: KubernetesStore) -> dict[str, Any]:
