@@ -178,20 +178,6 @@ class Transport:
         )
 
 
-@lru_cache(maxsize=256)
-def _encoded(query: tuple[tuple[str, str], ...]) -> str:
-    """Most requests ask in one of a few ways."""
-    return f"?{urlencode(query)}"
-
-
-def _environment_proxy(server: str) -> str | None:
-    """The proxy that the environment names for a server, if any."""
-    url = URL(server)
-    if not url.host or proxy_bypass(url.host):
-        return None
-    return getproxies().get(url.scheme)
-
-
 def _shown(identity: Identity) -> list[tuple[str, str]]:
     return [("Authorization", f"Bearer {identity.token}")] if identity.token else []
 
@@ -214,6 +200,20 @@ def _warned(header: str) -> str:
     if not quote:
         return header
     return rest.rstrip().removesuffix('"').replace('\\"', '"').replace("\\\\", "\\")
+
+
+@lru_cache(maxsize=256)
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    """Most requests ask in one of a few ways."""
+    return f"?{urlencode(query)}"
+
+
+def _environment_proxy(server: str) -> str | None:
+    """The proxy that the environment names for a server, if any."""
+    url = URL(server)
+    if not url.host or proxy_bypass(url.host):
+        return None
+    return getproxies().get(url.scheme)
 
 
 def _tls(access: Access, identity: Identity) -> ssl.SSLContext:
