@@ -115,7 +115,7 @@ async def prepare_kubernetes(store: KubernetesStore, clock: Clock) -> None:
         await define(store, definitions, clock=clock)
     except Forbidden:
         await _found(store, definitions, clock)
-    await note_creators(store)
+    await note_creators(store, clock=clock)
     body: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     try:
         await store.create(_NAMESPACES, body, write=_SYSTEM)

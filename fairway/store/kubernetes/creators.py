@@ -12,9 +12,10 @@ import logging
 
 import msgspec
 
-from fairway.api.errors import ApiError
-from fairway.api.meta import GROUP
+from fairway.api.errors import ApiError, Unavailable
+from fairway.api.meta import API_VERSION, GROUP, VERSION
 from fairway.client.errors import UnknownKind
+from fairway.clock import Clock
 from fairway.schema.node import JsonObject
 from fairway.store.interface import Patch, ResourceKey, Write
 from fairway.store.kubernetes.store import CREATED_BY, KubernetesStore
@@ -26,10 +27,14 @@ _POLICIES = ResourceKey(_ADMISSION, "v1", "mutatingadmissionpolicies")
 _BINDINGS = ResourceKey(_ADMISSION, "v1", "mutatingadmissionpolicybindings")
 _NAME = f"created-by.{GROUP}"
 _WRITE = Write(user="system:fairway", manager="fairway-hub")
+_TRIAL = Write(user="system:fairway", manager="fairway-hub", dry_run=True)
+WORKLOADS = ResourceKey(GROUP, VERSION, "workloads")
+_LOOK_SECONDS = 0.2
+_PATIENCE_SECONDS = 60.0
 
 
-async def note_creators(store: KubernetesStore) -> bool:
-    """Has the server note who creates workloads; whether it will."""
+async def note_creators(store: KubernetesStore, *, clock: Clock) -> bool:
+    """Has the server note who creates workloads; whether it does."""
     try:
         await store.api.discovery.of(
             {"apiVersion": f"{_ADMISSION}/v1", "kind": "MutatingAdmissionPolicy"}
@@ -38,6 +43,7 @@ async def note_creators(store: KubernetesStore) -> bool:
         for kind, body in ((_POLICIES, policy(hub)), (_BINDINGS, _binding())):
             patch = Patch(type="apply", body=body, force=True)
             await store.patch(kind, _NAME, patch, write=_WRITE)
+        await _settled(store, clock)
     except UnknownKind:
         why = "it has no mutating admission policies"
     except ApiError as fault:
@@ -46,6 +52,29 @@ async def note_creators(store: KubernetesStore) -> bool:
         return True
     _log.warning("the server does not note who creates workloads, so limits by user fail: %s", why)
     return False
+
+
+async def _settled(store: KubernetesStore, clock: Clock) -> None:
+    """Returns once a trial is noted: it takes some seconds until the server knows the policy, and
+    some more until the policy knows the kind, during which it refuses every workload."""
+    body = {
+        "apiVersion": API_VERSION,
+        "kind": "Workload",
+        "metadata": {"generateName": "trial-"},
+        "spec": {"queue": "trial", "podSets": [{"name": "main"}]},
+    }
+    until = clock.now() + _PATIENCE_SECONDS
+    fault = Unavailable("it does not note the creator of a trial")
+    while clock.now() < until:
+        try:
+            raw = await store.api.create(WORKLOADS, body, namespace="default", write=_TRIAL)
+        except Unavailable as refusal:
+            fault = refusal
+        else:
+            if CREATED_BY in (msgspec.json.decode(raw)["metadata"].get("annotations") or {}):
+                return
+        await clock.sleep(_LOOK_SECONDS)
+    raise fault
 
 
 async def _own_name(store: KubernetesStore) -> str:
