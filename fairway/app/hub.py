@@ -71,11 +71,11 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
     """Runs a hub for as long as the context lasts; ends it in order, losing nothing."""
     clock = clock or SystemClock()
     options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    audit_log = AuditLog(options.data / "audit.log")
-    try:
-        async with _backed(options, clock) as backing:
-            if options.has_demo:
-                await load_demo(backing.store, backing.catalogue)
+    async with _backed(options, clock) as backing:
+        if options.has_demo:
+            await load_demo(backing.store, backing.catalogue)
+        audit_log = AuditLog(options.data / "audit.log")
+        try:
             api = make_api(backing, options.data, audit_log, clock)
             audit_log.start()
             async with (
@@ -91,8 +91,8 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
                     plane=plane,
                     agents=agents,
                 )
-    finally:
-        await audit_log.close()
+        finally:
+            await audit_log.close()
 
 
 @asynccontextmanager

@@ -25,6 +25,7 @@ from fairway.resources.catalogue import standard_catalogue
 from fairway.schema.node import JsonObject
 from fairway.server.rbac import Authorizer
 from fairway.store.interface import ResourceKey, Store, Stored, Write
+from fairway.store.kubernetes.creators import note_creators
 from fairway.store.kubernetes.defining import define, served
 from fairway.store.kubernetes.store import KubernetesStore
 from fairway.store.mirrors import Mirror, Name
@@ -105,7 +106,7 @@ def _followed(plural: str, store: Store, authorizer: Authorizer, clock: Clock) -
 
 
 async def prepare_kubernetes(store: KubernetesStore, clock: Clock) -> None:
-    """What a hub needs on its server: our kinds, and a namespace of its own.
+    """What a hub needs on its server: our kinds, who creates workloads, a namespace of its own.
 
     A hub that may not define kinds goes on if somebody else has defined them.
     """
@@ -114,6 +115,7 @@ async def prepare_kubernetes(store: KubernetesStore, clock: Clock) -> None:
         await define(store, definitions, clock=clock)
     except Forbidden:
         await _found(store, definitions, clock)
+    await note_creators(store, clock=clock)
     body: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     try:
         await store.create(_NAMESPACES, body, write=_SYSTEM)

@@ -19,10 +19,10 @@ from fairway import __version__
 from fairway.api.errors import ApiError
 from fairway.cli import terminal
 from fairway.cli.commands import Command
-from fairway.cli.session import Failure, say
+from fairway.cli.session import Failure, current, say
 
 if TYPE_CHECKING:
-    from fairway.app import Hub, HubOptions
+    from fairway.app import Hub, HubOptions, OnKubernetes
 
 EXAMPLES = """
     fairway up                            a hub on this machine, port 7878
@@ -78,12 +78,6 @@ EXAMPLES = """
     show_default=True,
     help="Keep objects in the data folder, or on a Kubernetes API server.",
 )
-@click.option(
-    "--kubeconfig",
-    metavar="FILE",
-    help="How to reach that server; otherwise by the pod's account, KUBECONFIG, or ~/.kube/config.",
-)
-@click.option("--context", default="", metavar="NAME", help="The context of that kubeconfig.")
 @click.option("--demo", is_flag=True, help="Start with a small fleet and some workloads.")
 @click.option(
     "--log-format",
@@ -101,8 +95,6 @@ def up(  # noqa: PLR0913 - one argument for each option
     tls_key: Path | None,
     host_names: tuple[str, ...],
     store: str,
-    kubeconfig: str | None,
-    context: str,
     demo: bool,
     log_format: str,
     verbose: bool,
@@ -111,6 +103,10 @@ def up(  # noqa: PLR0913 - one argument for each option
 
     It keeps everything in one folder and writes a kubeconfig there, which this command finds by
     itself and kubectl takes with --kubeconfig. Stop it with Ctrl-C; nothing is lost.
+
+    With --store kubernetes, objects are kept by the API server that --kubeconfig and --context
+    name (or the pod's own account, KUBECONFIG, ~/.kube/config). Several such hubs may run at once:
+    one leads, and another takes over when it is gone.
     """
     # The hub is much larger than the client; only this command pays for it.
     import uvloop  # noqa: PLC0415 - as above
@@ -123,9 +119,6 @@ def up(  # noqa: PLR0913 - one argument for each option
 
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("--tls-cert and --tls-key belong together.")
-    on_kubernetes = store == "kubernetes"
-    if (kubeconfig or context) and not on_kubernetes:
-        raise click.UsageError("--kubeconfig and --context go with --store kubernetes.")
     # Between the lines of the demo, only what is wrong.
     level = "DEBUG" if verbose else "WARNING" if demo else "INFO"
     logs.configure("json" if log_format == "json" else "text", level=level)
@@ -137,15 +130,21 @@ def up(  # noqa: PLR0913 - one argument for each option
         tls_key=tls_key,
         host_names=host_names,
         has_demo=demo,
-        kubernetes=app.OnKubernetes(kubeconfig=kubeconfig, context=context)
-        if on_kubernetes
-        else None,
+        kubernetes=_server() if store == "kubernetes" else None,
     )
     try:
         uvloop.run(_serve(options))
     except (OSError, ApiError, ClientError, RefusedFile) as error:
         raise Failure(_why_not(error, options)) from error
     return 0
+
+
+def _server() -> OnKubernetes:
+    """The API server that the global options name."""
+    from fairway import app  # noqa: PLC0415 - see above
+
+    session = current()
+    return app.OnKubernetes(kubeconfig=session.kubeconfig, context=session.context)
 
 
 def _why_not(error: Exception, options: HubOptions) -> str:

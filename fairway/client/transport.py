@@ -13,8 +13,10 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlencode
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
@@ -43,6 +45,8 @@ class Transport:
     ) -> None:
         self._access = access
         self._connections_most = connections_most
+        # Found out once: the library would ask a thread for it at every request.
+        self._proxy = access.proxy or _environment_proxy(access.server)
         self._credentials = Credentials(access, clock)
         self._session: aiohttp.ClientSession | None = None
         self._shown: tuple[bytes, bytes] = (b"", b"")
@@ -97,7 +101,7 @@ class Transport:
                 protocols=protocols,
                 headers=[*request.headers, *_shown(identity)],
                 max_msg_size=MESSAGE_BYTES_MAX,
-                proxy=self._access.proxy or None,
+                proxy=self._proxy,
             ) as socket:
                 yield socket
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -143,7 +147,7 @@ class Transport:
             data=request.body,
             headers=headers,
             timeout=limits,
-            proxy=self._access.proxy or None,
+            proxy=self._proxy,
             server_hostname=self._access.tls_server_name or None,
             allow_redirects=False,
         )
@@ -153,7 +157,7 @@ class Transport:
 
     def _url(self, request: Request) -> URL:
         """Text is quoted here and taken as it is there, which is the cheapest way through."""
-        query = f"?{urlencode(request.query)}" if request.query else ""
+        query = _encoded(tuple(request.query.items())) if request.query else ""
         return URL(self.server.rstrip("/") + request.path + query, encoded=True)
 
     async def _session_for(self, identity: Identity) -> aiohttp.ClientSession:
@@ -174,7 +178,6 @@ class Transport:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self._connections_most, ssl=context),
             headers={"User-Agent": f"fairway/{__version__}"},
-            trust_env=True,
         )
 
 
@@ -207,6 +210,20 @@ def _warned(header: str) -> str:
     if not quote:
         return header
     return rest.rstrip().removesuffix('"').replace('\\"', '"').replace("\\\\", "\\")
+
+
+@lru_cache(maxsize=256)
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    """Most requests ask in one of a few ways."""
+    return f"?{urlencode(query)}"
+
+
+def _environment_proxy(server: str) -> str | None:
+    """The proxy that the environment names for a server, if any."""
+    url = URL(server)
+    if not url.host or proxy_bypass(url.host):
+        return None
+    return getproxies().get(url.scheme)
 
 
 def _tls(access: Access, identity: Identity) -> ssl.SSLContext:

@@ -19,8 +19,9 @@ from fairway.api.report import ClusterReport
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
+from fairway.controllers.heartbeats import AGENT_LEASE
 from fairway.controllers.terms import LEASES
-from fairway.store.interface import ResourceKey, Store
+from fairway.store.interface import ResourceKey, Selection, Store
 from fairway.store.mirrors import Mirror, Name, complete
 
 T = TypeVar("T", bound=Object)
@@ -69,8 +70,11 @@ class Cache:
     def __init__(self, store: Store, *, clock: Clock) -> None:
         self._mirrors = {
             kind: Mirror(store, kind, clock=clock)
-            for kind in (*_KINDS.values(), PRIORITY_CLASSES, VOLUME_CLAIMS, LEASES)
+            for kind in (*_KINDS.values(), PRIORITY_CLASSES, VOLUME_CLAIMS)
         }
+        # On a Kubernetes hub every node renews a lease of its own, several times a minute.
+        beats = Selection(fields=f"metadata.name={AGENT_LEASE}")
+        self._mirrors[LEASES] = Mirror(store, LEASES, clock=clock, selection=beats)
 
     def mirror(self, kind: ResourceKey) -> Mirror:
         return self._mirrors[kind]

@@ -269,17 +269,28 @@ class KubeApi:
             headers=self._headers,
             read_timeout_seconds=silent_seconds,
         )
-        self.counts["WATCH" if silent_seconds else "GET"] += 1
-        try:
-            is_watch = silent_seconds is not None
-            opened = self._streams.stream(request, tells_opening=is_watch)
-            async with aclosing(opened) as chunks:
-                async for chunk in chunks:
-                    if isinstance(chunk, Answer):
-                        raise errors.of_answer(chunk)
-                    yield chunk
-        except ClientError as error:
-            raise errors.of_client(error) from error
+        tries = 0
+        while True:
+            tries += 1
+            self.counts["WATCH" if silent_seconds else "GET"] += 1
+            refusal: Answer | None = None
+            opened = self._streams.stream(request, tells_opening=silent_seconds is not None)
+            try:
+                async with aclosing(opened) as chunks:
+                    async for chunk in chunks:
+                        if isinstance(chunk, Answer):
+                            refusal = chunk
+                        else:
+                            yield chunk
+            except ClientError as error:
+                raise errors.of_client(error) from error
+            if refusal is None:
+                return
+            wait = self._patience.after_answer(request, refusal, tries)
+            if wait is None:
+                raise errors.of_answer(refusal)
+            self.counts["again"] += 1
+            await self._clock.sleep(wait)
 
     def websocket(
         self,

@@ -45,9 +45,8 @@ async def served(
 
 def _fault(definition: JsonObject) -> str:
     """Why a definition is not served yet; empty where it is."""
-    conditions = {
-        one["type"]: one for one in (definition.get("status") or {}).get("conditions", ())
-    }
+    status = definition.get("status") or {}
+    conditions = {one["type"]: one for one in status.get("conditions") or ()}
     if conditions.get("Established", {}).get("status") == "True":
         return ""
     named = conditions.get("NamesAccepted", {})

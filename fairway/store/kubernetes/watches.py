@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
 
-from fairway.kubeapi import SeenEvent
+from fairway.kubeapi import SeenEvent, Unreachable
 from fairway.store.interface import Stored, WatchEvent
 
 Batches = AsyncGenerator[list[SeenEvent[Stored]], None]
@@ -28,6 +28,7 @@ class KubernetesWatch:
         self._see = see
         self._reading: asyncio.Future[list[SeenEvent[Stored]]] | None = None
         self._is_closed = False
+        self._has_told = False
 
     async def open(self) -> None:
         """Returns once the server has begun to answer."""
@@ -59,8 +60,13 @@ class KubernetesWatch:
 
     async def _next(self) -> list[SeenEvent[Stored]]:
         async for events in self._batches:
+            self._has_told = self._has_told or bool(events)
             return events
         self._is_closed = True
+        if not self._has_told:
+            # Whoever follows must wait before the next try: a server that is about to end takes
+            # watches and drops them.
+            raise Unreachable("the server ended a watch at once")
         return []
 
     def _told(self, event: SeenEvent[Stored]) -> WatchEvent:
