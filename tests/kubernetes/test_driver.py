@@ -154,6 +154,60 @@ class TestWhatIsSeen:
         finally:
             await kubectl(member, "delete", "resourcequota", "tight", "--namespace=default")
 
+    async def test_devices_of_resource_slices_are_counted_and_those_in_use_are_not_free(
+        self, rig: KubernetesRig, member: Member
+    ) -> None:
+        product = {"productName": {"string": "Example-Accelerator-1"}}
+        devices = [{"name": f"device-{at}", "attributes": product} for at in range(4)]
+        pool = {"name": "l4-0", "generation": 1, "resourceSliceCount": 1}
+        published = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": "l4-0-devices"},
+            "spec": {
+                "driver": "devices.example.com",
+                "nodeName": "l4-0",
+                "pool": pool,
+                "devices": devices,
+            },
+        }
+        sort = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceClass",
+            "metadata": {"name": "example"},
+            "spec": {
+                "selectors": [{"cel": {"expression": "device.driver == 'devices.example.com'"}}]
+            },
+        }
+        exactly = {"deviceClassName": "example", "count": 3}
+        template = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": "three", "namespace": "default"},
+            "spec": {"spec": {"devices": {"requests": [{"name": "all", "exactly": exactly}]}}},
+        }
+        foreign = running(
+            "claims", resourceClaims=[{"name": "all", "resourceClaimTemplateName": "three"}]
+        )
+        await asyncio.to_thread(member.apply, published, sort, template)
+
+        def counted(observation: Observation) -> tuple[int, int]:
+            node = next(one for one in observation.nodes if one.name == "l4-0")
+            name = "devices.example.com"
+            return node.allocatable.get(name, 0) // 10**9, node.others.get(name, 0) // 10**9
+
+        try:
+            await rig.until(lambda one: counted(one) == (4, 0), "four devices")
+            await asyncio.to_thread(member.apply, foreign)
+            await rig.until(lambda one: counted(one) == (4, 3), "three in use")
+            await kubectl(member, "delete", "job", "claims")
+            await rig.until(lambda one: counted(one) == (4, 0), "four devices again")
+        finally:
+            words = ("resourceslice/l4-0-devices", "deviceclass/example")
+            await kubectl(member, "delete", *words)
+            await kubectl(member, "delete", "resourceclaimtemplate", "three")
+        await rig.until(lambda one: counted(one) == (0, 0), "no device")
+
     async def test_logs_are_read_as_they_are_asked_for(self, rig: KubernetesRig) -> None:
         words = work("words", running("words", "sh", "-c", "echo one; echo two; sleep 1"))
         await rig.driver.apply(words)

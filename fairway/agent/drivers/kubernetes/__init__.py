@@ -4,8 +4,11 @@
     picture         what was last told of nodes, pods and objects, and the observation made of it
     nodes, pods     what is kept of a node and of a pod
     accelerators    which model of accelerator a node has, by the labels that are usual
+    devices         devices that drivers publish in resource slices
+    keys, marks     which object, and whose it is
     works           what each work is to be, and what of it is ours
-    making          objects as they are to be, and how they are written
+    making          objects as they are to be
+    hands           writes, in the right name and at a bearable rate
     ending          how pods and objects are ended
     reserving       placeholder pods that hold places for a gang
     following       watches of the kinds that are in use

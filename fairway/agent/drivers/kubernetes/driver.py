@@ -7,6 +7,7 @@ are gone goes on by itself. It remembers nothing that is not in the cluster.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -34,6 +35,8 @@ from fairway.kinds.permitted import FindKind
 from fairway.kubeapi import Access, KubeApi, path_of
 from fairway.loops import Loop
 
+_log = logging.getLogger(__name__)
+
 # How to reach the cluster; asked for each time the driver opens, since credentials change.
 FindAccess = Callable[[], Awaitable[Access]]
 
@@ -41,6 +44,7 @@ _PROBE_SECONDS = 5.0
 _SILENT_SECONDS = 15.0  # after which a cluster that does not answer is not reached
 _DISCOVERY_SECONDS = 60.0
 _WORKS_AT_A_TIME = 8
+_AGAIN_SECONDS = 2.0  # after the cluster refused what had waited
 _MODELS_MOST = 16
 _KUEUE = "kueue.x-k8s.io"
 
@@ -174,6 +178,7 @@ class _Open:
         self._groups: frozenset[str] = frozenset()
         self._names: tuple[str, ...] = ()  # of kinds
         self._claims: dict[str, str] = {}
+        self._devices_version = ""
 
     # Beginning and end.
 
@@ -181,7 +186,8 @@ class _Open:
         """Learns all that is there."""
         await self._discover()
         await self.following.open(
-            [one for one in self._preferred() if (one.group, one.kind) != ("", "Secret")]
+            [one for one in self._preferred() if (one.group, one.kind) != ("", "Secret")],
+            devices=self._devices_version,
         )
         self._sum_up()
         self._tasks = [
@@ -202,6 +208,8 @@ class _Open:
         self._kinds = await self.making.known_kinds()
         catalogue = await self._api.discovery.catalogue()
         self._groups = frozenset(one.group for one in catalogue.served)
+        versions = (one.version for one in catalogue.served if one.plural == "resourceslices")
+        self._devices_version = next(versions, "")
         self._names = tuple(sorted({f"{one.api_version}/{one.kind}" for one in self._kinds}))
 
     async def _tenant_kinds(self) -> list[tuple[str, str]]:
@@ -267,6 +275,7 @@ class _Open:
             for one in nodes
             if (has := accelerators_of(one.labels, one.allocatable)) is not None and has.model
         }
+        models |= self.picture.devices.models()
         if models:
             told["fairway.dev/accelerators"] = ",".join(sorted(models)[:_MODELS_MOST])
         if _KUEUE in self._groups:
@@ -326,7 +335,7 @@ class _Open:
 
     async def _carry_out(self, kept: Kept, work: Work) -> None:
         """Makes the cluster match a work, of whose earlier attempts nothing is left."""
-        kept.work = work
+        self.works.begin(kept, work)
         if work.spec.desired == "Reserve":
             kept.faults = await self.reserving.hold(kept, work, self._clock.now())
         else:
@@ -360,24 +369,26 @@ class _Open:
         """Does what had to wait."""
         async with self._alone(name):
             kept = self.works.get(name)
-            if kept is not None and kept.is_removed:
-                with _refusals_as_faults():
-                    await self.ending.clear_pods(kept)
-            if kept is None or kept.next is None:
+            if kept is None:
                 return None
-            following = kept.next
-            if self.works.earlier(kept, following.spec.attempt):
-                with _refusals_as_faults():
-                    await self.ending.clear_pods(kept)
-                return None
-            kept.next = None
             try:
-                await self._carry_out(kept, following)
-            except DriverFault:
-                kept.next = following
-                raise
+                await self._do_next(kept)
+            except (DriverFault, Refused) as fault:
+                _log.warning("%s: %s waits: %s", self._cluster.metadata.name, name, fault)
+                return self._clock.now() + _AGAIN_SECONDS
         self._changed()
         return None
+
+    async def _do_next(self, kept: Kept) -> None:
+        following = kept.next
+        if following is None:
+            if kept.is_removed:
+                await self.ending.clear_pods(kept)
+        elif self.works.earlier(kept, following.spec.attempt):
+            await self.ending.clear_pods(kept)
+        else:
+            await self._carry_out(kept, following)
+            kept.next = None
 
     @asynccontextmanager
     async def _alone(self, name: str) -> AsyncIterator[None]:

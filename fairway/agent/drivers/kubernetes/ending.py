@@ -84,8 +84,8 @@ class Ending:
 
     async def remove_object(self, kept: Kept, key: ObjectKey, body: JsonObject) -> None:
         """Removes an object, unless it is to stay or another work needs it."""
-        other = self._works.others_that_list(key, kept)
-        if self._find_kind(body) is None and other is not None:
+        other = self._works.another_that_needs(key, kept)
+        if other is not None:
             await self._making.hand_over(key, body, other)
         elif marks.stays(body):
             served = await self._making.served(body)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from fairway.agent.drivers.kubernetes import marks
+from fairway.agent.drivers.kubernetes.devices import kinds_of, read_allocation, read_slice
 from fairway.agent.drivers.kubernetes.keys import ObjectKey
 from fairway.agent.drivers.kubernetes.nodes import ReadNode
 from fairway.agent.drivers.kubernetes.picture import Picture, Trouble
@@ -92,9 +93,14 @@ class Following:
         """Why the cluster cannot be seen as it is."""
         return self._nodes.fault or self._pods.fault
 
-    async def open(self, kinds: list[Served]) -> None:
-        """Begins; returns once all nodes, pods and objects of ours are known."""
+    async def open(self, kinds: list[Served], devices: str = "") -> None:
+        """Begins; returns once all nodes, pods and objects of ours are known.
+
+        `devices` is the version in which the cluster serves resource slices, if it does.
+        """
         self._tasks = [asyncio.ensure_future(self._nodes.run())]
+        if devices:
+            self._follow_devices(devices)
         at_a_time = asyncio.Semaphore(_AT_A_TIME)
 
         async def look(kind: Served) -> None:
@@ -106,6 +112,15 @@ class Following:
         self._tasks += [asyncio.ensure_future(one.run()) for one in (self._pods, self._events)]
         await self._until(self._nodes)
         await self._until(self._pods)
+
+    def _follow_devices(self, version: str) -> None:
+        slices, claims = kinds_of(version)
+        published = Informer(self._api, slices, read=read_slice, clock=self._clock)
+        published.followers.append(lambda name, one: self._picture.take_slice(name[1], one))
+        claimed = Informer(self._api, claims, read=read_allocation, clock=self._clock)
+        claimed.followers.append(self._picture.take_claim)
+        self._tasks.append(asyncio.ensure_future(published.run()))
+        self._tasks.append(asyncio.ensure_future(claimed.run()))
 
     async def close(self) -> None:
         tasks = [*self._tasks, *(task for _, task in self._kinds.values())]

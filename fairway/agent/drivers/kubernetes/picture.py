@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from fairway.agent.drivers.interface import NodeSeen
 from fairway.agent.drivers.kubernetes import marks
+from fairway.agent.drivers.kubernetes.devices import Allocation, Devices, Slice
 from fairway.agent.drivers.kubernetes.keys import ObjectKey
 from fairway.agent.drivers.kubernetes.nodes import Node
 from fairway.agent.drivers.kubernetes.pods import NO_USE, OwnPod, Use
@@ -47,6 +48,7 @@ class Picture:
         self._stale: set[str] = set()
         self._seen: dict[str, NodeSeen] = {}
         self._listed: tuple[NodeSeen, ...] = ()
+        self.devices = Devices()
 
     # Nodes.
 
@@ -78,14 +80,27 @@ class Picture:
         return self._listed
 
     def _look(self, name: str, node: Node) -> NodeSeen:
+        has, used = self.devices.on(name)
         return NodeSeen(
             name=name,
-            allocatable=node.allocatable,
-            others=dict(self._others.get(name, ())),
+            allocatable={**node.allocatable, **has} if has else node.allocatable,
+            others={**self._others.get(name, {}), **used},
             labels=node.labels,
             taints=node.taints,
             is_ready=node.is_ready,
         )
+
+    def take_slice(self, name: str, told: Slice | None) -> None:
+        self._take_devices(self.devices.take_slice(name, told))
+
+    def take_claim(self, place: Place, told: Allocation | None) -> None:
+        self._take_devices(self.devices.take_claim(place, told))
+
+    def _take_devices(self, nodes: set[str]) -> None:
+        changed = nodes & self.nodes.keys()
+        if changed:
+            self._stale |= changed
+            self._changed()
 
     # Pods.
 

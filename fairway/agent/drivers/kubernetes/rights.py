@@ -22,6 +22,7 @@ _SEEN = (
     ("", "namespaces"),
     ("", "nodes"),
     ("", "pods"),
+    ("resource.k8s.io", "resourceclaims"),
     ("resource.k8s.io", "resourceslices"),
 )
 _WRITING = ("get", "list", "watch", "create", "update", "patch", "delete")

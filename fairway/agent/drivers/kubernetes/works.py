@@ -50,6 +50,7 @@ class Works:
         self._find_kind = find_kind
         self._kept: dict[str, Kept] = {}
         self._stale: set[str] = set()
+        self._needed_by: dict[ObjectKey, dict[str, None]] = {}  # labels of works
 
     def get(self, name: str) -> Kept | None:
         return self._kept.get(marks.label(name))
@@ -71,6 +72,7 @@ class Works:
             name = next((marks.work_of(one) for one in objects.values()), label)
             kept = self._kept[label] = Kept(name=name)
         elif kept.is_removed and not self.is_there(label):
+            self.begin(kept, None)
             del self._kept[label]
         self._remember_failures(kept)
         return kept
@@ -91,13 +93,30 @@ class Works:
             if self._find_kind(body) is not None:
                 yield key, body
 
-    def others_that_list(self, key: ObjectKey, kept: Kept) -> Kept | None:
-        """Another work that needs an object as well."""
-        for one in self._kept.values():
-            if one is kept or one.is_removed or one.work is None:
-                continue
-            if any(key_of(manifest.object) == key for manifest in one.work.spec.manifests):
-                return one
+    def begin(self, kept: Kept, work: Work | None) -> None:
+        """What a work is to be from now on; None: nothing any more."""
+        for one, is_listed in ((kept.work, False), (work, True)):
+            for manifest in one.spec.manifests if one is not None else ():
+                if self._find_kind(manifest.object) is None:
+                    self._list(key_of(manifest.object), kept.label, is_listed=is_listed)
+        if work is not None:
+            kept.work = work
+
+    def _list(self, key: ObjectKey, label: str, *, is_listed: bool) -> None:
+        needed_by = self._needed_by.setdefault(key, {})
+        if is_listed:
+            needed_by[label] = None
+        else:
+            needed_by.pop(label, None)
+        if not needed_by:
+            del self._needed_by[key]
+
+    def another_that_needs(self, key: ObjectKey, kept: Kept) -> Kept | None:
+        """Another work that needs an object which runs nothing by itself."""
+        for label in self._needed_by.get(key, ()):
+            other = self._kept.get(label)
+            if other is not None and other is not kept and not other.is_removed:
+                return other
         return None
 
     def seen(self) -> dict[str, WorkSeen]:
