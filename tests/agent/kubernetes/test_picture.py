@@ -13,8 +13,10 @@ from fairway.agent.drivers.kubernetes.nodes import Node
 from fairway.agent.drivers.kubernetes.picture import Picture
 from fairway.agent.drivers.kubernetes.pods import NO_USE, OwnPod, Use
 from fairway.agent.drivers.kubernetes.scores import scores
+from fairway.agent.drivers.kubernetes.works import Works
 from fairway.api.amounts import NANO
 from fairway.api.meta import Taint
+from fairway.kinds.registry import built_in
 
 NAMES = ("a", "b", "c")
 
@@ -117,3 +119,17 @@ def test_scores_have_the_names_and_scales_of_the_collector_of_resource_usage() -
         "tpuNodeAvailable": -100,
         "tpuClusterAvailable": -100,
     }
+
+
+def test_a_work_that_was_found_is_forgotten_with_the_last_of_it() -> None:
+    works: Works
+
+    def touched(label: str) -> None:
+        works.touch(label)
+
+    picture = Picture(changed=lambda: None, touched=touched)
+    works = Works(picture, built_in().of)
+    picture.take_pod(("team", "p"), ours("team.a", "n"))
+    assert list(works.seen()) == ["team.a"]
+    picture.take_pod(("team", "p"), None)
+    assert works.seen() == {}

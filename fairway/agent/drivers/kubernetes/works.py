@@ -41,6 +41,11 @@ class Kept:
     def label(self) -> str:
         return marks.label(self.name)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody asks for it: what is left of it is all there will be."""
+        return self.is_removed or (self.work is None and self.next is None)
+
 
 class Works:
     """All works, by the label of their name."""
@@ -71,7 +76,7 @@ class Works:
                 return None
             name = next((marks.work_of(one) for one in objects.values()), label)
             kept = self._kept[label] = Kept(name=name)
-        elif kept.is_removed and not self.is_there(label):
+        elif kept.is_over and not self.is_there(label):
             self.begin(kept, None)
             del self._kept[label]
         self._remember_failures(kept)
