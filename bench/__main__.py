@@ -1,4 +1,4 @@
-"""`python -m bench [store] [http] [core] [view] [kueue] [page] [--scale 0.1]`"""
+"""`python -m bench [SUITE]... [--scale 0.1]`; without a suite, all of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib
 
 from bench.figures import Report, machine
 
-SUITES = ("store", "http", "core", "view", "kueue", "running", "page")
+SUITES = ("store", "http", "core", "view", "kueue", "running", "kubernetes", "page")
 
 
 def main() -> None:

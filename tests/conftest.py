@@ -7,9 +7,27 @@ it changes. `HYPOTHESIS_PROFILE=long` looks for new ones instead, in the folders
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
+
+from tests.kubernetes import binaries, control_plane
+from tests.kubernetes.demand import demand
 
 settings.register_profile("commit", derandomize=True, deadline=None)
 settings.register_profile("long", deadline=None)
 settings.load_profile("long" if os.environ.get("HYPOTHESIS_PROFILE") == "long" else "commit")
+
+pytest_plugins = ["tests.kubernetes.fixtures"]
+
+
+@pytest.fixture(scope="session")
+def real(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[control_plane.ControlPlane]:
+    """A real control plane, started once for all tests of a run that ask for it."""
+    for name in binaries.SERVER_PROGRAMS:
+        demand(lambda say, name=name: binaries.program(name, say), request.config)
+    with control_plane.running(tmp_path_factory.mktemp("plane")) as plane:
+        yield plane

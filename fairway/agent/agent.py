@@ -298,6 +298,10 @@ class Agent:
         back_off = _BACK_OFF_SECONDS
         while True:
             period = self._settings.heartbeat_seconds
+            if not self._driver.is_reached():
+                _log.warning("%s: the cluster does not answer", self.cluster)
+                await self._clock.sleep(period)
+                continue
             try:
                 await parts.hub.beat(period)
                 await self._memory.hear(parts.hub.heard_at)

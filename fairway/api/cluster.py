@@ -44,6 +44,33 @@ Claims = Annotated[
 ]
 
 
+class Permits(Part, frozen=True, kw_only=True):
+    """What workloads may do in a cluster beyond what is harmless to others there."""
+
+    kinds: Annotated[
+        tuple[str, ...],
+        doc(
+            "Kinds of objects beyond the well-known ones, as group/Kind; never any that grant "
+            "rights.",
+            max_items=128,
+            list_type="set",
+        ),
+    ] = ()
+    host: Annotated[
+        tuple[Literal["HostPath", "HostNetwork", "HostNamespaces", "Privileged"], ...],
+        doc("Ways in which pods may reach the node itself.", max_items=4, list_type="set"),
+    ] = ()
+    service_accounts: Annotated[
+        tuple[Name, ...],
+        doc(
+            "Service accounts of the cluster that pods may run as, besides default and those that "
+            "come with their workload.",
+            max_items=64,
+            list_type="set",
+        ),
+    ] = ()
+
+
 class KubernetesDriver(Part, frozen=True, kw_only=True):
     """A Kubernetes API server."""
 
@@ -58,6 +85,14 @@ class KubernetesDriver(Part, frozen=True, kw_only=True):
     impersonate: Annotated[
         str, doc("User whose rights are used in the cluster; empty: the agent's.", max_length=253)
     ] = ""
+    act_as: Annotated[
+        Literal["Tenant", "Agent"],
+        doc(
+            "In whose name objects are made: the service account fairway-tenant of their "
+            "namespace, or the agent itself. A work may name another."
+        ),
+    ] = "Tenant"
+    permits: Annotated[Permits, doc("What workloads may do beyond what is harmless.")] = Permits()
     requests_per_second: Annotated[
         Count, doc("Most requests that the agent makes in a second.", minimum=1)
     ] = 50

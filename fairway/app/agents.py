@@ -1,32 +1,41 @@
-"""The agents that run inside the hub: of simulated clusters, and of this machine itself."""
+"""The agents that run inside the hub: of simulated clusters, of this machine itself, and of
+Kubernetes clusters that the hub reaches by itself."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from fairway.agent.agent import Agent
 from fairway.agent.drivers.interface import Driver, DriverFault, LogQuery
+from fairway.agent.drivers.kubernetes.driver import KubernetesDriver
 from fairway.agent.drivers.local.driver import LocalDriver
 from fairway.agent.drivers.simulated.driver import Worlds
 from fairway.agent.fleet import Agents
 from fairway.agent.memory import Memory
 from fairway.agent.settings import AgentSettings
 from fairway.api.cluster import Cluster
-from fairway.api.errors import NotFound
+from fairway.api.errors import ApiError, NotFound
 from fairway.api.names import work_name
 from fairway.api.workload import Workload
+from fairway.client.access import Access
+from fairway.client.errors import ClientError
+from fairway.client.kubeconfig import access_of_text, load_access
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
 from fairway.kinds.registry import KnownKinds
 from fairway.server.questions import LogRequest
-from fairway.store.interface import Store
+from fairway.store.interface import ResourceKey, Store
+
+SECRETS = ResourceKey("", "v1", "secrets")
 
 
 def make_agents(
     store: Store, folder: Path, *, kinds: KnownKinds, clock: Clock, worlds: Worlds | None = None
 ) -> Agents:
-    """Agents for every cluster that needs nothing but this process.
+    """Agents for every cluster that is looked after from this process.
 
     `worlds` are simulated clusters that outlive the hub; without them each hub has its own.
     """
@@ -42,6 +51,8 @@ def make_agents(
             driver = worlds.driver(cluster)
         elif cluster.spec.local is not None:
             driver = LocalDriver(cluster, kinds.of, clock, folder=own / "pods")
+        elif cluster.spec.kubernetes is not None and cluster.spec.kubernetes.connection == "Push":
+            driver = _kubernetes(store, cluster, kinds, clock)
         else:
             return None
         # What is simulated ends with the hub, so its memory need not outlive a power cut.
@@ -57,6 +68,36 @@ def make_agents(
         )
 
     return Agents(store, make, clock=clock, removed=worlds.forget)
+
+
+def _kubernetes(store: Store, cluster: Cluster, kinds: KnownKinds, clock: Clock) -> Driver:
+    async def find_access() -> Access:
+        try:
+            return await access_to(store, cluster)
+        except (ApiError, ClientError) as fault:
+            raise DriverFault(str(fault)) from fault
+
+    return KubernetesDriver(cluster, kinds.of, clock, find_access=find_access)
+
+
+async def access_to(store: Store, cluster: Cluster) -> Access:
+    """How a hub reaches a Kubernetes cluster: by the kubeconfig in the Secret that the cluster
+    names, else by the one of whoever runs the hub."""
+    settings = cluster.spec.kubernetes
+    assert settings is not None, "a Kubernetes cluster"
+    named = settings.kubeconfig
+    if named is None:
+        return load_access(context=settings.context)
+    source = f"key {named.key} of Secret {named.namespace}/{named.name}"
+    secret = (await store.get(SECRETS, named.name, named.namespace)).object()
+    held = (secret.get("data") or {}).get(named.key)
+    if held is None:
+        raise NotFound(f"there is no {source}", details={})
+    try:
+        text = base64.b64decode(held, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError) as fault:
+        raise NotFound(f"{source} holds no text: {fault}", details={}) from fault
+    return access_of_text(text, source=source, context=settings.context)
 
 
 class Logs:

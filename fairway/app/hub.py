@@ -1,8 +1,9 @@
-"""A hub in one process: store, controllers, agents and API, put together and ended in order."""
+"""A hub's process: store, controllers, agents and API, put together and ended in order."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -13,6 +14,13 @@ from pathlib import Path
 from fairway.agent.fleet import Agents
 from fairway.app.agents import Logs, make_agents
 from fairway.app.answering import HubAnswers
+from fairway.app.backing import Backing, embedded
+from fairway.app.on_kubernetes import (
+    OnKubernetes,
+    backing_of,
+    open_kubernetes,
+    prepare_kubernetes,
+)
 from fairway.app.records import BackgroundSink, FileSink
 from fairway.app.serving import make_api
 from fairway.app.storing import load_demo, open_store, prepare_store
@@ -25,7 +33,7 @@ from fairway.server import certificates, kubeconfig
 from fairway.server.api import Api
 from fairway.server.audit import AuditLog
 from fairway.server.http import HttpServer
-from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.interface import Store
 
 _RENEWAL_SECONDS = 12 * 3600.0
 
@@ -42,6 +50,7 @@ class HubOptions:
     host_names: tuple[str, ...] = ()  # further names for a generated certificate
     has_demo: bool = False  # begin with the demo fleet
     has_controllers: bool = True  # false: keeps objects, and decides nothing
+    kubernetes: OnKubernetes | None = None  # where its objects are; None: in the data folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +60,7 @@ class Hub:
     url: str
     kubeconfig: Path
     token: str
-    store: EmbeddedStore
+    store: Store
     api: Api
     plane: ControlPlane | None = None
     agents: Agents | None = None
@@ -62,36 +71,54 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
     """Runs a hub for as long as the context lasts; ends it in order, losing nothing."""
     clock = clock or SystemClock()
     options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    async with _backed(options, clock) as backing:
+        if options.has_demo:
+            await load_demo(backing.store, backing.catalogue)
+        audit_log = AuditLog(options.data / "audit.log")
+        try:
+            api = make_api(backing, options.data, audit_log, clock)
+            api.questions.is_deciding = options.has_controllers
+            audit_log.start()
+            async with (
+                _served(backing, api, options, clock) as (url, written),
+                _controlled(backing.store, api, options, clock) as (plane, agents),
+            ):
+                yield Hub(
+                    url=url,
+                    kubeconfig=written,
+                    token=api.authenticator.admin_token(),
+                    store=backing.store,
+                    api=api,
+                    plane=plane,
+                    agents=agents,
+                )
+        finally:
+            await audit_log.close()
+
+
+@asynccontextmanager
+async def _backed(options: HubOptions, clock: Clock) -> AsyncIterator[Backing]:
+    """The store of a hub, ready, for as long as the context lasts."""
+    if options.kubernetes is not None:
+        remote = open_kubernetes(options.kubernetes, clock)
+        try:
+            await prepare_kubernetes(remote, clock)
+            async with backing_of(remote, clock) as backing:
+                yield backing
+        finally:
+            await remote.close()
+        return
     store = open_store(options.data, clock=clock)
-    audit_log = AuditLog(options.data / "audit.log")
     try:
         await prepare_store(store)
-        if options.has_demo:
-            await load_demo(store)
-        api = make_api(store, options.data, audit_log, clock)
-        api.questions.is_deciding = options.has_controllers
-        audit_log.start()
-        async with (
-            _served(store, api, options, clock) as (url, written),
-            _controlled(store, api, options, clock) as (plane, agents),
-        ):
-            yield Hub(
-                url=url,
-                kubeconfig=written,
-                token=api.authenticator.admin_token(),
-                store=store,
-                api=api,
-                plane=plane,
-                agents=agents,
-            )
+        yield embedded(store)
     finally:
         await store.close()
-        await audit_log.close()
 
 
 @asynccontextmanager
 async def _controlled(
-    store: EmbeddedStore, api: Api, options: HubOptions, clock: Clock
+    store: Store, api: Api, options: HubOptions, clock: Clock
 ) -> AsyncIterator[tuple[ControlPlane | None, Agents | None]]:
     """Controllers and agents, for as long as the context lasts."""
     if not options.has_controllers:
@@ -99,20 +126,24 @@ async def _controlled(
         return
     kinds = LiveKinds(built_in())
     sink = BackgroundSink(FileSink(options.data / "decisions"))
+    agents = make_agents(store, options.data / "clusters", kinds=kinds, clock=clock)
+    is_alone = options.kubernetes is None
     plane = ControlPlane(
         store=store,
         clock=clock,
         kinds=kinds,
         options=PlaneOptions(
-            # Nobody else can have the store of this folder open.
-            terms=TermSettings(identity=socket.gethostname(), takes_over_at_once=True),
+            # Nobody else can have the store of a folder open.
+            terms=TermSettings(identity=_identity(), takes_over_at_once=is_alone),
             make_planner=ProcessPlanner,
             sink=sink,
+            # Of several replicas, one has the agents: two would undo each other's work.
+            beside=() if is_alone else (agents,),
         ),
     )
-    agents = make_agents(store, options.data / "clusters", kinds=kinds, clock=clock)
     api.questions.answers_from = HubAnswers(plane, Logs(agents, plane.cache, clock))
-    running = asyncio.ensure_future(run_all([plane.run(), kept_up(agents.run, clock)]))
+    parts = [plane.run(), *([kept_up(agents.run, clock)] if is_alone else [])]
+    running = asyncio.ensure_future(run_all(parts))
     try:
         yield plane, agents
     finally:
@@ -123,24 +154,30 @@ async def _controlled(
         sink.close()
 
 
+def _identity() -> str:
+    """Who this replica is, among all that there may be on this machine and others."""
+    return f"{socket.gethostname()}-{os.getpid()}"
+
+
 @asynccontextmanager
 async def _served(
-    store: EmbeddedStore, api: Api, options: HubOptions, clock: Clock
+    backing: Backing, api: Api, options: HubOptions, clock: Clock
 ) -> AsyncIterator[tuple[str, Path]]:
     """The API over HTTPS, for as long as the context lasts; its address and its kubeconfig."""
     files = _serving_files(options, clock)
     tls = certificates.server_context(files)
     server = HttpServer(api.answer, address=options.address, port=options.port, tls=tls)
     port = await server.start()
-    if options.tls_certificate is None:
-        store.run(_renew_certificate(options, tls, clock))
+    renewing = asyncio.ensure_future(_renew_certificate(options, tls, clock))
     try:
         url = _url(options.address, port)
         token = api.authenticator.admin_token()
         written = kubeconfig.write(options.data, server=url, token=token, authority=files.authority)
         yield url, written
     finally:
-        await store.end_watches()
+        renewing.cancel()
+        await asyncio.gather(renewing, return_exceptions=True)
+        await backing.end_watches()
         await server.close()
 
 
@@ -154,7 +191,7 @@ def _serving_files(options: HubOptions, clock: Clock) -> certificates.ServingFil
 
 async def _renew_certificate(options: HubOptions, tls: ssl.SSLContext, clock: Clock) -> None:
     """Looks twice a day whether the generated certificate is due; connections stay as they are."""
-    while True:
+    while options.tls_certificate is None:
         await clock.sleep(_RENEWAL_SECONDS)
         certificates.reload(tls, _serving_files(options, clock))
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
-from fairway.api.errors import NotFound
+from fairway.app.backing import Backing
 from fairway.clock import Clock
 from fairway.page import built_files
 from fairway.schema.node import JsonObject
@@ -21,25 +20,24 @@ from fairway.server.questions import Questions
 from fairway.server.rbac import Authorizer
 from fairway.server.reviewing import Reviewer
 from fairway.server.routes import Target
-from fairway.server.service_accounts import FindUid, ServiceAccountTokens
+from fairway.server.service_accounts import ServiceAccountTokens
 from fairway.server.tokens import Authenticator
 from fairway.server.watching import Streams
-from fairway.store.embedded.history import Change
-from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import Patch, Write
-from fairway.store.keys import CLUSTER_ROLES
 
-_SYSTEM = Write(user="system:fairway", manager="fairway-hub")
 _RBAC = "rbac.authorization.k8s.io"
-_UID_KINDS = {"ServiceAccount": "serviceaccounts", "Pod": "pods", "Secret": "secrets"}
 
 
-def make_api(store: EmbeddedStore, data: Path, audit_log: AuditLog, clock: Clock) -> Api:
+def make_api(backing: Backing, data: Path, audit_log: AuditLog, clock: Clock) -> Api:
     metrics = Metrics()
-    authorizer = _follow_roles(store)
-    service_accounts = ServiceAccountTokens(data, _find_uid(store), clock=clock)
+    store, authorizer = backing.store, backing.authorizer
+    service_accounts = ServiceAccountTokens(data, backing.find_uid, clock=clock)
     authenticator = Authenticator(data, service_accounts, clock=clock)
-    store.writer.figures.observers.append(metrics.batch_committed)
+    backing.observe(metrics)
+
+    def gather() -> None:
+        backing.gather(metrics)
+        metrics.set_audit_lines_lost(audit_log.lost_lines)
+
     reviewer = Reviewer(
         authorizer=authorizer,
         authenticator=authenticator,
@@ -47,13 +45,13 @@ def make_api(store: EmbeddedStore, data: Path, audit_log: AuditLog, clock: Clock
         store=store,
     )
     documents = Documents(
-        catalogue=store.catalogue,
+        catalogue=backing.catalogue,
         metrics=metrics,
-        ready=lambda: {"store": store.writer.is_open},
-        gather=lambda: _gather(metrics, store, audit_log),
+        ready=lambda: {"store": backing.is_ready()},
+        gather=gather,
     )
     return Api(
-        catalogue=store.catalogue,
+        catalogue=backing.catalogue,
         authenticator=authenticator,
         authorizer=authorizer,
         objects=Objects(store, clock, Streams(store, clock, metrics), _gate(authorizer)),
@@ -65,44 +63,6 @@ def make_api(store: EmbeddedStore, data: Path, audit_log: AuditLog, clock: Clock
         metrics=metrics,
         clock=clock,
     )
-
-
-def _follow_roles(store: EmbeddedStore) -> Authorizer:
-    """An authorizer that knows every role and binding from the moment it is on disk."""
-    kinds = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
-    objects = [body for plural in kinds for body in store.bodies((_RBAC, plural))]
-    authorizer = Authorizer(objects)
-
-    def follow(change: Change) -> None:
-        if change.kind[0] != _RBAC:
-            return
-        body = change.record.body()
-        if change.is_removed:
-            namespace, name = change.record.name
-            authorizer.remove(body["kind"], name, namespace)
-        else:
-            authorizer.upsert(body)
-        if body["kind"] == "ClusterRole":
-            store.run(_write_aggregations(store, authorizer))
-
-    store.followers.append(follow)
-    store.run(_write_aggregations(store, authorizer))
-    return authorizer
-
-
-async def _write_aggregations(store: EmbeddedStore, authorizer: Authorizer) -> None:
-    """Writes the gathered rules of aggregated roles onto them, for people to see."""
-    for role in authorizer.unwritten_aggregations():
-        patch = Patch(type="merge", body={"rules": role["rules"]})
-        with suppress(NotFound):  # deleted meanwhile
-            await store.patch(CLUSTER_ROLES, role["metadata"]["name"], patch, write=_SYSTEM)
-
-
-def _find_uid(store: EmbeddedStore) -> FindUid:
-    def find(kind: str, namespace: str, name: str) -> str | None:
-        return store.uid_of(("", _UID_KINDS.get(kind, "")), (namespace, name))
-
-    return find
 
 
 def _gate(authorizer: Authorizer) -> Gate:
@@ -120,9 +80,3 @@ def _gate(authorizer: Authorizer) -> Gate:
             )
 
     return gate
-
-
-def _gather(metrics: Metrics, store: EmbeddedStore, audit_log: AuditLog) -> None:
-    metrics.set_objects(store.counts())
-    metrics.set_version(store.writer.published)
-    metrics.set_audit_lines_lost(audit_log.lost_lines)

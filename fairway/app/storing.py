@@ -1,4 +1,4 @@
-"""The embedded store of a hub, and what every hub holds from the start."""
+"""The embedded store of a hub, what it holds from the start, and what a demo adds."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from fairway import demo
 from fairway.api import crds
 from fairway.api.errors import AlreadyExists, NotFound
 from fairway.clock import Clock
-from fairway.resources.catalogue import standard_catalogue
+from fairway.resources.catalogue import Catalogue, standard_catalogue
 from fairway.schema.node import JsonObject
 from fairway.server.bootstrap_roles import bootstrap_objects, completed
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import Patch, ResourceKey, Write
+from fairway.store.interface import Patch, ResourceKey, Store, Write
 
 _SYSTEM = Write(user="system:fairway", manager="fairway-hub")
 _NAMESPACES = ("default", "fairway-system", "kube-public", "kube-system")
@@ -65,18 +65,18 @@ async def prepare_store(store: EmbeddedStore) -> None:
         await _complete(store, ResourceKey(_RBAC, "v1", role["kind"].lower() + "s"), role)
 
 
-async def load_demo(store: EmbeddedStore) -> None:
+async def load_demo(store: Store, catalogue: Catalogue) -> None:
     """Puts the demo fleet into a hub; what is there already stays as it is."""
     for document in demo.documents():
         body = document.value
         group, _, version = body["apiVersion"].rpartition("/")
-        resource = store.catalogue.of_kind(group, version, body["kind"])
+        resource = catalogue.of_kind(group, version, body["kind"])
         assert resource is not None, f"{document.place}: no such kind"
         namespace = body["metadata"].get("namespace", "")
         await _create(store, (group, version, resource.plural), body, namespace)
 
 
-async def _apply(store: EmbeddedStore, kind: tuple[str, str, str], body: JsonObject) -> None:
+async def _apply(store: Store, kind: tuple[str, str, str], body: JsonObject) -> None:
     """Makes an object what this version of the hub says, leaving what others added."""
     patch = Patch(type="apply", body=body, force=True)
     await store.patch(ResourceKey(*kind), body["metadata"]["name"], patch, write=_SYSTEM)
@@ -95,7 +95,7 @@ async def _complete(store: EmbeddedStore, kind: ResourceKey, wanted: JsonObject)
 
 
 async def _create(
-    store: EmbeddedStore, kind: tuple[str, str, str], body: JsonObject, namespace: str = ""
+    store: Store, kind: tuple[str, str, str], body: JsonObject, namespace: str = ""
 ) -> None:
     """Makes an object once; what an administrator made of it since then stays."""
     try:

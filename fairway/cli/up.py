@@ -19,15 +19,16 @@ from fairway import __version__
 from fairway.api.errors import ApiError
 from fairway.cli import terminal
 from fairway.cli.commands import Command
-from fairway.cli.session import Failure, say
+from fairway.cli.session import Failure, current, say
 
 if TYPE_CHECKING:
-    from fairway.app import Hub, HubOptions
+    from fairway.app import Hub, HubOptions, OnKubernetes
 
 EXAMPLES = """
     fairway up                            a hub on this machine, port 7878
     fairway up --demo                     the same, with a small fleet to look at
     fairway up --data ./hub --port 0      its own folder, any free port
+    fairway up --store kubernetes --context hub    objects on a Kubernetes API server
 """
 
 
@@ -69,6 +70,14 @@ EXAMPLES = """
     metavar="NAME",
     help="A further name in the generated certificate; may be given several times.",
 )
+@click.option(
+    "--store",
+    "store",
+    type=click.Choice(["embedded", "kubernetes"]),
+    default="embedded",
+    show_default=True,
+    help="Keep objects in the data folder, or on a Kubernetes API server.",
+)
 @click.option("--demo", is_flag=True, help="Start with a small fleet and some workloads.")
 @click.option(
     "--log-format",
@@ -85,6 +94,7 @@ def up(  # noqa: PLR0913 - one argument for each option
     tls_cert: Path | None,
     tls_key: Path | None,
     host_names: tuple[str, ...],
+    store: str,
     demo: bool,
     log_format: str,
     verbose: bool,
@@ -93,11 +103,16 @@ def up(  # noqa: PLR0913 - one argument for each option
 
     It keeps everything in one folder and writes a kubeconfig there, which this command finds by
     itself and kubectl takes with --kubeconfig. Stop it with Ctrl-C; nothing is lost.
+
+    With --store kubernetes, objects are kept by the API server that --kubeconfig and --context
+    name (or the pod's own account, KUBECONFIG, ~/.kube/config). Several such hubs may run at once:
+    one leads, and another takes over when it is gone.
     """
     # The hub is much larger than the client; only this command pays for it.
     import uvloop  # noqa: PLC0415 - as above
 
     from fairway import app  # noqa: PLC0415 - as above
+    from fairway.client.errors import ClientError  # noqa: PLC0415 - as above
     from fairway.client.kubeconfig import data_home  # noqa: PLC0415 - as above
     from fairway.server import logs  # noqa: PLC0415 - as above
     from fairway.server.private_files import RefusedFile  # noqa: PLC0415 - as above
@@ -115,12 +130,21 @@ def up(  # noqa: PLR0913 - one argument for each option
         tls_key=tls_key,
         host_names=host_names,
         has_demo=demo,
+        kubernetes=_server() if store == "kubernetes" else None,
     )
     try:
         uvloop.run(_serve(options))
-    except (OSError, ApiError, RefusedFile) as error:
+    except (OSError, ApiError, ClientError, RefusedFile) as error:
         raise Failure(_why_not(error, options)) from error
     return 0
+
+
+def _server() -> OnKubernetes:
+    """The API server that the global options name."""
+    from fairway import app  # noqa: PLC0415 - see above
+
+    session = current()
+    return app.OnKubernetes(kubeconfig=session.kubeconfig, context=session.context)
 
 
 def _why_not(error: Exception, options: HubOptions) -> str:

@@ -77,12 +77,44 @@ def load_access(given: str | None = None, *, context: str = "") -> Access:
 
 def read(files: Sequence[Path]) -> Kubeconfig:
     """Reads and merges kubeconfig files."""
+    return _merged([(file, _parse(file)) for file in files])
+
+
+def access_of_text(text: str, *, source: str, context: str = "") -> Access:
+    """The access that a kubeconfig describes which somebody else may have written.
+
+    It may neither run programs nor read files of this machine.
+    """
+    try:
+        content = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"{source} is not valid YAML: {reason}") from error
+    if not isinstance(content, Mapping):
+        raise ConfigError(f"{source} is not a mapping")
+    for plural, singular, keys in _OF_THIS_MACHINE:
+        for item in content.get(plural) or ():
+            for key in keys:
+                if (item.get(singular) or {}).get(key):
+                    raise ConfigError(
+                        f"{plural}[{item.get('name')}].{key}: {source} may not name a file or a "
+                        "program; put the data itself there"
+                    )
+    return access_of(_merged([(Path(source), content)]), context)
+
+
+_OF_THIS_MACHINE = (
+    ("clusters", "cluster", ("certificate-authority",)),
+    ("users", "user", ("client-certificate", "client-key", "tokenFile", "exec", "auth-provider")),
+)
+
+
+def _merged(contents: Sequence[tuple[Path, Mapping[str, Any]]]) -> Kubeconfig:
     clusters: dict[str, Entry] = {}
     users: dict[str, Entry] = {}
     contexts: dict[str, Entry] = {}
     current = ""
-    for file in files:
-        content = _parse(file)
+    for file, content in contents:
         current = current or str(content.get("current-context") or "")
         for plural, singular, entries in (
             ("clusters", "cluster", clusters),
@@ -93,7 +125,7 @@ def read(files: Sequence[Path]) -> Kubeconfig:
                 entry = Entry(name=str(item["name"]), body=item.get(singular) or {}, file=file)
                 entries.setdefault(entry.name, entry)
     return Kubeconfig(
-        files=tuple(files),
+        files=tuple(file for file, _ in contents),
         clusters=clusters,
         users=users,
         contexts=contexts,

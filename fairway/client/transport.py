@@ -13,7 +13,10 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
@@ -30,14 +33,20 @@ _log = logging.getLogger(__name__)
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 65.0  # servers give up on their own after 60
 CONNECTIONS_MAX = 64
+MESSAGE_BYTES_MAX = 1 << 22
 _TURNS_TO_CLOSE = 4
 
 
 class Transport:
     """A connection pool to one server."""
 
-    def __init__(self, access: Access, clock: Clock) -> None:
+    def __init__(
+        self, access: Access, clock: Clock, *, connections_most: int = CONNECTIONS_MAX
+    ) -> None:
         self._access = access
+        self._connections_most = connections_most
+        # Found out once: the library would ask a thread for it at every request.
+        self._proxy = access.proxy or _environment_proxy(access.server)
         self._credentials = Credentials(access, clock)
         self._session: aiohttp.ClientSession | None = None
         self._shown: tuple[bytes, bytes] = (b"", b"")
@@ -57,8 +66,13 @@ class Transport:
         async with self._open(request, limits) as response:
             return await _whole(response)
 
-    async def stream(self, request: Request) -> AsyncGenerator[bytes | Answer, None]:
-        """Chunks as they arrive; or, when the server refuses, its answer as the only item."""
+    async def stream(
+        self, request: Request, *, tells_opening: bool = False
+    ) -> AsyncGenerator[bytes | Answer, None]:
+        """Chunks as they arrive; or, when the server refuses, its answer as the only item.
+
+        With `tells_opening` an empty chunk comes as soon as the server has begun to answer.
+        """
         limits = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_SECONDS, sock_read=request.read_timeout_seconds
         )
@@ -66,13 +80,40 @@ class Transport:
             if response.status != 200:
                 yield await _whole(response)
                 return
-            async for chunk in response.content.iter_any():
-                yield chunk
+            if tells_opening:
+                yield b""
+            try:
+                async for chunk in response.content.iter_any():
+                    yield chunk
+            finally:
+                _break_off(response)
+
+    @asynccontextmanager
+    async def websocket(
+        self, request: Request, *, protocols: tuple[str, ...] = ()
+    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """A stream in both directions, as exec, attach and port-forward need it."""
+        identity = await self._credentials.current()
+        session = await self._session_for(identity)
+        try:
+            async with session.ws_connect(
+                self._url(request),
+                protocols=protocols,
+                headers=[*request.headers, *_shown(identity)],
+                max_msg_size=MESSAGE_BYTES_MAX,
+                proxy=self._proxy,
+            ) as socket:
+                yield socket
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise _failure(self.server, error) from error
 
     async def close(self) -> None:
         if self._session is not None:
-            await self._session.close()
-            self._session = None
+            session, self._session = self._session, None
+            if isinstance(session.connector, aiohttp.TCPConnector):
+                # Without a farewell, for which nobody would wait.
+                await session.connector.close(abort_ssl=True)
+            await session.close()
             # Sockets of requests that were given up are closed by the loop's next turns.
             for _ in range(_TURNS_TO_CLOSE):
                 await asyncio.sleep(0)
@@ -96,26 +137,28 @@ class Transport:
     ) -> aiohttp.ClientResponse:
         identity = await self._credentials.current()
         session = await self._session_for(identity)
-        headers = {"Accept": request.accept}
-        if identity.token:
-            headers["Authorization"] = f"Bearer {identity.token}"
+        headers = [("Accept", request.accept), *request.headers, *_shown(identity)]
         if request.body is not None:
-            headers["Content-Type"] = request.content_type
+            headers.append(("Content-Type", request.content_type))
         started = time.monotonic()
-        url = URL(self.server.rstrip("/") + request.path, encoded=True)
         response = await session.request(
             request.method,
-            url.with_query(dict(request.query)) if request.query else url,
+            self._url(request),
             data=request.body,
             headers=headers,
             timeout=limits,
-            proxy=self._access.proxy or None,
+            proxy=self._proxy,
             server_hostname=self._access.tls_server_name or None,
             allow_redirects=False,
         )
         spent = (time.monotonic() - started) * 1000
         _log.debug("%s %s %d in %.0f ms", request.method, response.url, response.status, spent)
         return response
+
+    def _url(self, request: Request) -> URL:
+        """Text is quoted here and taken as it is there, which is the cheapest way through."""
+        query = _encoded(tuple(request.query.items())) if request.query else ""
+        return URL(self.server.rstrip("/") + request.path + query, encoded=True)
 
     async def _session_for(self, identity: Identity) -> aiohttp.ClientSession:
         """The pool; made anew when a plug-in gave another certificate."""
@@ -133,17 +176,54 @@ class Transport:
         if self.server.startswith("https:"):
             context = await asyncio.to_thread(_tls, self._access, identity)
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX, ssl=context),
+            connector=aiohttp.TCPConnector(limit=self._connections_most, ssl=context),
             headers={"User-Agent": f"fairway/{__version__}"},
-            trust_env=True,
         )
+
+
+def _break_off(response: aiohttp.ClientResponse) -> None:
+    """Ends a stream that was not read to its end, without a farewell to wait for."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+
+
+def _shown(identity: Identity) -> list[tuple[str, str]]:
+    return [("Authorization", f"Bearer {identity.token}")] if identity.token else []
 
 
 async def _whole(response: aiohttp.ClientResponse) -> Answer:
     body = await response.read()
     header = response.headers.get("Retry-After", "")
     retry_after = float(header) if header.isdigit() else None
-    return Answer(status=response.status, body=body, retry_after_seconds=retry_after)
+    return Answer(
+        status=response.status,
+        body=body,
+        retry_after_seconds=retry_after,
+        warnings=tuple(_warned(one) for one in response.headers.getall("Warning", ())),
+    )
+
+
+def _warned(header: str) -> str:
+    """The sentence in a header such as `299 - "unknown field \\"spec.x\\""`."""
+    _, quote, rest = header.partition('"')
+    if not quote:
+        return header
+    return rest.rstrip().removesuffix('"').replace('\\"', '"').replace("\\\\", "\\")
+
+
+@lru_cache(maxsize=256)
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    """Most requests ask in one of a few ways."""
+    return f"?{urlencode(query)}"
+
+
+def _environment_proxy(server: str) -> str | None:
+    """The proxy that the environment names for a server, if any."""
+    url = URL(server)
+    if not url.host or proxy_bypass(url.host):
+        return None
+    return getproxies().get(url.scheme)
 
 
 def _tls(access: Access, identity: Identity) -> ssl.SSLContext:

@@ -37,6 +37,7 @@ class Request:
     body: bytes | None = None
     content_type: str = JSON
     accept: str = JSON
+    headers: tuple[tuple[str, str], ...] = ()  # beyond those that every request has
     read_timeout_seconds: float | None = None
 
 
@@ -47,6 +48,7 @@ class Answer:
     status: int
     body: bytes
     retry_after_seconds: float | None = None
+    warnings: tuple[str, ...] = ()  # what the server says beside its answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

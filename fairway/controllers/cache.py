@@ -15,13 +15,14 @@ from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet
 from fairway.api.kindrule import KindRule
 from fairway.api.meta import Object
+from fairway.api.names import AGENT_LEASE
 from fairway.api.policy import PlacementPolicy
 from fairway.api.queue import Queue
 from fairway.api.report import ClusterReport
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.store.interface import ResourceKey, Store
+from fairway.store.interface import ResourceKey, Selection, Store
 from fairway.store.keys import (
     CLUSTERS,
     FLAVORS,
@@ -62,8 +63,11 @@ class Cache:
     def __init__(self, store: Store, *, clock: Clock) -> None:
         self._mirrors = {
             kind: Mirror(store, kind, clock=clock)
-            for kind in (*_KINDS.values(), PRIORITY_CLASSES, VOLUME_CLAIMS, LEASES)
+            for kind in (*_KINDS.values(), PRIORITY_CLASSES, VOLUME_CLAIMS)
         }
+        # On a Kubernetes hub every node renews a lease of its own, several times a minute.
+        beats = Selection(fields=f"metadata.name={AGENT_LEASE}")
+        self._mirrors[LEASES] = Mirror(store, LEASES, clock=clock, selection=beats)
         self._typed = {kind: self._mirrors[key] for kind, key in _KINDS.items()}
 
     def mirror(self, kind: ResourceKey) -> Mirror:

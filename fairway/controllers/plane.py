@@ -37,7 +37,7 @@ from fairway.controllers.works.controller import Works
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import end, in_slices
 from fairway.store.interface import Store
-from fairway.store.keys import LEASES, REPORTS, WORKLOADS, WORKS
+from fairway.store.keys import REPORTS, WORKLOADS, WORKS
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +52,7 @@ class PlaneOptions:
     scheduling: SchedulerSettings = field(default_factory=SchedulerSettings)
     make_planner: Callable[[], Planner] = InlinePlanner
     sink: Sink = field(default_factory=NoSink)
+    beside: Sequence[Controller] = ()  # what else only the leader may run, such as agents
 
 
 class Controller(Protocol):
@@ -72,7 +73,6 @@ class ControlPlane:
         self.terms = Terms(
             store, clock, options.terms, decided_under=lambda: _highest_term(self.cache)
         )
-        self.cache.mirror(LEASES).followers.append(self.terms.follow)
         self.states = States(self.cache.mirror(REPORTS))
         board = Board(clock)
         notes = Notes(store, clock)
@@ -116,6 +116,7 @@ class ControlPlane:
             ),
             Volumes(store=store, cache=self.cache, states=self.states, clock=clock),
             KindRules(store=store, cache=self.cache, kinds=kinds, clock=clock),
+            *options.beside,
         )
 
     async def run(self) -> None:

@@ -81,6 +81,22 @@ def without(value: JsonObject, *keys: str) -> JsonObject:
     return {**value, first: without(child(value, first), *rest)}
 
 
+def with_value_of(found: Any, wanted: Any, pointer: str) -> Any:
+    """What is wanted, but for one field, at a JSON pointer, that stays as it was found."""
+    return _keeping(found, wanted, pointer.strip("/").split("/"))
+
+
+def _keeping(found: Any, wanted: Any, steps: list[str]) -> Any:
+    if not isinstance(found, dict) or not isinstance(wanted, dict):
+        return wanted
+    step, rest = steps[0].replace("~1", "/").replace("~0", "~"), steps[1:]
+    if step not in found:
+        return wanted
+    if not rest:
+        return {**wanted, step: found[step]}
+    return {**wanted, step: _keeping(found[step], wanted.get(step, {}), rest)}
+
+
 def name_of(manifest: JsonObject) -> str:
     return text(manifest, "metadata", "name")
 

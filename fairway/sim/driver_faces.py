@@ -40,6 +40,9 @@ class DriverFace:
     async def close(self) -> None:
         await self._driver.close()
 
+    def is_reached(self) -> bool:
+        return self._driver.is_reached()
+
     async def observe(self) -> Observation:
         await self._meet("observe", "", None)
         return await self._driver.observe()

@@ -27,6 +27,9 @@ class FaultyDriver:
     async def close(self) -> None:
         await self._driver.close()
 
+    def is_reached(self) -> bool:
+        return self._driver.is_reached()
+
     async def observe(self) -> Observation:
         await self._meet("observe")
         return await self._driver.observe()

@@ -11,7 +11,13 @@ import pytest
 import yaml
 
 from fairway.client import ConfigError, load_access
-from fairway.client.kubeconfig import from_service_account, places, read, use_context
+from fairway.client.kubeconfig import (
+    access_of_text,
+    from_service_account,
+    places,
+    read,
+    use_context,
+)
 
 
 def config(**parts: Any) -> dict[str, Any]:
@@ -142,3 +148,37 @@ def test_choosing_a_context_changes_the_file_that_names_one(tmp_path: Path) -> N
     assert read([first, second]).current_context == "y"
     with pytest.raises(ConfigError, match="z"):
         use_context(read([first, second]), "z")
+
+
+def _written(cluster: dict[str, str], user: dict[str, object]) -> str:
+    return yaml.safe_dump(
+        {
+            "current-context": "a",
+            "clusters": [{"name": "a", "cluster": {"server": "https://a.example", **cluster}}],
+            "users": [{"name": "a", "user": user}],
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        }
+    )
+
+
+def test_a_kubeconfig_that_is_kept_as_text_says_how_to_reach_its_server() -> None:
+    access = access_of_text(_written({}, {"token": "t"}), source="a Secret")
+    assert (access.server, access.token) == ("https://a.example", "t")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user", "path"),
+    [
+        ({"certificate-authority": "/etc/ca.crt"}, {}, "clusters[a].certificate-authority"),
+        ({}, {"tokenFile": "/etc/shadow"}, "users[a].tokenFile"),
+        ({}, {"client-key": "id_rsa"}, "users[a].client-key"),
+        ({}, {"exec": {"command": "sh"}}, "users[a].exec"),
+    ],
+    ids=["an authority's file", "a token's file", "a key's file", "a program"],
+)
+def test_a_kubeconfig_that_is_kept_as_text_reads_no_files_and_runs_nothing(
+    cluster: dict[str, str], user: dict[str, object], path: str
+) -> None:
+    with pytest.raises(ConfigError, match="may not name a file or a program") as fault:
+        access_of_text(_written(cluster, user), source="a Secret")
+    assert path in str(fault.value)

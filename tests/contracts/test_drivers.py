@@ -60,9 +60,12 @@ async def test_a_work_that_ends_leaves_its_succeeded_pods_and_a_status(rig: Rig)
     pod = pods_of(observation, short)[0]
     assert pod.exit_code == 0
     assert pod.finished_at is not None
-    found = seen(observation, short)
-    assert found is not None
-    assert found.objects[0]["status"]["succeeded"] == 1
+
+    def is_counted(observation: Observation) -> bool:
+        found = seen(observation, short)
+        return found is not None and found.objects[0]["status"].get("succeeded") == 1
+
+    await rig.until(is_counted, "a status that counts it")
 
 
 async def test_an_ended_work_is_not_run_again_when_it_is_applied_again(rig: Rig) -> None:

@@ -15,7 +15,8 @@ from fairway.api.errors import (
     NotFound,
     UnsupportedMediaType,
 )
-from fairway.store.interface import Deletion, Patch, Store
+from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.interface import Deletion, Patch, Selection, Store
 from tests.contracts.conftest import (
     ALICE,
     BOB,
@@ -23,6 +24,7 @@ from tests.contracts.conftest import (
     DEPLOYMENTS,
     NAMESPACES,
     WIDGETS,
+    Settled,
     config_map,
     widget,
 )
@@ -98,8 +100,10 @@ async def test_defaults_are_filled_in_and_unknown_fields_pruned(store: Store) ->
 
 
 async def test_unknown_fields_are_refused_when_asked_for(store: Store) -> None:
-    with pytest.raises(BadRequest, match=r'unknown field "spec\.siez", did you mean "size"'):
+    with pytest.raises(BadRequest, match=r'unknown field "spec\.siez"') as caught:
         await make(store, widget("a", siez=4))
+    if isinstance(store, EmbeddedStore):  # a courtesy of ours
+        assert 'did you mean "size"' in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +126,7 @@ async def test_all_faults_are_told_at_once(store: Store) -> None:
     with pytest.raises(Invalid) as caught:
         await make(store, widget("a", size=-1, colour="green"))
     fields = [cause["field"] for cause in caught.value.details["causes"]]
-    assert fields == ["spec.size", "spec.colour"]
+    assert sorted(fields) == ["spec.colour", "spec.size"]
 
 
 async def test_an_update_of_an_old_version_conflicts(store: Store) -> None:
@@ -301,18 +305,23 @@ async def test_built_in_objects_are_overwritten_without_a_version(store: Store) 
     assert (await read(store, "a", CONFIG_MAPS))["data"] == {"y": "2"}
 
 
-async def test_nothing_is_created_in_a_namespace_that_is_going(store: Store, clock) -> None:
-    await store.create(NAMESPACES, {"metadata": {"name": "old"}}, write=ALICE)
+async def test_nothing_is_created_in_a_namespace_that_is_going(
+    store: Store, settled: Settled, space: str
+) -> None:
+    await store.create(NAMESPACES, {"metadata": {"name": space}}, write=ALICE)
     held = widget("a")
     held["metadata"]["finalizers"] = ["example.com/hold"]
-    await store.create(WIDGETS, held, namespace="old", write=ALICE)
-    _, is_gone = await store.delete(NAMESPACES, "old", write=ALICE)
+    await store.create(WIDGETS, held, namespace=space, write=ALICE)
+    _, is_gone = await store.delete(NAMESPACES, space, write=ALICE)
     assert not is_gone
-    assert (await store.get(NAMESPACES, "old")).object()["status"]["phase"] == "Terminating"
+    assert (await store.get(NAMESPACES, space)).object()["status"]["phase"] == "Terminating"
     with pytest.raises(Forbidden, match="because it is being terminated"):
-        await store.create(WIDGETS, widget("b"), namespace="old", write=ALICE)
+        await store.create(WIDGETS, widget("b"), namespace=space, write=ALICE)
     patch = Patch(type="merge", body={"metadata": {"finalizers": None}})
-    await store.patch(WIDGETS, "a", patch, namespace="old", write=ALICE)
-    await clock.advance(1)
-    with pytest.raises(NotFound):
-        await store.get(NAMESPACES, "old")
+    await store.patch(WIDGETS, "a", patch, namespace=space, write=ALICE)
+
+    async def is_there() -> bool:
+        chosen = Selection(fields=f"metadata.name={space}")
+        return bool((await store.list(NAMESPACES, chosen)).items)
+
+    await settled(is_there, False)

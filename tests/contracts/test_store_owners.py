@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from fairway.api.errors import NotFound
-from fairway.clock import VirtualClock
-from fairway.store.interface import Deletion, Patch, Store
-from tests.contracts.conftest import ALICE, CONFIG_MAPS, DEFINITIONS, WIDGETS, config_map, widget
+from fairway.store.interface import Deletion, Patch, ResourceKey, Store
+from tests.contracts.conftest import (
+    ALICE,
+    CONFIG_MAPS,
+    DEFINITIONS,
+    WIDGET_DEFINITION,
+    WIDGETS,
+    Settled,
+    config_map,
+    widget,
+)
+
+GADGETS = ResourceKey("example.org", "v1", "gadgets")
 
 
 async def make(store: Store, name: str, owners: list[dict] = (), finalizers=(), **more) -> dict:
@@ -28,8 +40,27 @@ def reference(owner: dict, *, blocks: bool = False) -> dict:
     }
 
 
-async def names(store: Store) -> list[str]:
-    return [one.object()["metadata"]["name"] for one in (await store.list(WIDGETS)).items]
+async def names(store: Store, kind: ResourceKey = WIDGETS) -> list[str]:
+    return [one.object()["metadata"]["name"] for one in (await store.list(kind)).items]
+
+
+async def owners(store: Store, name: str) -> list[str]:
+    metadata = (await store.get(WIDGETS, name, "default")).object()["metadata"]
+    return [one["name"] for one in metadata.get("ownerReferences", ())]
+
+
+async def are_going(store: Store) -> dict[str, bool]:
+    """Whether each widget there is has been told to go."""
+    found = [one.object()["metadata"] for one in (await store.list(WIDGETS)).items]
+    return {one["name"]: "deletionTimestamp" in one for one in found}
+
+
+async def is_served(store: Store, kind: ResourceKey) -> bool:
+    try:
+        await store.list(kind)
+    except NotFound:
+        return False
+    return True
 
 
 async def delete(store: Store, name: str, propagation: str = "") -> bool:
@@ -38,75 +69,71 @@ async def delete(store: Store, name: str, propagation: str = "") -> bool:
     return is_gone
 
 
-async def test_dependents_follow_their_owner(store: Store, clock: VirtualClock) -> None:
+async def test_dependents_follow_their_owner(store: Store, settled: Settled) -> None:
     owner = await make(store, "owner")
     child = await make(store, "child", [owner])
     await make(store, "grandchild", [child])
     assert await delete(store, "owner", "Background")
-    await clock.advance(1)
-    assert await names(store) == []
+    await settled(lambda: names(store), [])
 
 
-async def test_a_dependent_with_another_owner_stays(store: Store, clock: VirtualClock) -> None:
+async def test_a_dependent_with_another_owner_stays(store: Store, settled: Settled) -> None:
     first, second = await make(store, "first"), await make(store, "second")
     await make(store, "child", [first, second])
     await delete(store, "first")
-    await clock.advance(1)
+    await settled(lambda: owners(store, "child"), ["second"])
     assert await names(store) == ["child", "second"]
-    child = (await store.get(WIDGETS, "child", "default")).object()
-    assert [one["name"] for one in child["metadata"]["ownerReferences"]] == ["second"]
 
 
-async def test_orphans_stay_without_their_owner(store: Store, clock: VirtualClock) -> None:
+async def test_orphans_stay_without_their_owner(store: Store, settled: Settled) -> None:
     owner = await make(store, "owner")
     await make(store, "child", [owner])
     await delete(store, "owner", "Orphan")
-    await clock.advance(1)
-    assert await names(store) == ["child"]
+    await settled(lambda: names(store), ["child"])
     child = (await store.get(WIDGETS, "child", "default")).object()
     assert "ownerReferences" not in child["metadata"]
 
 
-async def test_in_foreground_the_owner_goes_last(store: Store, clock: VirtualClock) -> None:
+async def test_in_foreground_the_owner_goes_last(store: Store, settled: Settled) -> None:
     owner = await make(store, "owner")
     await make(store, "child", [owner], ["example.com/hold"], blocks=True)
     assert not await delete(store, "owner", "Foreground")
-    await clock.advance(1)
-    assert await names(store) == ["child", "owner"]
+    await settled(lambda: are_going(store), {"child": True, "owner": True})
     patch = Patch(type="merge", body={"metadata": {"finalizers": None}})
     await store.patch(WIDGETS, "child", patch, namespace="default", write=ALICE)
-    await clock.advance(1)
-    assert await names(store) == []
+    await settled(lambda: names(store), [])
 
 
-async def test_a_dependent_of_an_owner_that_never_was_goes(
-    store: Store, clock: VirtualClock
-) -> None:
+async def test_a_dependent_of_an_owner_that_never_was_goes(store: Store, settled: Settled) -> None:
     ghost = {**widget("ghost"), "metadata": {"name": "ghost", "uid": "no-such-uid"}}
     await make(store, "child", [ghost])
-    await clock.advance(1)
-    assert await names(store) == []
+    await settled(lambda: names(store), [])
 
 
-async def test_objects_of_a_kind_go_with_its_definition(store: Store, clock: VirtualClock) -> None:
-    await make(store, "a")
-    await make(store, "held", finalizers=["example.com/hold"])
-    _, is_gone = await store.delete(DEFINITIONS, "widgets.example.com", write=ALICE)
+async def test_objects_of_a_kind_go_with_its_definition(store: Store, settled: Settled) -> None:
+    definition = copy.deepcopy(WIDGET_DEFINITION)
+    definition["metadata"]["name"] = "gadgets.example.org"
+    definition["spec"] |= {"group": "example.org", "names": {"plural": "gadgets", "kind": "Gadget"}}
+    await store.create(DEFINITIONS, definition, write=ALICE)
+    await settled(lambda: is_served(store, GADGETS), True)
+    for name, finalizers in (("a", []), ("held", ["example.com/hold"])):
+        body = {**widget(name), "apiVersion": "example.org/v1", "kind": "Gadget"}
+        body["metadata"]["finalizers"] = finalizers
+        await store.create(GADGETS, body, namespace="default", write=ALICE)
+    _, is_gone = await store.delete(DEFINITIONS, "gadgets.example.org", write=ALICE)
     assert not is_gone
-    await clock.advance(1)
-    assert await names(store) == ["held"]
+    await settled(lambda: names(store, GADGETS), ["held"])
     patch = Patch(type="merge", body={"metadata": {"finalizers": None}})
-    await store.patch(WIDGETS, "held", patch, namespace="default", write=ALICE)
-    await clock.advance(1)
-    with pytest.raises(NotFound):
-        await store.get(DEFINITIONS, "widgets.example.com")
+    await store.patch(GADGETS, "held", patch, namespace="default", write=ALICE)
+    await settled(lambda: is_served(store, GADGETS), False)
     with pytest.raises(NotFound, match="could not find the requested resource"):
-        await store.list(WIDGETS)
+        await store.list(GADGETS)
+    with pytest.raises(NotFound):
+        await store.get(DEFINITIONS, "gadgets.example.org")
 
 
-async def test_an_owner_of_another_kind_counts_too(store: Store, clock: VirtualClock) -> None:
+async def test_an_owner_of_another_kind_counts_too(store: Store, settled: Settled) -> None:
     stored = await store.create(CONFIG_MAPS, config_map("owner"), namespace="default", write=ALICE)
     await make(store, "child", [stored.object()])
     await store.delete(CONFIG_MAPS, "owner", namespace="default", write=ALICE)
-    await clock.advance(1)
-    assert await names(store) == []
+    await settled(lambda: names(store), [])

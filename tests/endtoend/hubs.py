@@ -41,8 +41,9 @@ spec: {}
 class HubProcess:
     """One hub over all its lives: same folder, same port."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         self.data = folder / "hub"
+        self._options = options
         self.said: list[str] = []
         self._process: asyncio.subprocess.Process | None = None
         self._port = 0
@@ -52,7 +53,7 @@ class HubProcess:
         """Begins a life, and does not wait for anything."""
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "fairway.cli.main", "up"),
-            *("--data", str(self.data), "--port", str(self._port)),
+            *("--data", str(self.data), "--port", str(self._port), *self._options),
             cwd=ROOT,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
             stdout=asyncio.subprocess.PIPE,

@@ -41,6 +41,8 @@ TOKENS = {
 _FEW_CONTROLLERS = ("--controllers=garbage-collector-controller,namespace-controller",)
 # Nodes that are silent for this long are lost; pods leave those that are lost two seconds later.
 _WHOLE_CONTROLLERS = ("--node-monitor-period=1s", "--node-monitor-grace-period=20s")
+# Without the controller that makes service accounts, this plugin would refuse all Pods.
+_NO_ACCOUNTS = ("--disable-admission-plugins=ServiceAccount",)
 _IMPATIENT_SERVER = (
     "--default-not-ready-toleration-seconds=2",
     "--default-unreachable-toleration-seconds=2",
@@ -55,6 +57,24 @@ class ControlPlane:
     kubeconfig: Path
     url: str
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    commands: dict[str, list[str]] = field(default_factory=dict)
+    by_name: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def restart(self, name: str) -> None:
+        """Kills one process and starts it anew."""
+        self.kill(name)
+        start(self, name, self.commands[name])
+
+    def kill(self, name: str) -> None:
+        """Kills one process, which may be started again."""
+        process = self.by_name.pop(name)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        self.processes.remove(process)
+
+    def wait_until_ready(self) -> None:
+        _wait_until_ready(self)
 
     def stop(self) -> None:
         """Ends every process for good."""
@@ -66,9 +86,17 @@ class ControlPlane:
 
 @contextlib.contextmanager
 def running(
-    folder: Path, say: binaries.Say = binaries.silent, *, is_whole: bool = False
+    folder: Path,
+    say: binaries.Say = binaries.silent,
+    *,
+    is_whole: bool = False,
+    has_accounts: bool = False,
 ) -> Iterator[ControlPlane]:
-    """Starts a control plane in `folder` and yields it when it is ready."""
+    """Starts a control plane in `folder` and yields it when it is ready.
+
+    With `has_accounts`, pods need a service account, as they do in a real cluster; a whole control
+    plane makes those.
+    """
     names = binaries.WHOLE_PROGRAMS if is_whole else binaries.SERVER_PROGRAMS
     programs = {name: binaries.program(name, say) for name in names}
     _write_certificates(folder)
@@ -80,7 +108,9 @@ def running(
     try:
         start(plane, "etcd", _etcd(programs["etcd"], folder, ports[0], ports[1]))
         server = _apiserver(programs, folder, ports[0], ports[2])
-        start(plane, "kube-apiserver", [*server, *(_IMPATIENT_SERVER if is_whole else ())])
+        server += _IMPATIENT_SERVER if is_whole else ()
+        server += () if has_accounts else _NO_ACCOUNTS
+        start(plane, "kube-apiserver", server)
         _wait_until_ready(plane)
         controllers = _WHOLE_CONTROLLERS if is_whole else _FEW_CONTROLLERS
         start(plane, "kube-controller-manager", [*_controllers(programs, folder), *controllers])
@@ -150,8 +180,7 @@ def _apiserver(programs: dict[str, Path], folder: Path, etcd: int, port: int) ->
         f"--service-account-key-file={folder / 'serving.key'}",
         f"--service-account-signing-key-file={folder / 'serving.key'}",
         "--authorization-mode=RBAC",
-        # Without the controller that makes service accounts, this plugin would refuse all Pods.
-        "--disable-admission-plugins=ServiceAccount",
+        "--kubelet-preferred-address-types=InternalIP",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--v=0",
     ]
@@ -161,6 +190,7 @@ def _controllers(programs: dict[str, Path], folder: Path) -> list[str]:
     return [
         str(programs["kube-controller-manager"]),
         f"--kubeconfig={folder / 'controllers.kubeconfig'}",
+        f"--root-ca-file={folder / 'serving.crt'}",
         "--leader-elect=false",
         "--secure-port=0",
         "--kube-api-qps=500",
@@ -188,14 +218,15 @@ def start(
     environment: Mapping[str, str] | None = None,
 ) -> None:
     """Starts one more process of the control plane, which ends with it."""
-    with (plane.folder / f"{name}.log").open("wb") as log:
-        plane.processes.append(
-            subprocess.Popen(
-                bound_to_us(command), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                start_new_session=True, cwd=plane.folder,
-                env=None if environment is None else {**os.environ, **environment},
-            )
+    with (plane.folder / f"{name}.log").open("ab") as log:
+        process = subprocess.Popen(
+            bound_to_us(command), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+            start_new_session=True, cwd=plane.folder,
+            env=None if environment is None else {**os.environ, **environment},
         )  # fmt: skip
+    plane.processes.append(process)
+    plane.commands[name] = command
+    plane.by_name[name] = process
 
 
 def _write_access(plane: ControlPlane) -> None:

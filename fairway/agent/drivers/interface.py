@@ -127,6 +127,10 @@ class Driver(Protocol):
         """Ends without stopping anything that runs for a work."""
         ...
 
+    def is_reached(self) -> bool:
+        """Whether the cluster answers; while it does not, its agent is as silent as it."""
+        ...
+
     async def observe(self) -> Observation: ...
 
     async def changed(self) -> None:

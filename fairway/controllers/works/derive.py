@@ -24,11 +24,11 @@ from fairway.api.work import PoolNodes, Stop, Work, WorkSpec
 from fairway.api.workload import Workload
 from fairway.controllers.lifecycle.case import Place, Seen, Settings, lost_action, silence_allowed
 from fairway.controllers.scheduling.claims import last_attempt
-from fairway.controllers.works import generated, permitted
+from fairway.controllers.works import generated
 from fairway.controllers.works.adoption import PLACEMENT, is_adopted, is_own, noted
 from fairway.controllers.works.manifests import Surroundings, manifests_of, work_pod_sets
 from fairway.controllers.works.victims import victims_left
-from fairway.kinds import ranges
+from fairway.kinds import permitted, ranges
 from fairway.kinds.registry import KnownKinds, built_in
 from fairway.view.workloads import seconds_left
 
@@ -96,10 +96,10 @@ def derive(known: Known) -> Derived:
     claim = workload.status.claim
     faults = permitted.faults(manifests, workload.metadata.namespace)
     if claim is not None:
-        placed = {one.cluster for one in claim.placements}
-        faults += generated.faults(
-            workload, [one for name, one in known.clusters.items() if name in placed]
-        )
+        names = {one.cluster for one in claim.placements}
+        placed = [one for name, one in known.clusters.items() if name in names]
+        faults += generated.faults(workload, placed)
+        faults += _refused_there(known, manifests, placed)
     writes: list[WorkWrite] = []
     running: set[str] = set()
     is_held_back = False
@@ -124,6 +124,21 @@ def _is_behind(known: Known, workload: Workload) -> bool:
         one.spec.attempt > last and not one.spec.tombstone and not is_adopted(one)
         for one in _own(known, workload).values()
     )
+
+
+def _refused_there(
+    known: Known, manifests: Sequence[JsonObject], placed: Sequence[Cluster]
+) -> Iterator[str]:
+    """What the clusters of a claim do not permit; agents refuse it as well."""
+    along = [*manifests, *known.objects]
+    for cluster in placed:
+        if cluster.spec.kubernetes is None:
+            continue
+        found = permitted.faults_in(along, cluster.spec.kubernetes.permits, known.kinds.of)
+        for position, several in found.items():
+            if position < len(manifests):
+                where = f"spec.template.manifests[{position}]"
+                yield from (f"{where}.{one} (in {cluster.metadata.name})" for one in several)
 
 
 def _is_remembered(known: Known, placement: Placement) -> bool:

@@ -123,6 +123,9 @@ class LocalDriver:
         self._wake = self._lock = -1
         self._keeping = None
 
+    def is_reached(self) -> bool:
+        return True
+
     async def observe(self) -> Observation:
         self._news.clear()
         keeping = self._kept()

@@ -41,6 +41,9 @@ class SimulatedDriver:
                 await self._timing
             self._timing = None
 
+    def is_reached(self) -> bool:
+        return True
+
     async def observe(self) -> Observation:
         self._news.clear()
         return self._world.observe(self._clock.now())

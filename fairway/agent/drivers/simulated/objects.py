@@ -9,12 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fairway.api.meta import JsonObject
 from fairway.api.work import Manifest
 from fairway.kinds.interface import Kind
-from fairway.kinds.plain import name_of, namespace_of, text
+from fairway.kinds.plain import name_of, namespace_of, text, with_value_of
 
 FindKind = Callable[[JsonObject], Kind | None]
 Key = tuple[str, str, str, str]
@@ -127,22 +126,10 @@ class Objects:
 def _updated(body: JsonObject, wanted: JsonObject, ignored: Sequence[str]) -> JsonObject:
     """The wanted object with the identity of the one that is there."""
     for pointer in ignored:
-        wanted = _with_value_of(body, wanted, pointer.strip("/").split("/"))
+        wanted = with_value_of(body, wanted, pointer)
     identity = {key: body["metadata"][key] for key in ("uid", "generation")}
     after = {**wanted, "metadata": {**wanted.get("metadata", {}), **identity}}
     if after == body:
         return body
     after["metadata"]["generation"] += 1
     return after
-
-
-def _with_value_of(body: Any, wanted: Any, steps: list[str]) -> Any:
-    """The wanted value, but for one field that keeps what it is in the cluster."""
-    if not isinstance(body, dict) or not isinstance(wanted, dict):
-        return wanted
-    step, rest = steps[0].replace("~1", "/").replace("~0", "~"), steps[1:]
-    if step not in body:
-        return wanted
-    if not rest:
-        return {**wanted, step: body[step]}
-    return {**wanted, step: _with_value_of(body[step], wanted.get(step, {}), rest)}

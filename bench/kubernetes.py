@@ -1,0 +1,226 @@
+"""The store and a hub on a real kube-apiserver, started here on loopback with an etcd of its own.
+
+Server, hub and load share the machine, and the server takes most of it: on two cores some 600
+writes a second are all there is. Writes are counted by the server itself, by kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import uvloop
+
+from bench import objects
+from bench.figures import Report, percentile, resident_mib
+from bench.running import _FLAVOR, _cluster, _queue, workload
+from fairway.api.names import work_name
+from fairway.app.on_kubernetes import prepare_kubernetes
+from fairway.clock import SystemClock
+from fairway.controllers.cache import CLUSTERS, FLAVORS, QUEUES, WORKLOADS, WORKS
+from fairway.kubeapi import KubeApi, load_access
+from fairway.kubeapi.reading import head_of
+from fairway.store.interface import WatchFrom, Write
+from fairway.store.kubernetes.store import KubernetesStore
+from tests.kubernetes import control_plane
+
+WRITE = Write(user="bench", manager="bench")
+_WRITERS = 32
+_CLUSTERS = 8
+_WRITES = re.compile(
+    r'^apiserver_request_total\{.*,resource="(\w*)".*'
+    r'verb="(POST|PUT|PATCH|APPLY|DELETE)".*\} (\S+)$'
+)
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def store_of(plane: control_plane.ControlPlane) -> KubernetesStore:
+    return KubernetesStore(KubeApi(load_access(str(plane.kubeconfig)), SystemClock()))
+
+
+async def side_by_side(count: int, call) -> tuple[float, float]:
+    """Calls by several at once: how many a second, and our CPU milliseconds for each."""
+    numbers = iter(range(count))
+
+    async def work() -> None:
+        for number in numbers:
+            await call(number)
+
+    started, spent = time.perf_counter(), time.process_time()
+    await asyncio.gather(*(work() for _ in range(_WRITERS)))
+    wall, cpu = time.perf_counter() - started, time.process_time() - spent
+    return count / wall, cpu / count * 1000
+
+
+async def measure_store(report: Report, plane: control_plane.ControlPlane, scale: float) -> None:
+    print("Kubernetes store, 32 writers")
+    count = max(200, int(5_000 * scale))
+    store = store_of(plane)
+    await prepare_kubernetes(store, SystemClock())
+
+    async def create(number: int) -> None:
+        body = objects.workload(number)
+        await store.create(WORKLOADS, body, namespace="default", write=WRITE)
+
+    rate, cpu = await side_by_side(count, create)
+    report.add("creates/s", rate, "/s")
+    report.add("client CPU of a create", cpu, "ms")
+
+    started, spent, seen = time.perf_counter(), time.process_time(), 0
+    watching = await store.watch(WORKLOADS, start=WatchFrom(bookmarks=True))
+    while seen < count:
+        seen += sum(one.type != "BOOKMARK" for one in await watching.batch())
+    wall, cpu = time.perf_counter() - started, time.process_time() - spent
+    report.add("watch events/s, of what is there", count / wall, "/s")
+    report.add("client CPU of a watch event", cpu / count * 1e6, "us")
+    await watching.close()
+
+    before = resident_mib()
+    started, spent = time.perf_counter(), time.process_time()
+    listing = await store.list(WORKLOADS)
+    wall, cpu = time.perf_counter() - started, time.process_time() - spent
+    report.add(f"list of {len(listing.items):,}", wall, "s", cpu=cpu)
+    report.add(f"client CPU of a list of {len(listing.items):,}", cpu, "s")
+    report.add("memory that the list adds", resident_mib() - before, "MiB")
+
+    bodies = [one.object() for one in listing.items]
+
+    async def update(number: int) -> None:
+        body = {**bodies[number], "status": {"phase": "Waiting", "priority": number}}
+        stored = await store.update(
+            WORKLOADS, body, namespace="default", subresource="status", write=WRITE
+        )
+        bodies[number] = stored.object()
+
+    rate, cpu = await side_by_side(count // 5, update)
+    report.add("status updates/s", rate, "/s")
+    report.add("client CPU of a status update", cpu, "ms")
+    rate, cpu = await side_by_side(count // 5, update)
+    report.add("status updates/s that change nothing", rate, "/s")
+    await store.close()
+
+
+async def writes(store: KubernetesStore) -> Counter[str]:
+    """Writes that the server has answered so far, by resource."""
+    text = (await store.api.read("/metrics")).decode()
+    found: Counter[str] = Counter()
+    for line in text.splitlines():
+        if match := _WRITES.match(line):
+            found[match[1]] += int(float(match[3]))
+    return found
+
+
+@asynccontextmanager
+async def hub(plane: control_plane.ControlPlane, data: Path) -> AsyncIterator[subprocess.Popen]:
+    command = [sys.executable, "-m", "fairway.cli.main", "up", "--store", "kubernetes"]
+    options = ["--kubeconfig", str(plane.kubeconfig), "--data", str(data), "--port", "0"]
+    with subprocess.Popen(
+        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+            for line in iter(process.stdout.readline, ""):
+                if line.startswith("Stop with"):
+                    break
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(30)
+
+
+def cpu_seconds(process: int) -> float:
+    """CPU time of a process and its children, those that live included."""
+    spent = 0.0
+    for one in (process, *_children(process)):
+        fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+        spent += sum(map(int, fields[11:15])) / _TICKS
+    return spent
+
+
+def _children(process: int) -> list[int]:
+    listed = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return [one for child in map(int, listed) for one in (child, *_children(child))]
+
+
+async def dispatched(store: KubernetesStore, names: list[str]) -> dict[str, float]:
+    """When the work of each workload was first seen."""
+    wanted = {work_name("default", name): name for name in names}
+    seen: dict[str, float] = {}
+    watch = await store.watch(WORKS, start=WatchFrom(bookmarks=True))
+    while len(seen) < len(wanted):
+        for event in await watch.batch():
+            name = wanted.get(head_of(event.stored.raw).name) if event.type == "ADDED" else None
+            if name is not None:
+                seen.setdefault(name, time.perf_counter())
+    await watch.close()
+    return seen
+
+
+async def measure_hub(report: Report, plane: control_plane.ControlPlane, scale: float) -> None:
+    print("A hub on a kube-apiserver, 8 simulated clusters of 200 nodes")
+    count = max(50, int(1_000 * scale))
+    store = store_of(plane)
+    with tempfile.TemporaryDirectory() as folder:
+        async with hub(plane, Path(folder)) as process:
+            for number in range(_CLUSTERS):
+                await store.create(CLUSTERS, _cluster(number), write=WRITE)
+            await store.create(FLAVORS, _FLAVOR, write=WRITE)
+            await store.create(QUEUES, _queue("bench", 100_000), write=WRITE)
+            await _submitted(store, ["warm-up"])
+            await dispatched(store, ["warm-up"])
+            await _burst(report, store, process.pid, count)
+    await store.close()
+
+
+async def _burst(report: Report, store: KubernetesStore, process: int, count: int) -> None:
+    """Submits as fast as the server takes it, and waits until every work is dispatched."""
+    before, spent = await writes(store), cpu_seconds(process)
+    names = [f"train-{number}" for number in range(count)]
+    works = asyncio.ensure_future(dispatched(store, names))
+    started = time.perf_counter()
+    submitted = await _submitted(store, names)
+    submitting = time.perf_counter() - started
+    seen = await works
+    taken = max(seen.values()) - started
+    after = await writes(store)
+    used = cpu_seconds(process) - spent
+    made = {kind: after[kind] - before[kind] for kind in after if after[kind] > before[kind]}
+    waits = [seen[name] - submitted[name] for name in names]
+    report.add("workloads/s submitted, by 32 writers", count / submitting, "/s")
+    report.add("workloads/s dispatched", count / taken, "/s", aim=60)
+    report.add("hub writes for each workload by then", sum(made.values()) / count - 1, "writes")
+    report.add("hub CPU for each workload by then", used / count * 1000, "ms")
+    report.add("submitted to dispatched, p50", percentile(waits, 0.5), "s")
+    report.add("hub memory", resident_mib(process), "MiB")
+    print("    writes by kind: " + ", ".join(f"{k} {v}" for k, v in sorted(made.items())))
+
+
+async def _submitted(store: KubernetesStore, names: list[str]) -> dict[str, float]:
+    numbers = iter(names)
+    at: dict[str, float] = {}
+
+    async def submit() -> None:
+        for name in numbers:
+            body = json.loads(workload(name, seconds=30))
+            await store.create(WORKLOADS, body, namespace="default", write=WRITE)
+            at[name] = time.perf_counter()
+
+    await asyncio.gather(*(submit() for _ in range(_WRITERS)))
+    return at
+
+
+def run(report: Report, *, scale: float = 1.0) -> None:
+    with tempfile.TemporaryDirectory() as folder, control_plane.running(Path(folder)) as plane:
+        uvloop.run(measure_store(report, plane, scale))
+    with tempfile.TemporaryDirectory() as folder, control_plane.running(Path(folder)) as plane:
+        uvloop.run(measure_hub(report, plane, scale))

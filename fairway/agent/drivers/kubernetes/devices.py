@@ -1,0 +1,169 @@
+"""Devices that drivers publish in resource slices, and who has them (dynamic resource allocation).
+
+A node's devices are counted under the name of their driver, such as `gpu.nvidia.com`, beside the
+resources of its kubelet. Those that claims have been given are in use, whoever's pods they are:
+what our own pods claim is not among the amounts that they are charged for. Devices that belong to
+no single node are not counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from fairway.api.amounts import NANO
+from fairway.store.interface import ResourceKey
+
+GROUP = "resource.k8s.io"
+_MODELS = ("productName", "model", "type")  # attributes that name the model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """Devices of one node and driver."""
+
+    node: str = ""
+    driver: str = ""
+    pool: str = ""
+    count: int = 0
+    models: frozenset[str] = frozenset()
+
+
+Pool = tuple[str, str]  # driver and name
+Place = tuple[str, str]  # namespace and name
+Allocation = Mapping[Pool, int]  # devices that a claim has
+
+
+class _Value(msgspec.Struct):
+    string: str = ""
+
+
+class _Device(msgspec.Struct):
+    name: str = ""
+    attributes: dict[str, _Value] = {}
+
+
+class _PoolName(msgspec.Struct):
+    name: str = ""
+
+
+class _SliceSpec(msgspec.Struct, rename="camel"):
+    driver: str = ""
+    node_name: str = ""
+    pool: _PoolName = msgspec.field(default_factory=_PoolName)
+    devices: list[_Device] = []
+
+
+class _Slice(msgspec.Struct):
+    spec: _SliceSpec
+
+
+class _Result(msgspec.Struct):
+    driver: str = ""
+    pool: str = ""
+
+
+class _Devices(msgspec.Struct):
+    results: list[_Result] = []
+
+
+class _Allocation(msgspec.Struct):
+    devices: _Devices = msgspec.field(default_factory=_Devices)
+
+
+class _ClaimStatus(msgspec.Struct):
+    allocation: _Allocation | None = None
+
+
+class _Claim(msgspec.Struct):
+    status: _ClaimStatus = msgspec.field(default_factory=_ClaimStatus)
+
+
+_decode_slice = msgspec.json.Decoder(_Slice).decode
+_decode_claim = msgspec.json.Decoder(_Claim).decode
+
+
+def read_slice(raw: bytes) -> Slice:
+    spec = _decode_slice(raw).spec
+    models = {
+        one.attributes[name].string
+        for one in spec.devices
+        for name in _MODELS
+        if name in one.attributes
+    }
+    return Slice(
+        node=spec.node_name,
+        driver=spec.driver,
+        pool=spec.pool.name,
+        count=len(spec.devices),
+        models=frozenset(models - {""}),
+    )
+
+
+def read_allocation(raw: bytes) -> Allocation:
+    status = _decode_claim(raw).status
+    results = status.allocation.devices.results if status.allocation is not None else ()
+    return dict(Counter((one.driver, one.pool) for one in results))
+
+
+def kinds_of(version: str) -> tuple[ResourceKey, ResourceKey]:
+    """Slices and claims, in a version that the cluster serves."""
+    return ResourceKey(GROUP, version, "resourceslices"), ResourceKey(
+        GROUP, version, "resourceclaims"
+    )
+
+
+class Devices:
+    """All devices of a cluster."""
+
+    def __init__(self) -> None:
+        self._slices: dict[str, Slice] = {}
+        self._of_node: dict[str, dict[str, Slice]] = {}
+        self._node_of: dict[Pool, str] = {}
+        self._claims: dict[Place, Allocation] = {}
+        self._taken: Counter[Pool] = Counter()
+
+    def take_slice(self, name: str, told: Slice | None) -> set[str]:
+        """The nodes that this is news of."""
+        before = self._slices.pop(name, None)
+        if before is not None:
+            self._of_node[before.node].pop(name)
+            if not self._of_node[before.node]:
+                del self._of_node[before.node]
+            pool = (before.driver, before.pool)
+            if all((one.driver, one.pool) != pool for one in self._slices.values()):
+                self._node_of.pop(pool, None)
+        if told is not None:
+            self._slices[name] = told
+            self._of_node.setdefault(told.node, {})[name] = told
+            self._node_of[told.driver, told.pool] = told.node
+        return {one.node for one in (before, told) if one is not None and one.node}
+
+    def take_claim(self, place: Place, told: Allocation | None) -> set[str]:
+        """The nodes that this is news of."""
+        before = self._claims.pop(place, {})
+        if told:
+            self._claims[place] = told
+        self._taken.subtract(before)
+        self._taken.update(told or {})
+        for pool in [one for one in before if not self._taken[one]]:
+            del self._taken[pool]
+        pools = {*before, *(told or {})}
+        return {self._node_of[one] for one in pools if self._node_of.get(one)}
+
+    def models(self) -> set[str]:
+        return {model for one in self._slices.values() for model in one.models}
+
+    def on(self, node: str) -> tuple[dict[str, int], dict[str, int]]:
+        """How many of each driver a node has, and how many of them claims have; in nanos."""
+        has: dict[str, int] = {}
+        used: dict[str, int] = {}
+        for pool in {(one.driver, one.pool) for one in self._of_node.get(node, {}).values()}:
+            if self._taken[pool]:
+                used[pool[0]] = used.get(pool[0], 0) + NANO * self._taken[pool]
+        for one in self._of_node.get(node, {}).values():
+            has[one.driver] = has.get(one.driver, 0) + NANO * one.count
+        return has, used

@@ -1,0 +1,138 @@
+"""How pods and objects are ended.
+
+Before its pods are ended an object is held, so that its controller makes no others; one that knows
+no way to be held goes with its pods. Objects go in the foreground: they are there until all that
+they made is gone, and so nothing is taken for gone too early.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from fairway.agent.drivers.kubernetes import marks
+from fairway.agent.drivers.kubernetes.following import PODS
+from fairway.agent.drivers.kubernetes.hands import Hands, Refused, key_of_kind
+from fairway.agent.drivers.kubernetes.keys import ObjectKey
+from fairway.agent.drivers.kubernetes.making import Making
+from fairway.agent.drivers.kubernetes.picture import Picture
+from fairway.agent.drivers.kubernetes.pods import OwnPod
+from fairway.agent.drivers.kubernetes.works import Kept, Works
+from fairway.api.meta import JsonObject
+from fairway.api.work import Work
+from fairway.kinds.interface import Kind
+from fairway.kinds.permitted import FindKind
+from fairway.kinds.plain import text
+from fairway.store.interface import Deletion
+
+_LIVE = ("Pending", "Bound", "Ready")
+_OVER = ("Succeeded", "Failed")
+
+
+class Ending:
+    """Ends what works have."""
+
+    def __init__(
+        self, *, hands: Hands, making: Making, picture: Picture, works: Works, find_kind: FindKind
+    ) -> None:
+        self._hands = hands
+        self._making = making
+        self._picture = picture
+        self._works = works
+        self._find_kind = find_kind
+
+    async def hold(self, kept: Kept) -> None:
+        """Sees to it that nothing makes pods for a work any more."""
+        for key, body in self._works.running(kept):
+            kind = self._find_kind(body)
+            if kind is None or kind.read(body).phase in _OVER or _is_ending(body):
+                continue
+            held = _held(kind, body)
+            if held is None:
+                await self.delete(key, body, kept.work)
+            elif held:
+                served = await self._making.served(body)
+                found = await self._hands.patch(
+                    key_of_kind(served), key.name, held, key.namespace, kept.work
+                )
+                self._picture.take_object(key, found)
+
+    async def end_pods(
+        self,
+        kept: Kept,
+        *,
+        grace_seconds: int | None,
+        which: Callable[[OwnPod], bool] = lambda _: True,
+    ) -> None:
+        """Asks pods to end."""
+        pods = [
+            one
+            for one in self._picture.pods.get(kept.label, {}).values()
+            if one.seen.phase in _LIVE and which(one)
+        ]
+        await asyncio.gather(*(self._end_pod(one, kept.work, grace_seconds) for one in pods))
+
+    async def clear_pods(self, kept: Kept) -> None:
+        """Removes pods that have ended, and that nothing else removes."""
+        pods = [
+            one
+            for one in self._picture.pods.get(kept.label, {}).values()
+            if one.seen.phase in _OVER and not one.is_controlled
+        ]
+        await asyncio.gather(*(self._end_pod(one, kept.work, None) for one in pods))
+
+    async def remove_object(self, kept: Kept, key: ObjectKey, body: JsonObject) -> None:
+        """Removes an object, unless it is to stay or another work needs it."""
+        other = self._works.another_that_needs(key, kept)
+        if other is not None:
+            await self._making.hand_over(key, body, other)
+        elif marks.stays(body):
+            served = await self._making.served(body)
+            found = await self._hands.patch(
+                key_of_kind(served), key.name, marks.unmarked(), key.namespace, kept.work
+            )
+            self._picture.take_object(key, found)
+        elif not _is_ending(body):
+            await self.delete(key, body, kept.work)
+
+    async def delete(self, key: ObjectKey, body: JsonObject, work: Work | None) -> None:
+        served = await self._making.served(body)
+        how = Deletion(propagation="Foreground", uid=text(body, "metadata", "uid"))
+        try:
+            await self._hands.delete(key_of_kind(served), key.name, key.namespace, work, how)
+        except Refused as refused:
+            raise Refused(f"{key.kind} {key.name}: {refused}") from refused
+        if key.kind == "Secret":
+            self._picture.take_object(key, None)  # nobody else tells
+
+    async def _end_pod(self, pod: OwnPod, work: Work | None, grace_seconds: int | None) -> None:
+        how = Deletion(uid=pod.uid, grace_seconds=grace_seconds)
+        await self._hands.delete(PODS, pod.seen.name, pod.namespace, work, how)
+
+
+def _is_ending(body: JsonObject) -> bool:
+    return bool(text(body, "metadata", "deletionTimestamp"))
+
+
+def _held(kind: Kind, body: JsonObject) -> JsonObject | None:
+    """What is to be changed so that an object makes no pods: nothing for one that is held
+    already, None for one that has no way to be."""
+    if kind.is_held(body):
+        return {}
+    after = kind.held(body)
+    # A pod is its own: once it is there, nothing holds it.
+    return None if after == body or kind.name == "Pod" else difference(body, after)
+
+
+def difference(before: JsonObject, after: JsonObject) -> JsonObject:
+    """The merge patch that makes one of the other."""
+    patch: dict[str, Any] = {}
+    for name in {**before, **after}:
+        if name not in after:
+            patch[name] = None
+        elif before.get(name) != after[name]:
+            old, new = before.get(name), after[name]
+            is_deep = isinstance(old, dict) and isinstance(new, dict)
+            patch[name] = difference(old or {}, new) if is_deep else new
+    return patch

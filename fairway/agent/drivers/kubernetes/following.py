@@ -1,0 +1,181 @@
+"""Watches: nodes, pods, warnings, and of each kind that is in use what is ours.
+
+Kinds are followed from their first use on, and at the start wherever something of ours is found.
+What cannot be followed, for want of rights, is told and tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from fairway.agent.drivers.kubernetes import marks
+from fairway.agent.drivers.kubernetes.devices import kinds_of, read_allocation, read_slice
+from fairway.agent.drivers.kubernetes.keys import ObjectKey
+from fairway.agent.drivers.kubernetes.nodes import ReadNode
+from fairway.agent.drivers.kubernetes.picture import Picture, Trouble
+from fairway.agent.drivers.kubernetes.pods import ReadPod
+from fairway.api.errors import ApiError, Forbidden, MethodNotAllowed, NotFound
+from fairway.api.meta import JsonObject
+from fairway.client.catalogue import Served
+from fairway.clock import Clock
+from fairway.kinds.native import is_owned
+from fairway.kubeapi import Informer, KubeApi
+from fairway.store.interface import Page, ResourceKey, Selection
+
+NODES = ResourceKey("", "v1", "nodes")
+PODS = ResourceKey("", "v1", "pods")
+EVENTS = ResourceKey("", "v1", "events")
+
+_AT_A_TIME = 8  # lists, when the driver opens
+_MESSAGE_MOST = 1024
+_decode = msgspec.json.Decoder().decode
+
+
+class _About(msgspec.Struct, rename="camel"):
+    uid: str = ""
+
+
+class Warned(msgspec.Struct, rename="camel"):
+    """As much of an event as is kept."""
+
+    involved_object: _About
+    reason: str = ""
+    message: str = ""
+
+
+def read_object(raw: bytes) -> JsonObject:
+    """An object without what only its server needs."""
+    body: JsonObject = _decode(raw)
+    body.get("metadata", {}).pop("managedFields", None)
+    return body
+
+
+def _read_own(raw: bytes) -> JsonObject:
+    """An object of a work; nothing of one that a controller made for it, and labelled likewise."""
+    body = read_object(raw)
+    return body if marks.is_made_by_us(body) and not is_owned(body) else _NOT_OURS
+
+
+_NOT_OURS: JsonObject = {}
+
+
+class _NothingKept:
+    """Stands for an event that was passed on."""
+
+
+class Following:
+    """The watches of one cluster."""
+
+    def __init__(self, api: KubeApi, cluster: str, picture: Picture, clock: Clock) -> None:
+        self._api = api
+        self._clock = clock
+        self._picture = picture
+        self._selection = Selection(labels=marks.selector(cluster))
+        self._kinds: dict[tuple[str, str], tuple[Informer[JsonObject], asyncio.Task[None]]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._nodes = Informer(api, NODES, read=ReadNode(), clock=clock)
+        self._pods = Informer(api, PODS, read=ReadPod(marks.label(cluster)), clock=clock)
+        self._events = Informer(
+            api,
+            EVENTS,
+            read=self._hear,
+            clock=clock,
+            selection=Selection(fields="type=Warning"),
+        )
+        self._nodes.followers.append(lambda name, node: picture.take_node(name[1], node))
+        self._pods.followers.append(picture.take_pod)
+
+    @property
+    def fault(self) -> ApiError | None:
+        """Why the cluster cannot be seen as it is."""
+        return self._nodes.fault or self._pods.fault
+
+    async def open(self, kinds: list[Served], devices: str = "") -> None:
+        """Begins; returns once all nodes, pods and objects of ours are known.
+
+        `devices` is the version in which the cluster serves resource slices, if it does.
+        """
+        self._tasks = [asyncio.ensure_future(self._nodes.run())]
+        if devices:
+            self._follow_devices(devices)
+        at_a_time = asyncio.Semaphore(_AT_A_TIME)
+
+        async def look(kind: Served) -> None:
+            async with at_a_time:
+                if await self._has_ours(kind):
+                    await self.follow(kind)
+
+        await asyncio.gather(*(look(kind) for kind in kinds))
+        self._tasks += [asyncio.ensure_future(one.run()) for one in (self._pods, self._events)]
+        await self._until(self._nodes)
+        await self._until(self._pods)
+
+    def _follow_devices(self, version: str) -> None:
+        slices, claims = kinds_of(version)
+        published = Informer(self._api, slices, read=read_slice, clock=self._clock)
+        published.followers.append(lambda name, one: self._picture.take_slice(name[1], one))
+        claimed = Informer(self._api, claims, read=read_allocation, clock=self._clock)
+        claimed.followers.append(self._picture.take_claim)
+        self._tasks.append(asyncio.ensure_future(published.run()))
+        self._tasks.append(asyncio.ensure_future(claimed.run()))
+
+    async def close(self) -> None:
+        tasks = [*self._tasks, *(task for _, task in self._kinds.values())]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._tasks.clear()
+        self._kinds.clear()
+
+    async def follow(self, kind: Served) -> None:
+        """Follows a kind from now on; returns once all that is ours of it is known."""
+        key = ResourceKey(kind.group, kind.version, kind.plural)
+        known = self._kinds.get((kind.group, kind.plural))
+        if known is not None and known[0].kind == key:
+            await self._until(known[0])
+            return
+        informer = Informer(
+            self._api, key, read=_read_own, clock=self._clock, selection=self._selection
+        )
+        informer.followers.append(
+            lambda name, body: self._picture.take_object(
+                ObjectKey(group=kind.group, kind=kind.kind, namespace=name[0], name=name[1]), body
+            )
+        )
+        task = asyncio.ensure_future(informer.run())
+        self._kinds[kind.group, kind.plural] = (informer, task)
+        if known is not None:
+            known[1].cancel()
+        await self._until(informer)
+
+    async def _until(self, informer: Informer[Any]) -> None:
+        """Waits for the first list; raises why there is none."""
+        waiting = asyncio.ensure_future(informer.is_complete.wait())
+        try:
+            while not waiting.done():
+                await asyncio.wait({waiting}, timeout=0.1)
+                if not waiting.done() and informer.fault is not None:
+                    raise informer.fault
+        finally:
+            waiting.cancel()
+
+    async def _has_ours(self, kind: Served) -> bool:
+        key = ResourceKey(kind.group, kind.version, kind.plural)
+        try:
+            page = await self._api.page(key, self._selection, Page(limit=1), read=len)
+        except (Forbidden, NotFound, MethodNotAllowed):
+            return False  # then nothing of it was ever made by us
+        return bool(page.items)
+
+    def _hear(self, raw: bytes) -> _NothingKept:
+        """Passes a warning on; nothing of it is kept here, for there may be very many."""
+        told = msgspec.json.decode(raw, type=Warned)
+        trouble = Trouble(reason=told.reason, message=told.message[:_MESSAGE_MOST])
+        self._picture.take_trouble(told.involved_object.uid, trouble)
+        return _NOTHING
+
+
+_NOTHING = _NothingKept()

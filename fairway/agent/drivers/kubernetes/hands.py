@@ -1,0 +1,226 @@
+"""Writes in the cluster, in the right name and at a bearable rate.
+
+What the cluster does not take is `Refused`, which is told; what fails for want of an answer is a
+`DriverFault`, which is tried again. A namespace that is missing is made, and prepared for tenants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from fairway.agent.drivers.interface import DriverFault
+from fairway.agent.drivers.kubernetes import marks, rights
+from fairway.agent.drivers.kubernetes.following import read_object
+from fairway.agent.settings import Rate
+from fairway.api.cluster import KubernetesDriver
+from fairway.api.errors import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Invalid,
+    MethodNotAllowed,
+    NotFound,
+    TooLarge,
+    UnsupportedMediaType,
+)
+from fairway.api.meta import JsonObject
+from fairway.api.work import Work
+from fairway.client.catalogue import Served
+from fairway.clock import Clock
+from fairway.kinds.plain import text
+from fairway.kubeapi import KubeApi
+from fairway.store.interface import Deletion, Patch, PatchType, ResourceKey, Write
+
+T = TypeVar("T")
+
+NAMESPACES = ResourceKey("", "v1", "namespaces")
+ACCOUNTS = ResourceKey("", "v1", "serviceaccounts")
+ROLES = ResourceKey("rbac.authorization.k8s.io", "v1", "clusterroles")
+BINDINGS = ResourceKey("rbac.authorization.k8s.io", "v1", "rolebindings")
+_REFUSALS = (
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Invalid,
+    MethodNotAllowed,
+    NotFound,
+    TooLarge,
+    UnsupportedMediaType,
+)
+# After rights were given, the server needs a moment until it heeds them.
+_HEED_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+
+
+class Refused(Exception):
+    """The cluster does not take this, and would not the next time."""
+
+
+def key_of_kind(served: Served) -> ResourceKey:
+    return ResourceKey(served.group, served.version, served.plural)
+
+
+async def _nothing() -> Sequence[tuple[str, str]]:
+    return ()
+
+
+class Hands:
+    """The writes of one driver."""
+
+    def __init__(
+        self, api: KubeApi, cluster: str, settings: KubernetesDriver, clock: Clock
+    ) -> None:
+        # Asks the cluster what tenants' workloads may be made of, as groups and plurals.
+        self.find_tenant_kinds: Callable[[], Awaitable[Sequence[tuple[str, str]]]] = _nothing
+        self._api = api
+        self._cluster = cluster
+        self._settings = settings
+        self._clock = clock
+        self._rate = Rate()
+
+    async def get(
+        self, kind: ResourceKey, name: str, namespace: str, work: Work | None
+    ) -> JsonObject | None:
+        """An object as it is; None where there is none, or no right to see it yet."""
+        try:
+            return read_object(await self._as(work, namespace).get(kind, name, namespace))
+        except (NotFound, Forbidden):
+            return None
+        except ApiError as fault:
+            raise DriverFault(str(fault)) from fault
+
+    async def create(
+        self, kind: ResourceKey, body: JsonObject, namespace: str, work: Work | None
+    ) -> JsonObject:
+        write = self._write()
+        return read_object(
+            await self._do(
+                lambda api: api.create(kind, body, namespace=namespace, write=write),
+                namespace,
+                work,
+            )
+        )
+
+    async def patch(
+        self,
+        kind: ResourceKey,
+        name: str,
+        body: JsonObject,
+        namespace: str,
+        work: Work | None,
+        *,
+        type: PatchType = "merge",
+        force: bool = False,
+    ) -> JsonObject:
+        patch, write = Patch(type=type, body=body, force=force), self._write()
+        raw, _ = await self._do(
+            lambda api: api.patch(kind, name, patch, namespace=namespace, write=write),
+            namespace,
+            work,
+        )
+        return read_object(raw)
+
+    async def delete(
+        self, kind: ResourceKey, name: str, namespace: str, work: Work | None, how: Deletion
+    ) -> None:
+        """Asks for the end of an object; that there is none, or another one, is fine."""
+        await self._wait()
+        try:
+            await self._as(work, namespace).delete(
+                kind, name, namespace=namespace, how=how, write=self._write()
+            )
+        except (NotFound, Conflict):
+            return
+        except _REFUSALS as fault:
+            raise Refused(str(fault)) from fault
+        except ApiError as fault:
+            raise DriverFault(str(fault)) from fault
+
+    def _write(self) -> Write:
+        return Write(manager=marks.MANAGER)
+
+    def _as(self, work: Work | None, namespace: str) -> KubeApi:
+        if work is not None and work.spec.executor is not None:
+            return self._api.acting_as(rights.executor_of(work, namespace))
+        if self._settings.act_as == "Tenant":
+            return self._api.acting_as(rights.account(namespace))
+        return self._api
+
+    async def _wait(self) -> None:
+        while delay := self._rate.take(self._settings.requests_per_second, self._clock.now()):
+            await self._clock.sleep(delay)
+
+    async def _do(
+        self, call: Callable[[KubeApi], Awaitable[T]], namespace: str, work: Work | None
+    ) -> T:
+        await self._wait()
+        api = self._as(work, namespace)
+        try:
+            try:
+                return await call(api)
+            except (Forbidden, NotFound) as fault:
+                if not await self._prepare(namespace):
+                    raise
+                return await self._heeded(call, api, fault)
+        except _REFUSALS as fault:
+            raise Refused(str(fault)) from fault
+        except ApiError as fault:
+            raise DriverFault(str(fault)) from fault
+
+    async def _heeded(
+        self, call: Callable[[KubeApi], Awaitable[T]], api: KubeApi, last: ApiError
+    ) -> T:
+        for seconds in _HEED_SECONDS:
+            await self._clock.sleep(seconds)
+            try:
+                return await call(api)
+            except Forbidden as fault:
+                last = fault
+        raise last
+
+    # Namespaces.
+
+    async def _prepare(self, namespace: str) -> bool:
+        """Makes a namespace that is missing; whether it is one of those that we made."""
+        own = marks.label(self._cluster)
+        try:
+            raw = await self._api.get(NAMESPACES, namespace)
+            labels = msgspec.json.decode(raw)["metadata"].get("labels", {})
+            if labels.get(marks.CLUSTER) != own:
+                return False
+        except Forbidden:
+            return False
+        except NotFound:
+            await self._made(NAMESPACES, rights.namespace_of_tenant(namespace, own))
+        if self._settings.act_as == "Tenant":
+            await self._prepare_role(own)
+            await self._made(ACCOUNTS, rights.tenant_account(namespace))
+            await self._made(BINDINGS, rights.tenant_binding(namespace))
+        return True
+
+    async def _prepare_role(self, own: str) -> None:
+        """Makes the role of tenants where nobody made one; what we made keeps up with the kinds."""
+        try:
+            raw = await self._api.get(ROLES, rights.TENANT)
+            labels = msgspec.json.decode(raw)["metadata"].get("labels", {})
+            if labels.get(marks.CLUSTER) != own:
+                return
+        except NotFound:
+            pass
+        role = rights.tenant_role(await self.find_tenant_kinds())
+        role["metadata"]["labels"] = {marks.CLUSTER: own}
+        patch = Patch(type="apply", body=role, force=True)
+        await self._api.patch(ROLES, rights.TENANT, patch, write=self._write())
+
+    async def _made(self, kind: ResourceKey, body: JsonObject) -> None:
+        """Makes something in the agent's own name, unless it is there."""
+        namespace = text(body, "metadata", "namespace")
+        try:
+            await self._api.create(kind, body, namespace=namespace, write=self._write())
+        except AlreadyExists:
+            return

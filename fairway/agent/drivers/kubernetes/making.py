@@ -1,0 +1,281 @@
+"""Objects as they are to be in the cluster, and how each is written.
+
+What is there already decides how much may be done to it: an object of another work, or one that
+nobody here made, is not taken over if it runs pods.
+"""
+
+from __future__ import annotations
+
+from fairway.agent.drivers.kubernetes import marks
+from fairway.agent.drivers.kubernetes.following import Following
+from fairway.agent.drivers.kubernetes.hands import Hands, Refused, key_of_kind
+from fairway.agent.drivers.kubernetes.keys import ObjectKey, key_of
+from fairway.agent.drivers.kubernetes.picture import Picture
+from fairway.agent.drivers.kubernetes.works import Kept
+from fairway.api.cluster import Permits
+from fairway.api.errors import ApiError, Forbidden
+from fairway.api.meta import JsonObject
+from fairway.api.work import Manifest, Work
+from fairway.client.catalogue import Served
+from fairway.client.discovery import Discovery
+from fairway.client.errors import UnknownKind
+from fairway.kinds import decision, permitted
+from fairway.kinds.interface import Kind
+from fairway.kinds.permitted import FindKind
+from fairway.kinds.plain import (
+    annotation,
+    changed,
+    child,
+    copied,
+    listed,
+    name_of,
+    namespace_of,
+    number,
+    text,
+    with_value_of,
+    without,
+)
+from fairway.kinds.pods import HOST_NAME_LABEL
+
+_SECRETS = ("", "Secret")
+_GRACE_SECONDS = 30  # of pods that say nothing themselves
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+class Making:
+    """Makes the objects of works."""
+
+    def __init__(
+        self,
+        *,
+        cluster: str,
+        permits: Permits,
+        hands: Hands,
+        discovery: Discovery,
+        following: Following,
+        picture: Picture,
+        find_kind: FindKind,
+    ) -> None:
+        self._cluster = cluster
+        self._permits = permits
+        self._hands = hands
+        self._discovery = discovery
+        self._following = following
+        self._picture = picture
+        self._find_kind = find_kind
+
+    async def make(self, kept: Kept, work: Work, places: tuple[str, ...] = ()) -> dict[int, str]:
+        """Makes all objects of a work, in their order; what is refused, by position.
+
+        `places` are nodes that its pods should be on, since they were held for them.
+        """
+        objects = [one.object for one in work.spec.manifests]
+        faults = {
+            position: "; ".join(several)
+            for position, several in permitted.faults_in(
+                objects, self._permits, self._find_kind
+            ).items()
+        }
+        kept.looked_at = {}
+        for position, manifest in enumerate(work.spec.manifests):
+            if position in faults and manifest.update != "ReadOnly":
+                continue
+            try:
+                faults.pop(position, None)
+                await self._make(kept, work, position, places)
+            except Refused as refused:
+                faults[position] = str(refused)
+        return faults
+
+    async def served(self, body: JsonObject) -> Served:
+        """The kind of an object in this cluster; Refused where it has no such kind."""
+        try:
+            found = await self._discovery.of(body)
+        except UnknownKind as fault:
+            raise Refused(str(fault)) from fault
+        if not found.namespaced:
+            raise Refused(f"kind: {found.kind} belongs to the whole cluster")
+        return found
+
+    async def _make(self, kept: Kept, work: Work, position: int, places: tuple[str, ...]) -> None:
+        manifest = work.spec.manifests[position]
+        wanted, kind = manifest.object, self._find_kind(manifest.object)
+        if not name_of(wanted):
+            raise Refused("metadata.name: an object needs a name")
+        served = await self.served(wanted)
+        key = key_of(wanted)
+        if manifest.update == "ReadOnly":
+            await self._look_at(kept, position, served, key, work)
+            return
+        if kind is not None and (wrong := kind.faults(wanted)):
+            raise Refused("; ".join(wrong))
+        await self._follow(served)
+        there = self._picture.object(key)
+        if there is None:
+            there = await self._hands.get(key_of_kind(served), key.name, key.namespace, work)
+        owner = self._owner(manifest, kind, there, work)
+        if manifest.update == "CreateOnly" and there is not None:
+            if not self._is_ours(there):
+                kept.looked_at[position] = there
+            return
+        body = self._body(manifest, kind, there, work, places)
+        body = marks.marked(body, owner, **{marks.POSITION: str(position)})
+        await self._write(manifest, served, key, body, there, work)
+
+    async def _look_at(
+        self, kept: Kept, position: int, served: Served, key: ObjectKey, work: Work
+    ) -> None:
+        found = await self._hands.get(key_of_kind(served), key.name, key.namespace, work)
+        if found is not None:
+            kept.looked_at[position] = found
+
+    async def _follow(self, served: Served) -> None:
+        """Secrets are not followed: for that an agent would have to see everybody's."""
+        if (served.group, served.kind) == _SECRETS:
+            return
+        try:
+            await self._following.follow(served)
+        except Forbidden as fault:
+            raise Refused(str(fault)) from fault
+
+    def _is_ours(self, there: JsonObject) -> bool:
+        own = text(there, "metadata", "labels", marks.CLUSTER)
+        return own == marks.label(self._cluster)
+
+    def _owner(
+        self, manifest: Manifest, kind: Kind | None, there: JsonObject | None, work: Work
+    ) -> marks.Owner:
+        """Whose the object is; Refused where it is not to be touched."""
+        name, attempt = work.metadata.name, work.spec.attempt
+        deletion: str = manifest.deletion
+        what = f"{text(manifest.object, 'kind')} {name_of(manifest.object)}"
+        if there is not None and not self._is_ours(there):
+            if kind is not None:
+                raise Refused(f"{what} is there already, and was not made by this fleet")
+            if permitted.is_account(there) and not self._may_use(name_of(there)):
+                raise Refused(f"{what} is there already, and may have rights of its own")
+            deletion = marks.FOUND  # it was there before, and stays
+        elif there is not None and marks.label(marks.work_of(there)) != marks.label(name):
+            is_taken = manifest.update == "ServerSideApply" and manifest.force
+            if kind is not None or (manifest.update != "CreateOnly" and not is_taken):
+                raise Refused(f"{what} belongs to the work {marks.work_of(there)}")
+            # Several works may need the same thing; it is the first one's until that is removed.
+            name, attempt = marks.work_of(there), marks.attempt_of(there)
+        if annotation(there or {}, marks.DELETION) == marks.FOUND:
+            deletion = marks.FOUND
+        return marks.Owner(cluster=self._cluster, work=name, attempt=attempt, deletion=deletion)
+
+    def _may_use(self, account: str) -> bool:
+        return account == "default" or account in self._permits.service_accounts
+
+    def _body(
+        self,
+        manifest: Manifest,
+        kind: Kind | None,
+        there: JsonObject | None,
+        work: Work,
+        places: tuple[str, ...],
+    ) -> JsonObject:
+        """An object as it is to be, but for the marks."""
+        body = without(manifest.object, "status")
+        body = changed(body, ("metadata", "namespace"), namespace_of(body))
+        if kind is not None:
+            is_held = work.spec.desired == "Hold"
+            body = kind.held(body) if is_held else kind.released(body)
+            owner = marks.Owner(
+                cluster=self._cluster, work=work.metadata.name, attempt=work.spec.attempt
+            )
+            body = marks.marked_pods(kind, body, owner)
+            body = _with_grace(kind, body, there, work.spec.stop.grace_seconds)
+            held = annotation(there or {}, marks.PLACES)
+            places = tuple(held.split(",")) if held else places
+            if places:
+                body = _with_places(kind, body, places)
+        if there is not None:
+            for pointer in manifest.ignored_fields:
+                body = with_value_of(there, body, pointer)
+        return body
+
+    async def _write(
+        self,
+        manifest: Manifest,
+        served: Served,
+        key: ObjectKey,
+        body: JsonObject,
+        there: JsonObject | None,
+        work: Work,
+    ) -> None:
+        kind, name, namespace = key_of_kind(served), key.name, key.namespace
+        if manifest.update == "ServerSideApply":
+            found = await self._hands.patch(
+                kind, name, body, namespace, work, type="apply", force=manifest.force
+            )
+        elif there is None:
+            found = await self._hands.create(kind, body, namespace, work)
+        else:
+            found = await self._hands.patch(kind, name, body, namespace, work)
+        self._picture.take_object(key, found)
+
+    async def hand_over(self, key: ObjectKey, body: JsonObject, to: Kept) -> None:
+        """Gives an object that another work needs as well to that work."""
+        assert to.work is not None, "it lists the object"
+        attempt = to.work.spec.attempt
+        owner = marks.Owner(cluster=self._cluster, work=to.name, attempt=attempt)
+        patch = marks.marked({}, owner)
+        served = await self.served(body)
+        found = await self._hands.patch(
+            key_of_kind(served), key.name, patch, key.namespace, to.work
+        )
+        self._picture.take_object(key, found)
+
+    async def known_kinds(self) -> list[Served]:
+        """The kinds of this cluster that works may be made of."""
+        try:
+            catalogue = await self._discovery.catalogue()
+        except ApiError:
+            self._discovery.forget()
+            raise
+        return [
+            one
+            for one in catalogue.served
+            if one.namespaced
+            and {"list", "watch", "patch"} <= set(one.verbs)
+            and (
+                self._find_kind({"apiVersion": one.api_version, "kind": one.kind}) is not None
+                or permitted.is_listed(one.group, one.kind, self._permits)
+            )
+        ]
+
+
+def _with_grace(kind: Kind, body: JsonObject, there: JsonObject | None, seconds: int) -> JsonObject:
+    """The pods get at least the time to end that their work grants them.
+
+    Of an object that is there it stays as it is: of many kinds it can't be changed.
+    """
+    body = copied(body)
+    present = kind.templates(there) if there is not None else {}
+    for name, template in kind.templates(body).items():
+        spec = child(template, "spec")
+        own = number(spec, "terminationGracePeriodSeconds", default=_GRACE_SECONDS)
+        granted = max(own, seconds)
+        if name in present:
+            granted = number(
+                present[name], "spec", "terminationGracePeriodSeconds", default=granted
+            )
+        if granted != own and spec:
+            spec["terminationGracePeriodSeconds"] = granted
+    return body
+
+
+def _with_places(kind: Kind, body: JsonObject, places: tuple[str, ...]) -> JsonObject:
+    """The pods prefer the nodes that were held for them; others are allowed, should one fail."""
+    body = copied(body)
+    test = {"key": HOST_NAME_LABEL, "operator": "In", "values": list(places)}
+    term = {"matchExpressions": [test]}
+    for template in kind.templates(body).values():
+        affinity = decision.made(template, "spec", "affinity", "nodeAffinity")
+        affinity[_PREFERRED] = [
+            *listed(affinity, _PREFERRED),
+            {"weight": 100, "preference": term},
+        ]
+    return changed(body, ("metadata", "annotations", marks.PLACES), ",".join(places))

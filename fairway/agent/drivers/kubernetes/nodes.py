@@ -1,0 +1,107 @@
+"""What is kept of a node: what it has for pods, its labels and taints, and whether it is ready."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from fairway.api.amounts import Quantity, QuantityError
+from fairway.api.meta import Taint
+
+_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+# Facts about processors and kernels that feature discovery finds by the hundred; reports have room
+# for some labels only, and nobody places pods by these.
+_UNTOLD_LABELS = ("feature.node.kubernetes.io/", "beta.kubernetes.io/")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_VALUE_MOST = 63
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node as its own kubelet and the cluster's controllers say it is."""
+
+    allocatable: Mapping[str, int] = field(default_factory=dict)  # in nanos
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    is_ready: bool = True
+
+
+class _Taint(msgspec.Struct, rename="camel"):
+    key: str
+    effect: str
+    value: str = ""
+
+
+class _Condition(msgspec.Struct):
+    type: str
+    status: str
+
+
+class _Metadata(msgspec.Struct):
+    labels: dict[str, str] = {}
+
+
+class _Spec(msgspec.Struct):
+    taints: list[_Taint] = []
+    unschedulable: bool = False
+
+
+class _Status(msgspec.Struct):
+    allocatable: dict[str, Any] = {}
+    conditions: list[_Condition] = []
+
+
+class _Node(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_decode = msgspec.json.Decoder(_Node).decode
+
+
+class ReadNode:
+    """Reads nodes; those of one shape share their amounts and labels."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = {}
+
+    def __call__(self, raw: bytes) -> Node:
+        found = _decode(raw)
+        amounts = tuple(sorted(_amounts(found.status.allocatable).items()))
+        ready = any(one.type == "Ready" and one.status == "True" for one in found.status.conditions)
+        return Node(
+            allocatable=self._shapes.setdefault(amounts, dict(amounts)),
+            labels={
+                key: value
+                for key, value in found.metadata.labels.items()
+                if not key.startswith(_UNTOLD_LABELS)
+            },
+            taints=_taints(found.spec),
+            is_ready=ready,
+        )
+
+
+def _amounts(allocatable: Mapping[str, Any]) -> dict[str, int]:
+    found = {}
+    for name, value in allocatable.items():
+        try:
+            found[name] = Quantity.of(value).nanos
+        except QuantityError:
+            continue
+    return found
+
+
+def _taints(spec: _Spec) -> tuple[Taint, ...]:
+    """Its taints; a cordoned node has one for that, even before a controller has put it there."""
+    found = [
+        Taint(key=one.key, value=one.value[:_VALUE_MOST], effect=one.effect)  # type: ignore[arg-type]  # checked next
+        for one in spec.taints
+        if one.effect in _EFFECTS
+    ]
+    if spec.unschedulable and not any(one.key == _UNSCHEDULABLE for one in found):
+        found.append(Taint(key=_UNSCHEDULABLE, effect="NoSchedule"))
+    return tuple(found)

@@ -1,0 +1,217 @@
+"""What the cluster was last seen to be: nodes, what others take of them, and what is ours.
+
+Each thing that is told changes only what it is about. What is asked for between two changes is the
+very same value, by which an agent sees at a glance that there is nothing new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from fairway.agent.drivers.interface import NodeSeen
+from fairway.agent.drivers.kubernetes import marks
+from fairway.agent.drivers.kubernetes.devices import Allocation, Devices, Slice
+from fairway.agent.drivers.kubernetes.keys import ObjectKey
+from fairway.agent.drivers.kubernetes.nodes import Node
+from fairway.agent.drivers.kubernetes.pods import NO_USE, OwnPod, Use
+from fairway.api.meta import JsonObject
+from fairway.kinds.plain import child, text
+
+Place = tuple[str, str]  # namespace and name
+_TROUBLES_MOST = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """A warning that the cluster gave about an object."""
+
+    reason: str
+    message: str
+
+
+class Picture:
+    """All that is known of one cluster."""
+
+    def __init__(self, *, changed: Callable[[], None], touched: Callable[[str], None]) -> None:
+        """`changed` is told that there is something new, `touched` of which work."""
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[str, dict[Place, OwnPod]] = {}  # ours, by label of the work
+        self.objects: dict[str, dict[ObjectKey, JsonObject]] = {}  # ours, likewise
+        self._changed = changed
+        self._touched = touched
+        self._known: dict[Place, Use | OwnPod] = {}
+        self._owner: dict[ObjectKey, str] = {}
+        self._others: dict[str, dict[str, int]] = {}
+        self._troubles: dict[str, Trouble] = {}  # by the uid of what they are about
+        self._uids: dict[str, str] = {}  # label of the work, by the uid of what is ours
+        self._stale: set[str] = set()
+        self._seen: dict[str, NodeSeen] = {}
+        self._listed: tuple[NodeSeen, ...] = ()
+        self.devices = Devices()
+
+    # Nodes.
+
+    def take_node(self, name: str, node: Node | None) -> None:
+        if self.nodes.get(name) == node:
+            return
+        if node is None:
+            del self.nodes[name]
+        else:
+            self.nodes[name] = node
+        self._stale.add(name)
+        self._changed()
+
+    def nodes_seen(self) -> tuple[NodeSeen, ...]:
+        """All nodes, in order of name; those that are as they were are the same values."""
+        if self._stale:
+            before = len(self._seen)
+            for name in self._stale:
+                node = self.nodes.get(name)
+                if node is None:
+                    self._seen.pop(name, None)
+                    before = -1  # another may have come in its place
+                else:
+                    self._seen[name] = self._look(name, node)
+            self._stale.clear()
+            if before != len(self._seen):
+                self._seen = {name: self._seen[name] for name in sorted(self._seen)}
+            self._listed = tuple(self._seen.values())
+        return self._listed
+
+    def _look(self, name: str, node: Node) -> NodeSeen:
+        has, used = self.devices.on(name)
+        return NodeSeen(
+            name=name,
+            allocatable={**node.allocatable, **has} if has else node.allocatable,
+            others={**self._others.get(name, {}), **used},
+            labels=node.labels,
+            taints=node.taints,
+            is_ready=node.is_ready,
+        )
+
+    def take_slice(self, name: str, told: Slice | None) -> None:
+        self._take_devices(self.devices.take_slice(name, told))
+
+    def take_claim(self, place: Place, told: Allocation | None) -> None:
+        self._take_devices(self.devices.take_claim(place, told))
+
+    def _take_devices(self, nodes: set[str]) -> None:
+        changed = nodes & self.nodes.keys()
+        if changed:
+            self._stale |= changed
+            self._changed()
+
+    # Pods.
+
+    def take_pod(self, place: Place, told: Use | OwnPod | None) -> None:
+        before = self._known.pop(place, None)
+        if told is not None and told is not NO_USE:
+            self._known[place] = told
+        if before == told:
+            return
+        self._count(before, -1)
+        self._count(told, +1)
+        for one in (before, told):
+            if isinstance(one, OwnPod):
+                self._place(place, one, is_there=one is told)
+                self._touched(one.work)
+                self._changed()
+
+    def _place(self, place: Place, pod: OwnPod, *, is_there: bool) -> None:
+        if is_there:
+            self.pods.setdefault(pod.work, {})[place] = pod
+            self._uids[pod.uid] = pod.work
+            return
+        several = self.pods.get(pod.work, {})
+        several.pop(place, None)
+        self._forget(pod.uid)
+        if not several:
+            self.pods.pop(pod.work, None)
+
+    def _count(self, pod: Use | OwnPod | None, sign: int) -> None:
+        """Adds or takes away what a pod that is not ours uses."""
+        if not isinstance(pod, Use) or not pod.node:
+            return
+        used = self._others.setdefault(pod.node, {})
+        for name, nanos in pod.amounts.items():
+            used[name] = used.get(name, 0) + sign * nanos
+            if not used[name]:
+                del used[name]
+        if not used:
+            del self._others[pod.node]
+        if pod.node in self.nodes:
+            self._stale.add(pod.node)
+            self._changed()
+
+    # Objects.
+
+    def take_object(self, key: ObjectKey, body: JsonObject | None) -> None:
+        label = marks.label(marks.work_of(body)) if body is not None else ""
+        before = self._owner.pop(key, "")
+        if before and before != label:
+            gone = self.objects[before].pop(key)
+            self._forget(text(gone, "metadata", "uid"))
+            if not self.objects[before]:
+                del self.objects[before]
+            self._touched(before)
+            self._changed()
+        if body is None or not label:
+            return
+        self._owner[key] = label
+        mine = self.objects.setdefault(label, {})
+        known = mine.get(key)
+        if known is not None and _version(known) >= _version(body) and _uid(known) == _uid(body):
+            return  # what was answered to a write came before what the watch tells of it
+        mine[key] = body
+        self._uids[_uid(body)] = label
+        self._touched(label)
+        self._changed()
+
+    def object(self, key: ObjectKey) -> JsonObject | None:
+        return self.objects.get(self._owner.get(key, ""), {}).get(key)
+
+    # Warnings.
+
+    def take_trouble(self, uid: str, trouble: Trouble) -> None:
+        """A warning; those about what is not ours are not kept."""
+        label = self._uids.get(uid)
+        if label is None or self._troubles.get(uid) == trouble:
+            return
+        if len(self._troubles) >= _TROUBLES_MOST:
+            self._troubles.pop(next(iter(self._troubles)))
+        self._troubles[uid] = trouble
+        self._touched(label)
+        self._changed()
+
+    def trouble(self, uid: str) -> Trouble | None:
+        return self._troubles.get(uid)
+
+    # What all of it comes to.
+
+    def used(self) -> Mapping[str, Mapping[str, int]]:
+        """What all pods that run take, by node."""
+        total = {name: dict(several) for name, several in self._others.items()}
+        for pods in self.pods.values():
+            for pod in pods.values():
+                mine = total.setdefault(pod.use.node, {})
+                for name, nanos in pod.use.amounts.items():
+                    mine[name] = mine.get(name, 0) + nanos
+        return total
+
+    def labels(self) -> Iterator[str]:
+        """Works of which there is something."""
+        yield from dict.fromkeys((*self.objects, *self.pods))
+
+    def _forget(self, uid: str) -> None:
+        self._uids.pop(uid, None)
+        self._troubles.pop(uid, None)
+
+
+def _version(body: JsonObject) -> int:
+    told = text(body, "metadata", "resourceVersion")
+    return int(told) if told.isdecimal() else 0
+
+
+def _uid(body: JsonObject) -> str:
+    return str(child(body, "metadata").get("uid", ""))

@@ -1,0 +1,225 @@
+"""What is kept of a pod: of ours what an agent is told, of others' what they take from their node.
+
+A cluster may have very many pods that are not ours, so nothing else of them is kept, and pods that
+take the same share the amounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from fairway.agent.drivers.interface import PodPhase, PodSeen
+from fairway.agent.drivers.kubernetes.marks import CLUSTER, PLACEHOLDER
+from fairway.api.amounts import NANO
+from fairway.api.meta import JsonObject
+from fairway.clock import parse_timestamp
+from fairway.kinds.conditions import found as condition
+from fairway.kinds.decision import ATTEMPT, POD_SET, WORK
+from fairway.kinds.failures import failure_of
+from fairway.kinds.plain import child, listed, number, text
+from fairway.kinds.pods import pod_requests
+
+_OVER = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What a pod takes from its node; nothing where it has none, or has ended."""
+
+    node: str = ""
+    amounts: Mapping[str, int] = msgspec.field(default_factory=dict)
+
+
+NO_USE = Use(amounts={})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnPod:
+    """A pod of a work."""
+
+    seen: PodSeen
+    work: str  # as in its label
+    namespace: str
+    uid: str
+    use: Use
+    containers: tuple[str, ...]
+    is_placeholder: bool = False
+    is_controlled: bool = False  # something makes it anew, and ends it with itself
+
+
+class _Owner(msgspec.Struct):
+    controller: bool = False
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] = {}
+    creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+    owner_references: list[_Owner] = []
+
+
+class _Container(msgspec.Struct, rename="camel"):
+    name: str = ""
+    resources: dict[str, Any] = {}
+    restart_policy: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+    containers: list[_Container] = []
+    init_containers: list[_Container] = []
+    resources: dict[str, Any] = {}
+    overhead: dict[str, Any] = {}
+
+
+class _Phase(msgspec.Struct, rename="camel"):
+    phase: str = ""
+    nominated_node_name: str = ""
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec
+    status: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_decode = msgspec.json.Decoder(_Pod).decode
+_decode_phase = msgspec.json.Decoder(_Phase).decode
+_decode_plain = msgspec.json.Decoder().decode
+
+
+class ReadPod:
+    """Reads pods for one cluster of a fleet."""
+
+    def __init__(self, cluster: str) -> None:
+        """`cluster` as it is in the label that marks our pods."""
+        self._cluster = cluster
+        self._amounts: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = {}
+
+    def __call__(self, raw: bytes) -> Use | OwnPod:
+        pod = _decode(raw)
+        status = _decode_phase(pod.status)
+        use = NO_USE
+        # One that has displaced others already has its place, though it is not bound yet.
+        node = pod.spec.node_name or status.nominated_node_name
+        if node and status.phase not in _OVER:
+            use = Use(node=node, amounts=self._taken(pod.spec))
+        labels = pod.metadata.labels
+        if labels.get(CLUSTER) != self._cluster or WORK not in labels:
+            return use
+        return _own(pod, use, _decode_plain(pod.status))
+
+    def _taken(self, spec: _Spec) -> Mapping[str, int]:
+        plain: JsonObject = {
+            "containers": [{"resources": one.resources} for one in spec.containers],
+            "initContainers": [
+                {"resources": one.resources, "restartPolicy": one.restart_policy}
+                for one in spec.init_containers
+            ],
+            "resources": spec.resources,
+            "overhead": spec.overhead,
+        }
+        amounts = {name: one.nanos for name, one in pod_requests(plain).items()}
+        key = (*sorted(amounts.items()), ("pods", NANO))
+        return self._amounts.setdefault(key, dict(key))
+
+
+def _own(pod: _Pod, use: Use, status: JsonObject) -> OwnPod:
+    labels = pod.metadata.labels
+    phase = _phase(pod, status)
+    failure = None
+    if phase not in ("Ready", "Succeeded"):
+        failure = failure_of({"spec": {"nodeName": pod.spec.node_name}, "status": status})
+    started, finished, code = _life(status)
+    if phase in _OVER and finished is None:
+        finished = _since(pod, status, phase)
+    attempt = labels.get(ATTEMPT, "0")
+    seen = PodSeen(
+        name=pod.metadata.name,
+        pod_set=labels.get(POD_SET, "pod"),
+        attempt=int(attempt) if attempt.isdecimal() else 0,
+        phase=phase,
+        node=pod.spec.node_name,
+        since=_since(pod, status, phase),
+        started_at=started,
+        finished_at=finished if phase in _OVER else None,
+        restarts=sum(number(one, "restartCount") for one in listed(status, "containerStatuses")),
+        exit_code=code if phase in _OVER else None,
+        reason=failure.reason if failure is not None else "",
+        message=failure.message if failure is not None else "",
+    )
+    return OwnPod(
+        seen=seen,
+        work=labels[WORK],
+        namespace=pod.metadata.namespace,
+        uid=pod.metadata.uid,
+        use=use,
+        containers=tuple(one.name for one in pod.spec.containers),
+        is_placeholder=PLACEHOLDER in labels,
+        is_controlled=any(one.controller for one in pod.metadata.owner_references),
+    )
+
+
+def _phase(pod: _Pod, status: JsonObject) -> PodPhase:
+    told = text(status, "phase")
+    if told == "Succeeded":
+        return "Succeeded"
+    if told == "Failed":
+        return "Failed"
+    if pod.metadata.deletion_timestamp:
+        return "Terminating"
+    if not pod.spec.node_name:
+        return "Pending"
+    return "Ready" if condition(status, "Ready").get("status") == "True" else "Bound"
+
+
+def _since(pod: _Pod, status: JsonObject, phase: PodPhase) -> float:
+    """Since when it is in its phase, as nearly as its status tells."""
+    match phase:
+        case "Pending":
+            told = ""
+        case "Bound":
+            told = text(condition(status, "PodScheduled"), "lastTransitionTime")
+        case "Terminating":
+            told = pod.metadata.deletion_timestamp
+        case _:
+            told = text(condition(status, "Ready"), "lastTransitionTime")
+    return _moment(told) or _moment(pod.metadata.creation_timestamp) or 0.0
+
+
+def _life(status: JsonObject) -> tuple[float | None, float | None, int | None]:
+    """When its containers began and ended, and with which code: that of one that failed, if any."""
+    states = [child(one, "state") for one in listed(status, "containerStatuses")]
+    earlier = [child(one, "lastState") for one in listed(status, "containerStatuses")]
+    started = [
+        _moment(text(one, kind, "startedAt"))
+        for one in (*states, *earlier)
+        for kind in ("running", "terminated")
+    ]
+    ended = [child(one, "terminated") for one in states]
+    finished = [_moment(text(one, "finishedAt")) for one in ended]
+    codes = [one["exitCode"] for one in ended if isinstance(one.get("exitCode"), int)]
+    return _least(started), _most(finished), next((one for one in codes if one), _first(codes))
+
+
+def _first(codes: Sequence[int]) -> int | None:
+    return codes[0] if codes else None
+
+
+def _least(moments: Sequence[float | None]) -> float | None:
+    return min((one for one in moments if one is not None), default=None)
+
+
+def _most(moments: Sequence[float | None]) -> float | None:
+    return max((one for one in moments if one is not None), default=None)
+
+
+def _moment(told: str) -> float | None:
+    return parse_timestamp(told) if told else None

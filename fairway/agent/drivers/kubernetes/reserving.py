@@ -1,0 +1,126 @@
+"""Placeholder pods: they hold places for the pods of a work until it may run.
+
+A placeholder asks for what a pod will ask for, where it may be, and sleeps. It is made from the
+image of that pod, which is then there already when it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+from fairway.agent.drivers.kubernetes import marks
+from fairway.agent.drivers.kubernetes.ending import Ending
+from fairway.agent.drivers.kubernetes.following import PODS
+from fairway.agent.drivers.kubernetes.hands import Hands, Refused
+from fairway.agent.drivers.kubernetes.picture import Picture
+from fairway.agent.drivers.kubernetes.works import Kept
+from fairway.api.meta import JsonObject
+from fairway.api.work import Work
+from fairway.kinds.decision import ATTEMPT, POD_SET, WORK
+from fairway.kinds.interface import Pod
+from fairway.kinds.permitted import FindKind
+from fairway.kinds.plain import child, listed, namespace_of, text
+from fairway.kinds.pods import pod_requests
+from fairway.kinds.running import due
+
+# What decides on which node a pod may be.
+_PLACING = (
+    "nodeSelector",
+    "affinity",
+    "tolerations",
+    "topologySpreadConstraints",
+    "schedulerName",
+    "priorityClassName",
+    "runtimeClassName",
+    "imagePullSecrets",
+)
+
+
+class Reserving:
+    """Holds places."""
+
+    def __init__(
+        self, *, cluster: str, hands: Hands, ending: Ending, picture: Picture, find_kind: FindKind
+    ) -> None:
+        self._cluster = cluster
+        self._hands = hands
+        self._ending = ending
+        self._picture = picture
+        self._find_kind = find_kind
+
+    async def hold(self, kept: Kept, work: Work, now: float) -> dict[int, str]:
+        """Makes placeholders that are not there yet; what is refused, by position."""
+        there = {name for _, name in self._picture.pods.get(kept.label, {})}
+        faults: dict[int, str] = {}
+        for position, pod in self._placeholders(work, now):
+            name = text(pod, "metadata", "name")
+            if name in there or position in faults:
+                continue
+            try:
+                await self._hands.create(PODS, pod, text(pod, "metadata", "namespace"), work)
+            except Refused as refused:
+                if "already exists" not in str(refused):
+                    faults[position] = str(refused)
+        return faults
+
+    async def give_up(self, kept: Kept) -> tuple[str, ...]:
+        """Ends the placeholders at once; the nodes that they held."""
+        held = [
+            one for one in self._picture.pods.get(kept.label, {}).values() if one.is_placeholder
+        ]
+        await self._ending.end_pods(kept, grace_seconds=0, which=lambda one: one.is_placeholder)
+        return tuple(sorted({one.seen.node for one in held if one.seen.node}))
+
+    def _placeholders(self, work: Work, now: float) -> Iterator[tuple[int, JsonObject]]:
+        for position, manifest in enumerate(work.spec.manifests):
+            kind = self._find_kind(manifest.object)
+            if kind is None or kind.faults(manifest.object):
+                continue
+            namespace = namespace_of(manifest.object)
+            pods = due(kind, kind.released(manifest.object), (), now=now)
+            for index, pod in enumerate(pods):
+                name = f"{_digest(work)}-{position}-{index}"
+                yield position, self._placeholder(work, pod, f"placeholder-{name}", namespace)
+
+    def _placeholder(self, work: Work, pod: Pod, name: str, namespace: str) -> JsonObject:
+        amounts = {resource: str(one) for resource, one in pod_requests(pod.spec).items()}
+        # Of these a pod gets what it asks for, neither more nor less.
+        limits = {resource: one for resource, one in amounts.items() if "/" in resource}
+        first = listed(pod.spec, "containers")[0]
+        container = {
+            "name": "placeholder",
+            "image": text(first, "image"),
+            "command": ["sleep", "infinity"],
+            "resources": {"requests": amounts, **({"limits": limits} if limits else {})},
+        }
+        labels = {
+            marks.CLUSTER: marks.label(self._cluster),
+            WORK: marks.label(work.metadata.name),
+            ATTEMPT: str(work.spec.attempt),
+            POD_SET: pod.pod_set,
+            marks.PLACEHOLDER: "true",
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": namespace, "labels": labels},
+            "spec": {
+                **{key: pod.spec[key] for key in _PLACING if key in pod.spec},
+                "containers": [container],
+                "restartPolicy": "Always",
+                "terminationGracePeriodSeconds": 0,
+                "automountServiceAccountToken": False,
+                **_security(pod.spec),
+            },
+        }
+
+
+def _digest(work: Work) -> str:
+    told = f"{work.metadata.name}/{work.spec.attempt}"
+    return sha256(told.encode()).hexdigest()[:12]
+
+
+def _security(spec: JsonObject) -> JsonObject:
+    """As whom the pod would run, where that is said for the whole of it."""
+    return {"securityContext": child(spec, "securityContext")} if "securityContext" in spec else {}

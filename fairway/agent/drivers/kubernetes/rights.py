@@ -1,0 +1,114 @@
+"""In whose name things are done in a cluster, and which rights that takes.
+
+An agent watches in its own name. It makes, changes and removes objects in the name of a service
+account of the tenant's namespace, so that the cluster itself holds a tenant to what that account
+may do, whatever a workload says. Where a namespace is missing the agent makes it, with that account
+and what binds it to the role of tenants; a namespace that somebody else made is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fairway.api.meta import JsonObject
+from fairway.api.work import Work
+
+TENANT = "fairway-tenant"  # the service account of a namespace, and the role it is bound to
+AGENT = "fairway-agent"
+_RBAC = "rbac.authorization.k8s.io"
+_READING = ("get", "list", "watch")
+_SEEN = (
+    ("", "events"),
+    ("", "namespaces"),
+    ("", "nodes"),
+    ("", "pods"),
+    ("resource.k8s.io", "resourceclaims"),
+    ("resource.k8s.io", "resourceslices"),
+)
+_WRITING = ("get", "list", "watch", "create", "update", "patch", "delete")
+
+
+def account(namespace: str, name: str = TENANT) -> str:
+    """A service account as the user that it is."""
+    return f"system:serviceaccount:{namespace}:{name}"
+
+
+def executor_of(work: Work | None, namespace: str) -> str:
+    """In whose name a work's objects are made in a namespace, where a tenant's is asked for."""
+    named = work.spec.executor if work is not None else None
+    return account(named.namespace, named.name) if named is not None else account(namespace)
+
+
+def tenant_role(kinds: Iterable[tuple[str, str]]) -> JsonObject:
+    """What a tenant may do in a namespace: make what workloads are made of, given as groups and
+    plurals, and read what their pods say."""
+    by_group: dict[str, list[str]] = {}
+    for group, plural in sorted(set(kinds)):
+        by_group.setdefault(group, []).append(plural)
+    rules = [_rule(group, several, _WRITING) for group, several in by_group.items()]
+    rules.append(_rule("", ["pods/log"], ("get",)))
+    return _role(TENANT, rules)
+
+
+def agent_role(kinds: Iterable[tuple[str, str]], *, may_act: bool = True) -> JsonObject:
+    """What an agent may do: see nodes, pods and what works are made of, act as tenants, and
+    prepare namespaces for them. Secrets it does not see: those of works are a tenant's to read.
+
+    One that may not act only looks, as the mode Observe asks for.
+    """
+    by_group: dict[str, list[str]] = {}
+    for group, plural in sorted({*kinds, *_SEEN} - {("", "secrets")}):
+        by_group.setdefault(group, []).append(plural)
+    seeing = [_rule(group, several, _READING) for group, several in by_group.items()]
+    if not may_act:
+        return _role(AGENT, seeing)
+    return _role(
+        AGENT,
+        [
+            *seeing,
+            _rule("", ["serviceaccounts"], ("impersonate", "create")),
+            _rule("", ["namespaces"], ("create",)),
+            _rule(_RBAC, ["rolebindings"], ("create",)),
+            {**_rule(_RBAC, ["clusterroles"], ("get", "bind")), "resourceNames": [TENANT]},
+        ],
+    )
+
+
+def namespace_of_tenant(name: str, cluster: str) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"fairway.dev/cluster": cluster}},
+    }
+
+
+def tenant_account(namespace: str) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": TENANT, "namespace": namespace},
+    }
+
+
+def tenant_binding(namespace: str) -> JsonObject:
+    subject = {"kind": "ServiceAccount", "name": TENANT, "namespace": namespace}
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": TENANT, "namespace": namespace},
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": TENANT},
+        "subjects": [subject],
+    }
+
+
+def _role(name: str, rules: Sequence[JsonObject]) -> JsonObject:
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name},
+        "rules": list(rules),
+    }
+
+
+def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> JsonObject:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}

@@ -1,0 +1,47 @@
+"""How much is free, as scores under the names of OCM's collector of resource usage.
+
+The same eight names and the same scales, so that a policy written for it means the same here. Free
+is what requests leave of nodes that take pods; memory is measured in MiB, as its scale intends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairway.agent.drivers.interface import NodeSeen
+from fairway.api.amounts import NANO
+
+PREFIX = "resource-usage-score/"
+_MIB = NANO << 20
+# Resource, unit in nanos, and the amount of units that scores 100; none at all scores -100.
+_SCALES = {
+    "cpu": ("cpu", NANO, 100),
+    "mem": ("memory", _MIB, 1 << 20),
+    "gpu": ("nvidia.com/gpu", NANO, 20),
+    "tpu": ("google.com/tpu", NANO, 20),
+}
+
+
+def scores(nodes: tuple[NodeSeen, ...], used: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """Each score by its name; of the best node, and of the whole cluster."""
+    found: dict[str, int] = {}
+    usable = [one for one in nodes if one.is_ready and not _is_closed(one)]
+    for short, (resource, unit, most) in _SCALES.items():
+        free = [
+            max(0, one.allocatable.get(resource, 0) - used.get(one.name, {}).get(resource, 0))
+            for one in usable
+        ]
+        found[f"{short}NodeAvailable"] = _score(max(free, default=0), unit, most)
+        found[f"{short}ClusterAvailable"] = _score(sum(free), unit, most)
+    return found
+
+
+def _is_closed(node: NodeSeen) -> bool:
+    return any(one.key == "node.kubernetes.io/unschedulable" for one in node.taints)
+
+
+def _score(nanos: int, unit: int, most: int) -> int:
+    """Between -100 for nothing and 100 for the most, cut towards zero."""
+    if nanos >= unit * most:
+        return 100
+    return int(200 * nanos / (unit * most) - 100)

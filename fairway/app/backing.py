@@ -1,0 +1,91 @@
+"""What stands behind a hub's API and controllers: a store, and what the API needs beyond it.
+
+The embedded store knows its kinds, roles and accounts itself; see `on_kubernetes` for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from fairway.api.errors import NotFound
+from fairway.resources.catalogue import Catalogue
+from fairway.server.metrics import Metrics
+from fairway.server.rbac import Authorizer
+from fairway.server.service_accounts import FindUid
+from fairway.store.embedded.history import Change
+from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.interface import Patch, ResourceKey, Store, Write
+
+_SYSTEM = Write(user="system:fairway", manager="fairway-hub")
+_RBAC = "rbac.authorization.k8s.io"
+_ROLES = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
+_UID_KINDS = {"ServiceAccount": "serviceaccounts", "Pod": "pods", "Secret": "secrets"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backing:
+    """A store, and what the API needs beyond its interface."""
+
+    store: Store
+    catalogue: Catalogue
+    authorizer: Authorizer
+    find_uid: FindUid
+    is_ready: Callable[[], bool]
+    observe: Callable[[Metrics], None]  # told once: whoever counts
+    gather: Callable[[Metrics], None]  # told before metrics are read
+    end_watches: Callable[[], Awaitable[None]]
+
+
+def embedded(store: EmbeddedStore) -> Backing:
+    """Behind a hub in one process."""
+
+    def find_uid(kind: str, namespace: str, name: str) -> str | None:
+        return store.uid_of(("", _UID_KINDS.get(kind, "")), (namespace, name))
+
+    def gather(metrics: Metrics) -> None:
+        metrics.set_objects(store.counts())
+        metrics.set_version(store.writer.published)
+
+    return Backing(
+        store=store,
+        catalogue=store.catalogue,
+        authorizer=_follow_roles(store),
+        find_uid=find_uid,
+        is_ready=lambda: store.writer.is_open,
+        observe=lambda metrics: store.writer.figures.observers.append(metrics.batch_committed),
+        gather=gather,
+        end_watches=store.end_watches,
+    )
+
+
+def _follow_roles(store: EmbeddedStore) -> Authorizer:
+    """An authorizer that knows every role and binding from the moment it is on disk."""
+    objects = [body for plural in _ROLES for body in store.bodies((_RBAC, plural))]
+    authorizer = Authorizer(objects)
+
+    def follow(change: Change) -> None:
+        if change.kind[0] != _RBAC:
+            return
+        body = change.record.body()
+        if change.is_removed:
+            namespace, name = change.record.name
+            authorizer.remove(body["kind"], name, namespace)
+        else:
+            authorizer.upsert(body)
+        if body["kind"] == "ClusterRole":
+            store.run(_write_aggregations(store, authorizer))
+
+    store.followers.append(follow)
+    store.run(_write_aggregations(store, authorizer))
+    return authorizer
+
+
+async def _write_aggregations(store: Store, authorizer: Authorizer) -> None:
+    """Writes the gathered rules of aggregated roles onto them, for people to see."""
+    for role in authorizer.unwritten_aggregations():
+        patch = Patch(type="merge", body={"rules": role["rules"]})
+        with suppress(NotFound):  # deleted meanwhile
+            key = ResourceKey(_RBAC, "v1", "clusterroles")
+            await store.patch(key, role["metadata"]["name"], patch, write=_SYSTEM)

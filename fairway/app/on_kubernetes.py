@@ -1,0 +1,140 @@
+"""A hub whose objects are on a kube-apiserver: how it is reached, and what it must hold.
+
+The kinds that the hub's own API serves are those that come with Fairway, and roles are followed by
+watches: who signs in at the hub has the rights that the cluster's own RBAC objects give.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairway.api import crds
+from fairway.api.errors import AlreadyExists, Forbidden, NotFound, Unavailable
+from fairway.app.backing import Backing
+from fairway.client.access import Access
+from fairway.client.errors import ConfigError
+from fairway.client.kubeconfig import access_of, from_service_account, read
+from fairway.clock import Clock
+from fairway.kubeapi import KubeApi
+from fairway.resources.catalogue import standard_catalogue
+from fairway.schema.node import JsonObject
+from fairway.server.rbac import Authorizer
+from fairway.store.interface import ResourceKey, Store, Stored, Write
+from fairway.store.kubernetes.creators import note_creators
+from fairway.store.kubernetes.defining import define, served
+from fairway.store.kubernetes.store import KubernetesStore
+from fairway.store.mirrors import Mirror, Name
+
+_SYSTEM = Write(user="system:fairway", manager="fairway-hub")
+_RBAC = "rbac.authorization.k8s.io"
+_ROLES = {
+    "roles": "Role",
+    "clusterroles": "ClusterRole",
+    "rolebindings": "RoleBinding",
+    "clusterrolebindings": "ClusterRoleBinding",
+}
+_NAMESPACES = ResourceKey("", "v1", "namespaces")
+NAMESPACE = "fairway-system"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnKubernetes:
+    """Which kube-apiserver keeps the objects of a hub."""
+
+    kubeconfig: str | None = None  # None: the pod's own account, KUBECONFIG, or the home folder
+    context: str = ""
+
+
+def access_to(where: OnKubernetes) -> Access:
+    """How to reach it. The kubeconfig of a hub on this machine is never meant."""
+    if where.kubeconfig:
+        return access_of(read([Path(where.kubeconfig).expanduser()]), where.context)
+    inside = from_service_account()
+    if inside is not None and not where.context:
+        return inside
+    listed = [Path(one) for one in os.environ.get("KUBECONFIG", "").split(os.pathsep) if one]
+    files = [one for one in listed or [Path.home() / ".kube" / "config"] if one.exists()]
+    if not files:
+        raise ConfigError("no kubeconfig found: name the hub's cluster with --kubeconfig")
+    return access_of(read(files), where.context)
+
+
+@asynccontextmanager
+async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Backing]:
+    """Behind a hub on a kube-apiserver, for as long as the context lasts."""
+    catalogue = standard_catalogue()
+    for definition in crds.definitions():
+        catalogue.put_definition(definition)
+    authorizer = Authorizer([])
+    mirrors = [_followed(plural, store, authorizer, clock) for plural in _ROLES]
+    following = [asyncio.ensure_future(one.run()) for one in mirrors]
+
+    try:
+        yield Backing(
+            store=store,
+            catalogue=catalogue,
+            authorizer=authorizer,
+            find_uid=lambda kind, namespace, name: None,  # it signs no tokens of accounts
+            is_ready=lambda: all(one.is_complete.is_set() for one in mirrors),
+            observe=lambda metrics: None,
+            gather=lambda metrics: None,
+            end_watches=store.end_watches,
+        )
+    finally:
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)
+
+
+def _followed(plural: str, store: Store, authorizer: Authorizer, clock: Clock) -> Mirror:
+    """A mirror of one kind of role or binding that keeps an authorizer up to date."""
+    mirror = Mirror(store, ResourceKey(_RBAC, "v1", plural), clock=clock)
+
+    def follow(name: Name, stored: Stored | None) -> None:
+        if stored is None:
+            authorizer.remove(_ROLES[plural], name[1], name[0])
+        else:
+            authorizer.upsert(stored.object())
+
+    mirror.followers.append(follow)
+    return mirror
+
+
+async def prepare_kubernetes(store: KubernetesStore, clock: Clock) -> None:
+    """What a hub needs on its server: our kinds, who creates workloads, a namespace of its own.
+
+    A hub that may not define kinds goes on if somebody else has defined them.
+    """
+    definitions = crds.definitions()
+    try:
+        await define(store, definitions, clock=clock)
+    except Forbidden:
+        await _found(store, definitions, clock)
+    await note_creators(store, clock=clock)
+    body: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    try:
+        await store.create(_NAMESPACES, body, write=_SYSTEM)
+    except AlreadyExists:
+        return
+    except Forbidden:
+        await store.get(_NAMESPACES, NAMESPACE)
+
+
+async def _found(store: KubernetesStore, definitions: list[JsonObject], clock: Clock) -> None:
+    try:
+        await served(store, definitions, clock=clock)
+    except NotFound as fault:
+        raise Unavailable(
+            f"the server does not know Fairway's kinds, and this hub may not define them: {fault}"
+        ) from fault
+    except Forbidden:
+        return  # it may not even look; the kinds themselves will tell
+
+
+def open_kubernetes(where: OnKubernetes, clock: Clock) -> KubernetesStore:
+    return KubernetesStore(KubeApi(access_to(where), clock))

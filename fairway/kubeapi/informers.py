@@ -1,0 +1,140 @@
+"""Informers: what is kept of every object of a kind, followed for ever.
+
+See the package for what one does. Memory is bounded by what `read` keeps of each object that there
+is: pages are read one by one, and a list taken anew replaces objects as it goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+from typing import Generic
+
+from fairway.api.errors import ApiError, Expired
+from fairway.clock import Clock
+from fairway.kubeapi.api import KubeApi
+from fairway.kubeapi.patience import spread
+from fairway.kubeapi.reading import Head, Read, SeenEvent, T
+from fairway.store.interface import EVERYTHING, ResourceKey, Selection, WatchFrom
+
+Name = tuple[str, str]  # (namespace, name)
+
+_log = logging.getLogger(__name__)
+
+_BACK_OFF_SECONDS = 0.2
+_BACK_OFF_SECONDS_MAX = 30.0
+
+
+class Informer(Generic[T]):
+    """The objects of one kind, as far as they are kept."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        kind: ResourceKey,
+        *,
+        read: Read[T],
+        clock: Clock,
+        selection: Selection = EVERYTHING,
+    ) -> None:
+        self.kind = kind
+        self.followers: list[Callable[[Name, T | None], None]] = []
+        self.listed: list[Callable[[], None]] = []  # told after each list: all there is was read
+        self.is_complete = asyncio.Event()  # the first list has been read
+        self.fault: ApiError | None = None  # why it cannot follow now
+        self._api = api
+        self._read = read
+        self._clock = clock
+        self._selection = selection
+        self._objects: dict[Name, T] = {}
+        self._heads: dict[Name, Head] = {}
+        self._version = ""
+
+    def get(self, name: Name) -> T | None:
+        return self._objects.get(name)
+
+    def head(self, name: Name) -> Head | None:
+        return self._heads.get(name)
+
+    def items(self) -> Iterator[tuple[Name, T]]:
+        return iter(self._objects.items())
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    async def run(self) -> None:
+        """Follows until cancelled."""
+        failures = 0
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                    failures, self.fault = 0, None
+                is_quiet = await self._watch()
+                failures = failures + 1 if is_quiet else 0
+            except Expired:
+                self._version = ""
+                failures += 1
+            except ApiError as fault:
+                failures += 1
+                self.fault = fault
+                _log.warning("cannot follow %s, trying again: %s", self.kind.plural, fault)
+            if failures:
+                # Watches that end at once must not be opened in a tight loop either.
+                longest = min(_BACK_OFF_SECONDS * 2.0 ** (failures - 1), _BACK_OFF_SECONDS_MAX)
+                await self._clock.sleep(spread(longest))
+
+    async def _list(self) -> None:
+        found: set[Name] = set()
+        version = ""
+        async for page in self._api.pages(self.kind, self._selection, read=self._read):
+            for seen in page.items:
+                found.add((seen.head.namespace, seen.head.name))
+                self._put(seen.head, seen.value)
+            version = page.version
+            await asyncio.sleep(0)
+        for name in [one for one in self._objects if one not in found]:
+            self._drop(name)
+        self._version = version
+        self.is_complete.set()
+        for tell in self.listed:
+            tell()
+
+    async def _watch(self) -> bool:
+        """Follows one watch to its end; whether it told nothing at all."""
+        start = WatchFrom(version=self._version, bookmarks=True)
+        is_quiet = True
+        watch = self._api.watch(self.kind, self._selection, start, read=self._read)
+        async with aclosing(watch) as batches:
+            async for batch in batches:
+                is_quiet, self.fault = is_quiet and not batch, None
+                for event in batch:
+                    self._take(event)
+        return is_quiet
+
+    def _take(self, event: SeenEvent[T]) -> None:
+        self._version = event.head.resource_version
+        if event.type == "DELETED":
+            self._drop((event.head.namespace, event.head.name))
+        elif event.type != "BOOKMARK":
+            assert event.value is not None, "an object was read"
+            self._put(event.head, event.value)
+
+    def _put(self, head: Head, value: T) -> None:
+        name = (head.namespace, head.name)
+        before = self._heads.get(name)
+        if before is not None and before.resource_version == head.resource_version:
+            return  # told before
+        self._objects[name] = value
+        self._heads[name] = head
+        for follow in self.followers:
+            follow(name, value)
+
+    def _drop(self, name: Name) -> None:
+        if self._objects.pop(name, None) is None and name not in self._heads:
+            return
+        self._heads.pop(name, None)
+        for follow in self.followers:
+            follow(name, None)

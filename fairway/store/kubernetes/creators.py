@@ -1,0 +1,138 @@
+"""Who created a workload, noted by the server itself.
+
+Limits for each user count by the annotation `fairway.dev/created-by`. The embedded store sets it,
+and lets nobody else. On Kubernetes people talk to the server, so a mutating admission policy of the
+server does the same: it notes the user on creation, and puts the note back on every change. The hub
+alone may say for whom it creates. Servers before Kubernetes 1.36 have no such policies.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+
+from fairway.api.errors import ApiError, Unavailable
+from fairway.api.meta import API_VERSION, GROUP, VERSION
+from fairway.client.errors import UnknownKind
+from fairway.clock import Clock
+from fairway.schema.node import JsonObject
+from fairway.store.interface import Patch, ResourceKey, Write
+from fairway.store.kubernetes.store import CREATED_BY, KubernetesStore
+
+_log = logging.getLogger(__name__)
+
+_ADMISSION = "admissionregistration.k8s.io"
+_POLICIES = ResourceKey(_ADMISSION, "v1", "mutatingadmissionpolicies")
+_BINDINGS = ResourceKey(_ADMISSION, "v1", "mutatingadmissionpolicybindings")
+_NAME = f"created-by.{GROUP}"
+_WRITE = Write(user="system:fairway", manager="fairway-hub")
+_TRIAL = Write(user="system:fairway", manager="fairway-hub", dry_run=True)
+WORKLOADS = ResourceKey(GROUP, VERSION, "workloads")
+_LOOK_SECONDS = 0.2
+_PATIENCE_SECONDS = 60.0
+
+
+async def note_creators(store: KubernetesStore, *, clock: Clock) -> bool:
+    """Has the server note who creates workloads; whether it does."""
+    try:
+        await store.api.discovery.of(
+            {"apiVersion": f"{_ADMISSION}/v1", "kind": "MutatingAdmissionPolicy"}
+        )
+        hub = await _own_name(store)
+        for kind, body in ((_POLICIES, policy(hub)), (_BINDINGS, _binding())):
+            patch = Patch(type="apply", body=body, force=True)
+            await store.patch(kind, _NAME, patch, write=_WRITE)
+        await _settled(store, clock)
+    except UnknownKind:
+        why = "it has no mutating admission policies"
+    except ApiError as fault:
+        why = str(fault)
+    else:
+        return True
+    _log.warning("the server does not note who creates workloads, so limits by user fail: %s", why)
+    return False
+
+
+async def _settled(store: KubernetesStore, clock: Clock) -> None:
+    """Returns once a trial is noted: it takes some seconds until the server knows the policy, and
+    some more until the policy knows the kind, during which it refuses every workload."""
+    body = {
+        "apiVersion": API_VERSION,
+        "kind": "Workload",
+        "metadata": {"generateName": "trial-"},
+        "spec": {"queue": "trial", "podSets": [{"name": "main"}]},
+    }
+    until = clock.now() + _PATIENCE_SECONDS
+    fault = Unavailable("it does not note the creator of a trial")
+    while clock.now() < until:
+        try:
+            raw = await store.api.create(WORKLOADS, body, namespace="default", write=_TRIAL)
+        except Unavailable as refusal:
+            fault = refusal
+        else:
+            if CREATED_BY in (msgspec.json.decode(raw)["metadata"].get("annotations") or {}):
+                return
+        await clock.sleep(_LOOK_SECONDS)
+    raise fault
+
+
+async def _own_name(store: KubernetesStore) -> str:
+    """The name by which the server knows this hub."""
+    kind = ResourceKey("authentication.k8s.io", "v1", "selfsubjectreviews")
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    answer = msgspec.json.decode(await store.api.create(kind, body))
+    return str(answer["status"]["userInfo"]["username"])
+
+
+def policy(hub: str) -> JsonObject:
+    """The policy, for a hub of this name."""
+    noted = f"has(%s.metadata.annotations) && '{CREATED_BY}' in %s.metadata.annotations"
+    value = f"%s.metadata.annotations['{CREATED_BY}']"
+    user = "request.userInfo.username"
+    said = f"{user} == {msgspec.json.encode(hub).decode()} && {noted % (('object',) * 2)}"
+    created = f"({said} ? {value % 'object'} : {user})"
+    kept = f"({noted % (('oldObject',) * 2)} ? {value % 'oldObject'} : '')"
+    return {
+        "apiVersion": f"{_ADMISSION}/v1",
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": _NAME},
+        "spec": {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "IfNeeded",
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": [GROUP],
+                        "apiVersions": ["*"],
+                        "resources": ["workloads"],
+                        "operations": ["CREATE", "UPDATE"],
+                    }
+                ]
+            },
+            "variables": [
+                {
+                    "name": "creator",
+                    "expression": f"request.operation == 'CREATE' ? {created} : {kept}",
+                }
+            ],
+            "mutations": [
+                {
+                    "patchType": "ApplyConfiguration",
+                    "applyConfiguration": {
+                        "expression": "Object{metadata: Object.metadata{annotations: "
+                        f"{{'{CREATED_BY}': variables.creator}}}}}}"
+                    },
+                }
+            ],
+        },
+    }
+
+
+def _binding() -> JsonObject:
+    return {
+        "apiVersion": f"{_ADMISSION}/v1",
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": _NAME},
+        "spec": {"policyName": _NAME},
+    }

@@ -1,0 +1,53 @@
+"""Definitions of kinds on a real server: applied, and waited for until the server serves them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairway.api.errors import Unavailable
+from fairway.clock import Clock
+from fairway.schema.node import JsonObject
+from fairway.store.interface import Patch, ResourceKey, Write
+from fairway.store.kubernetes.store import KubernetesStore
+
+DEFINITIONS = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+_WRITE = Write(user="system:fairway", manager="fairway-hub")
+_LOOK_SECONDS = 0.1
+_PATIENCE_SECONDS = 60.0
+
+
+async def define(
+    store: KubernetesStore, definitions: Sequence[JsonObject], *, clock: Clock
+) -> None:
+    """Makes each definition what this version says, and returns once all are served."""
+    for definition in definitions:
+        patch = Patch(type="apply", body=definition, force=True)
+        await store.patch(DEFINITIONS, definition["metadata"]["name"], patch, write=_WRITE)
+    await served(store, definitions, clock=clock)
+
+
+async def served(
+    store: KubernetesStore, definitions: Sequence[JsonObject], *, clock: Clock
+) -> None:
+    """Returns once the server serves all kinds that are defined."""
+    until = clock.now() + _PATIENCE_SECONDS
+    for definition in definitions:
+        name = definition["metadata"]["name"]
+        while True:
+            fault = _fault((await store.get(DEFINITIONS, name)).object())
+            if not fault:
+                break
+            if clock.now() > until:
+                raise Unavailable(f"the server does not serve {name}: {fault}")
+            await clock.sleep(_LOOK_SECONDS)
+    store.api.discovery.forget()
+
+
+def _fault(definition: JsonObject) -> str:
+    """Why a definition is not served yet; empty where it is."""
+    status = definition.get("status") or {}
+    conditions = {one["type"]: one for one in status.get("conditions") or ()}
+    if conditions.get("Established", {}).get("status") == "True":
+        return ""
+    named = conditions.get("NamesAccepted", {})
+    return str(named.get("message") or "it has not looked at it yet")

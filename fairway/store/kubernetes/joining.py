@@ -1,0 +1,119 @@
+"""Status writes that wait for one another are joined.
+
+An object's status is often changed faster than a busy server takes the changes. While one patch of
+a status is on its way, further ones of the same writer are put together: a merge over a merge is
+one merge, and a replacement of the whole status takes the place of everything before it. Whoever
+waits gets the answer of the write that held theirs. Patches that name a version, and all others,
+are sent as they are. Waiting writes are bounded by the number of their callers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fairway.store.interface import Patch, Stored, Write
+
+Answer = tuple[Stored, bool]
+Send = Callable[[Patch], Awaitable[Answer]]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A patch that will be sent once the one before it is answered."""
+
+    patch: Patch
+    answer: asyncio.Future[Answer]
+
+
+class Joining:
+    """Writes of statuses, one at a time for each object and writer."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[object, _Waiting | None] = {}  # a key is there while one is on its way
+        self.joined = 0
+
+    async def send(self, key: object, patch: Patch, send: Send) -> Answer:
+        """Sends a patch, or joins it to one that waits."""
+        if key not in self._waiting:
+            self._waiting[key] = None
+            return await self._carry(key, patch, send)
+        waiting = self._waiting[key]
+        joined = joined_patch(waiting.patch, patch) if waiting is not None else None
+        if waiting is None or joined is None:
+            return await self._queue(key, waiting, patch, send)
+        waiting.patch = joined
+        self.joined += 1
+        return await asyncio.shield(waiting.answer)
+
+    async def _queue(
+        self, key: object, waiting: _Waiting | None, patch: Patch, send: Send
+    ) -> Answer:
+        """Becomes the one that waits; if there is one already that it cannot join, goes beside."""
+        if waiting is not None:
+            return await send(patch)
+        mine = _Waiting(patch, asyncio.get_running_loop().create_future())
+        self._waiting[key] = mine
+        return await asyncio.shield(mine.answer)
+
+    async def _carry(self, key: object, patch: Patch, send: Send) -> Answer:
+        """Sends, and then whatever has gathered meanwhile, beside its callers."""
+        try:
+            return await send(patch)
+        finally:
+            following = self._waiting.pop(key)
+            if following is not None:
+                self._waiting[key] = None
+                task = asyncio.ensure_future(self._carry(key, following.patch, send))
+                task.add_done_callback(lambda done: _hand_over(done, following.answer))
+
+
+def is_joinable(patch: Patch, subresource: str, write: Write) -> bool:
+    """Whether a patch says what a status is to be, whatever it was."""
+    if subresource != "status" or write.dry_run:
+        return False
+    return _replaced(patch) is not None or (
+        patch.type == "merge" and isinstance(patch.body, dict) and set(patch.body) == {"status"}
+    )
+
+
+def joined_patch(first: Patch, second: Patch) -> Patch | None:
+    """One patch that does what two do in turn; None where there is none."""
+    if _replaced(second) is not None:
+        return second
+    if first.type == "merge" and second.type == "merge":
+        return Patch(type="merge", body=_merged(first.body, second.body))
+    return None
+
+
+def _replaced(patch: Patch) -> dict[str, Any] | None:
+    """The operation of a JSON patch that replaces a whole status, if it is one."""
+    if patch.type != "json" or not isinstance(patch.body, list) or len(patch.body) != 1:
+        return None
+    operation: dict[str, Any] = patch.body[0]
+    is_whole = operation.get("op") == "add" and operation.get("path") == "/status"
+    return operation if is_whole else None
+
+
+def _merged(first: Any, second: Any) -> Any:
+    """Two merge patches as one; a null stays, since it removes something."""
+    if not isinstance(first, dict) or not isinstance(second, dict):
+        return second
+    return {
+        **first,
+        **{key: _merged(first.get(key), value) for key, value in second.items()},
+    }
+
+
+def _hand_over(done: asyncio.Future[Answer], answer: asyncio.Future[Answer]) -> None:
+    if answer.done():
+        return
+    if done.cancelled():
+        answer.cancel()
+    elif (fault := done.exception()) is not None:
+        answer.set_exception(fault)
+        answer.exception()  # those who waited may have gone
+    else:
+        answer.set_result(done.result())

@@ -1,0 +1,69 @@
+"""What was seen last of the objects that were seen last.
+
+An update that says what the object already says costs a request, a check of every field and a
+place in the server's queue, for nothing. So an update of the version that we know to be the newest
+is compared first. The texts are those that mirrors keep as well; only so many are remembered.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from fairway.kubeapi.reading import Head, head_of
+from fairway.schema.node import JsonObject
+from fairway.store.interface import ResourceKey, Stored
+
+ObjectKey = tuple[ResourceKey, str, str]  # kind, namespace, name
+
+_MOST = 8_192
+_SERVER_SETS = ("managedFields",)
+
+
+class Recent:
+    """The newest known texts, the least recently seen of which are forgotten."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._known: OrderedDict[ObjectKey, tuple[str, Stored]] = OrderedDict()
+
+    def see(self, kind: ResourceKey, stored: Stored, head: Head | None = None) -> Stored:
+        """Notes an object, unless a later version of it is known."""
+        head = head or head_of(stored.raw)
+        key = (kind, head.namespace, head.name)
+        known = self._known.get(key)
+        if known is None or not _is_older(head.resource_version, known[0]):
+            self._known[key] = (head.resource_version, stored)
+            self._known.move_to_end(key)
+            if len(self._known) > self._most:
+                self._known.popitem(last=False)
+        return stored
+
+    def forget(self, kind: ResourceKey, namespace: str, name: str) -> None:
+        self._known.pop((kind, namespace, name), None)
+
+    def unchanged(
+        self, kind: ResourceKey, body: JsonObject, *, namespace: str, subresource: str
+    ) -> Stored | None:
+        """The object, if an update would leave it as it is."""
+        metadata = body.get("metadata") or {}
+        known = self._known.get((kind, namespace, str(metadata.get("name"))))
+        if known is None or known[0] != metadata.get("resourceVersion"):
+            return None
+        before = known[1].object()
+        is_same = (
+            before.get("status") == body.get("status")
+            if subresource == "status"
+            else not subresource and _without_status(before) == _without_status(body)
+        )
+        return known[1] if is_same else None
+
+
+def _is_older(one: str, other: str) -> bool:
+    """Versions of one server are numbers that grow."""
+    return one.isdecimal() and other.isdecimal() and int(one) < int(other)
+
+
+def _without_status(body: JsonObject) -> dict[str, Any]:
+    metadata = {key: value for key, value in body["metadata"].items() if key not in _SERVER_SETS}
+    return {**{key: value for key, value in body.items() if key != "status"}, "metadata": metadata}

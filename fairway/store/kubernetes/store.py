@@ -1,0 +1,191 @@
+"""The interface of a store over the verbs of a kube-apiserver; see the package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairway.api.errors import BadRequest, Expired
+from fairway.kubeapi import KubeApi, SeenEvent
+from fairway.schema.node import JsonObject
+from fairway.store.interface import (
+    EVERYTHING,
+    PLAIN_DELETION,
+    WHOLE,
+    Deletion,
+    Listing,
+    Page,
+    Patch,
+    ResourceKey,
+    Selection,
+    Stored,
+    WatchFrom,
+    Write,
+)
+from fairway.store.kubernetes import shaping
+from fairway.store.kubernetes.joining import Joining, is_joinable
+from fairway.store.kubernetes.recent import Recent
+from fairway.store.kubernetes.watches import KubernetesWatch
+
+# Who created an object; noted by the store, for whatever goes through it.
+CREATED_BY = "fairway.dev/created-by"
+_LISTS_MOST = 2  # that are begun anew because they took too long; the next one is not in pages
+
+
+class KubernetesStore:
+    """Durable objects on a kube-apiserver."""
+
+    def __init__(self, api: KubeApi) -> None:
+        self.api = api
+        self.recent = Recent()
+        self.joining = Joining()
+        self.spared = 0  # writes that would have changed nothing
+        self._watches: set[KubernetesWatch] = set()
+
+    async def end_watches(self) -> None:
+        for watch in list(self._watches):
+            await watch.close()
+
+    async def close(self) -> None:
+        await self.end_watches()
+        await self.api.close()
+
+    # Reading.
+
+    async def get(self, kind: ResourceKey, name: str, namespace: str = "") -> Stored:
+        raw = await self.api.get(kind, name, namespace)
+        return self.recent.see(kind, shaping.stored(raw))
+
+    async def list(
+        self, kind: ResourceKey, selection: Selection = EVERYTHING, page: Page = WHOLE
+    ) -> Listing:
+        if page.limit or page.continue_from or page.match == "Exact":
+            found = await self.api.page(kind, selection, page, read=shaping.stored)
+            return Listing(
+                items=[seen.value for seen in found.items],
+                version=found.version,
+                continue_from=found.continue_from,
+                remaining=found.remaining,
+            )
+        for _ in range(_LISTS_MOST):
+            try:
+                return await self._whole(kind, selection, page)
+            except Expired:
+                continue
+        found = await self.api.page(kind, selection, page, read=shaping.stored)
+        return Listing(items=[seen.value for seen in found.items], version=found.version)
+
+    async def _whole(self, kind: ResourceKey, selection: Selection, page: Page) -> Listing:
+        """A list in pages, of which one at a time is held as the server sent it."""
+        items: list[Stored] = []
+        version = ""
+        async for found in self.api.pages(kind, selection, page, read=shaping.stored):
+            items.extend(seen.value for seen in found.items)
+            version = found.version
+        return Listing(items=items, version=version)
+
+    async def watch(
+        self,
+        kind: ResourceKey,
+        selection: Selection = EVERYTHING,
+        start: WatchFrom = WatchFrom(),  # noqa: B008 - frozen
+    ) -> KubernetesWatch:
+        def see(event: SeenEvent[Stored]) -> None:
+            if event.type == "DELETED":
+                self.recent.forget(kind, event.head.namespace, event.head.name)
+            elif event.value is not None:
+                self.recent.see(kind, event.value, event.head)
+
+        batches = self.api.watch(kind, selection, start, read=shaping.stored)
+        watch = KubernetesWatch(batches, see, on_close=self._watches.discard)
+        await watch.open()
+        self._watches.add(watch)
+        return watch
+
+    # Writing.
+
+    async def create(
+        self, kind: ResourceKey, body: JsonObject, *, namespace: str = "", write: Write
+    ) -> Stored:
+        body = await self._named(kind, _created_by(body, write.user))
+        raw = await self.api.create(kind, body, namespace=namespace, write=write)
+        return self._kept(kind, raw, write)
+
+    async def update(
+        self,
+        kind: ResourceKey,
+        body: JsonObject,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        write: Write,
+    ) -> Stored:
+        known = self.recent.unchanged(kind, body, namespace=namespace, subresource=subresource)
+        if known is not None:
+            self.spared += 1
+            return known
+        body = await self._named(kind, body)
+        raw = await self.api.replace(
+            kind, body, namespace=namespace, subresource=subresource, write=write
+        )
+        return self._kept(kind, raw, write)
+
+    async def patch(
+        self,
+        kind: ResourceKey,
+        name: str,
+        patch: Patch,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        write: Write,
+    ) -> tuple[Stored, bool]:
+        async def send(patch: Patch) -> tuple[Stored, bool]:
+            raw, is_new = await self.api.patch(
+                kind, name, patch, namespace=namespace, subresource=subresource, write=write
+            )
+            return self._kept(kind, raw, write), is_new
+
+        if is_joinable(patch, subresource, write):
+            key = (kind, namespace, name, write.user, write.manager)
+            return await self.joining.send(key, patch, send)
+        return await send(patch)
+
+    async def delete(
+        self,
+        kind: ResourceKey,
+        name: str,
+        *,
+        namespace: str = "",
+        how: Deletion = PLAIN_DELETION,
+        write: Write,
+    ) -> tuple[Stored, bool]:
+        raw, is_gone = await self.api.delete(kind, name, namespace=namespace, how=how, write=write)
+        if not write.dry_run:
+            self.recent.forget(kind, namespace, name)
+        return shaping.stored(raw), is_gone
+
+    def _kept(self, kind: ResourceKey, raw: bytes, write: Write) -> Stored:
+        stored = shaping.stored(raw)
+        return stored if write.dry_run else self.recent.see(kind, stored)
+
+    async def _named(self, kind: ResourceKey, body: JsonObject) -> JsonObject:
+        """An object that says its kind, which custom ones must."""
+        if body.get("kind") and body.get("apiVersion"):
+            return body
+        catalogue = await self.api.discovery.catalogue()
+        for served in catalogue.served:
+            if (served.group, served.version, served.plural) == (
+                kind.group,
+                kind.version,
+                kind.plural,
+            ):
+                return {"apiVersion": served.api_version, "kind": served.kind, **body}
+        return body  # the server says what is wrong
+
+
+def _created_by(body: JsonObject, user: str) -> JsonObject:
+    metadata = body.get("metadata") if isinstance(body, Mapping) else None
+    if not isinstance(metadata, Mapping):
+        raise BadRequest("metadata must be an object")
+    annotations = {**(metadata.get("annotations") or {}), CREATED_BY: user}
+    return {**body, "metadata": {**metadata, "annotations": annotations}}

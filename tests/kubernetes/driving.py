@@ -1,0 +1,112 @@
+"""A member of the fleet under its driver, as the contract of drivers needs it.
+
+Time is real here, since the cluster is. No test sleeps: it says what it waits for and fails with
+that after a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fairway.agent.drivers.interface import Observation
+from fairway.agent.drivers.kubernetes import rights
+from fairway.agent.drivers.kubernetes.driver import KubernetesDriver
+from fairway.api.cluster import Cluster
+from fairway.api.codec import decode
+from fairway.api.work import Stop
+from fairway.clock import SystemClock
+from fairway.kinds.registry import built_in
+from fairway.kubeapi import Access, load_access
+from tests.kubernetes.fleet import Member
+
+PATIENCE_SECONDS = 60.0
+# What tenants of tests may make.
+TENANT_KINDS = [
+    *((group, plural) for group, plural in (("batch", "jobs"), ("apps", "deployments"))),
+    *(("", plural) for plural in ("configmaps", "pods", "secrets", "services", "serviceaccounts")),
+    ("apps", "statefulsets"),
+    ("", "persistentvolumeclaims"),
+]
+
+
+def cluster(name: str = "here", **settings: Any) -> Cluster:
+    return decode(
+        {
+            "apiVersion": "fairway.dev/v1alpha1",
+            "kind": "Cluster",
+            "metadata": {"name": name, "uid": "1"},
+            "spec": {"kubernetes": settings},
+        },
+        Cluster,
+    )
+
+
+class KubernetesRig:
+    """A cluster under test."""
+
+    quick_seconds = 0.3
+
+    def __init__(self, member: Member, kubeconfig: str = "", **settings: Any) -> None:
+        """`kubeconfig` is an administrator's, unless another is given."""
+        self.member = member
+        self.settings = {"requestsPerSecond": 500, **settings}
+        self.kubeconfig = kubeconfig or str(member.plane.kubeconfig)
+        self.driver = self._new()
+
+    def _new(self) -> KubernetesDriver:
+        async def access() -> Access:
+            return load_access(self.kubeconfig)
+
+        return KubernetesDriver(
+            cluster(**self.settings), built_in().of, SystemClock(), find_access=access
+        )
+
+    async def until(self, holds: Callable[[Observation], bool], what: str) -> Observation:
+        """Looks whenever something may have changed."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + PATIENCE_SECONDS
+        observation = await self.driver.observe()
+        while not holds(observation):
+            left = deadline - loop.time()
+            try:
+                await asyncio.wait_for(self.driver.changed(), max(left, 0.01))
+            except TimeoutError:
+                raise AssertionError(f"waited in vain for {what}: {observation.works}") from None
+            observation = await self.driver.observe()
+        return observation
+
+    async def restart(self) -> None:
+        await self.driver.close()
+        self.driver = self._new()
+        await self.driver.open()
+
+
+def prepare(member: Member, namespace: str = "default") -> None:
+    """Lets tenants of a namespace make what workloads are made of."""
+    if namespace not in member.prepared:
+        several = (
+            rights.tenant_role(TENANT_KINDS),
+            rights.tenant_account(namespace),
+            rights.tenant_binding(namespace),
+        )
+        member.apply(*several)
+        member.prepared.add(namespace)
+
+
+@asynccontextmanager
+async def driven(member: Member, **settings: Any) -> AsyncIterator[KubernetesRig]:
+    """A member with a driver; whatever a test leaves there is removed after it."""
+    await asyncio.to_thread(prepare, member)
+    rig = KubernetesRig(member, **settings)
+    await rig.driver.open()
+    try:
+        yield rig
+    finally:
+        for name in (await rig.driver.observe()).works:
+            await rig.driver.stop(name, Stop(grace_seconds=0))
+            await rig.driver.remove(name)
+        await rig.until(lambda one: not one.works, "everything removed")
+        await rig.driver.close()

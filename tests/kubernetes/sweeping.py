@@ -1,0 +1,39 @@
+"""Removes what a hub leaves on a server that other tests use as well."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from fairway.api import crds
+from fairway.api.errors import Conflict, NotFound
+from fairway.controllers.terms import LEASES
+from fairway.store.interface import Patch, ResourceKey, Stored, Write
+from fairway.store.kubernetes.store import KubernetesStore
+
+_FREE = Patch(type="merge", body={"metadata": {"finalizers": None}})
+_WRITE = Write(user="tests", manager="tests")
+
+
+async def sweep(store: KubernetesStore) -> None:
+    """Every object of our kinds goes, with leases; namespaces of clusters stay, empty."""
+    kinds = [
+        ResourceKey(
+            one["spec"]["group"], one["spec"]["versions"][0]["name"], one["spec"]["names"]["plural"]
+        )
+        for one in crds.definitions()
+    ]
+    for kind in (*kinds, LEASES):
+        for stored in await _all(store, kind):
+            metadata = stored.object()["metadata"]
+            where = metadata.get("namespace", "")
+            with suppress(NotFound, Conflict):
+                if metadata.get("finalizers"):
+                    await store.patch(kind, metadata["name"], _FREE, namespace=where, write=_WRITE)
+                await store.delete(kind, metadata["name"], namespace=where, write=_WRITE)
+
+
+async def _all(store: KubernetesStore, kind: ResourceKey) -> list[Stored]:
+    try:
+        return (await store.list(kind)).items
+    except NotFound:
+        return []  # no hub was here yet

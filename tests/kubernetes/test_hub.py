@@ -1,0 +1,240 @@
+"""A hub whose objects are on a real kube-apiserver: submitted there, run in simulated clusters."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fairway.api import codec
+from fairway.api.workload import Workload
+from fairway.app.on_kubernetes import prepare_kubernetes
+from fairway.clock import SystemClock
+from fairway.controllers.cache import WORKLOADS, WORKS
+from fairway.controllers.terms import LEASES, NAME
+from fairway.kubeapi import KubeApi, load_access
+from fairway.store.interface import Patch, WatchFrom, Write
+from fairway.store.kubernetes.store import CREATED_BY, KubernetesStore
+from tests.endtoend.hubs import HubProcess
+from tests.kubernetes import binaries, control_plane
+from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.demand import demand
+from tests.kubernetes.sweeping import sweep
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.kubectl]
+
+PATIENCE_SECONDS = 90
+FLEET = """
+apiVersion: fairway.dev/v1alpha1
+kind: Cluster
+metadata: {name: %s}
+spec:
+  simulated:
+    nodePools:
+      - name: gpu
+        count: 2
+        shape: {cpu: "64", memory: 512Gi, nvidia.com/gpu: 8, pods: 110}
+"""
+QUEUE = """
+apiVersion: fairway.dev/v1alpha1
+kind: Queue
+metadata: {name: research}
+spec: {}
+"""
+JOB = """
+apiVersion: fairway.dev/v1alpha1
+kind: Workload
+metadata: {name: train-%d, namespace: default}
+spec:
+  queue: research
+  runSeconds: {estimate: 1}
+  template:
+    manifests:
+      - apiVersion: batch/v1
+        kind: Job
+        metadata: {name: train-%d}
+        spec:
+          template:
+            spec:
+              restartPolicy: Never
+              containers:
+                - {name: main, image: training, resources: {limits: {nvidia.com/gpu: 4}}}
+"""
+
+
+@pytest.fixture
+def kubectl(request: pytest.FixtureRequest) -> Path:
+    return demand(binaries.newest_kubectl, request.config).path
+
+
+async def call(plane: ControlPlane, kubectl: Path, *words: str, given: str = "") -> str:
+    """Runs kubectl against the server of the hub."""
+    command = [str(kubectl), f"--kubeconfig={plane.kubeconfig}", *words]
+    done = await asyncio.to_thread(
+        subprocess.run, command, input=given, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@asynccontextmanager
+async def hub_on(plane: ControlPlane, folder: Path) -> AsyncIterator[HubProcess]:
+    hub = HubProcess(folder, "--store", "kubernetes", "--kubeconfig", str(plane.kubeconfig))
+    try:
+        await hub.start()
+        yield hub
+    finally:
+        await hub.end()
+
+
+@asynccontextmanager
+async def store_of(plane: ControlPlane) -> AsyncIterator[KubernetesStore]:
+    store = KubernetesStore(KubeApi(load_access(str(plane.kubeconfig)), SystemClock()))
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def clean_store(plane: ControlPlane) -> AsyncIterator[KubernetesStore]:
+    """The store of a server that other tests use as well."""
+    async with store_of(plane) as store:
+        await sweep(store)
+        yield store
+        await sweep(store)
+
+
+async def until_all(
+    store: KubernetesStore, count: int, is_so: Callable[[Workload], bool], what: str
+) -> dict[str, Workload]:
+    """Follows workloads until so many are so."""
+    found: dict[str, Workload] = {}
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            async for event in await store.watch(WORKLOADS, start=WatchFrom(bookmarks=True)):
+                if event.type in ("ADDED", "MODIFIED"):
+                    workload = codec.decode(event.stored.raw, Workload)
+                    found[workload.metadata.name] = workload
+                if sum(is_so(one) for one in found.values()) >= count:
+                    return found
+    except TimeoutError:
+        phases = {name: one.status.phase for name, one in found.items()}
+        raise AssertionError(f"waited in vain until {count} {what}: {phases}") from None
+    raise AssertionError("a watch ended")
+
+
+def has_succeeded(workload: Workload) -> bool:
+    return workload.status.phase == "Succeeded"
+
+
+async def test_what_kubectl_submits_to_the_server_runs_and_finishes(
+    real: ControlPlane, kubectl: Path, tmp_path: Path
+) -> None:
+    jobs = 12
+    async with clean_store(real) as store, hub_on(real, tmp_path) as hub:
+        await call(real, kubectl, "apply", "-f", "-", given=f"{FLEET % 'first'}---{QUEUE}")
+        manifests = "---".join(JOB % (number, number) for number in range(jobs))
+        await call(real, kubectl, "apply", "-f", "-", given=manifests)
+        done = await until_all(store, jobs, has_succeeded, "have succeeded")
+        assert all([past.attempt for past in one.status.history] == [1] for one in done.values())
+        shown = await call(real, kubectl, "get", "workloads", "--no-headers")
+        assert [line.split()[3] for line in shown.splitlines()] == ["Succeeded"] * jobs
+
+        # The hub's own API answers what a server of objects cannot.
+        standing = await hub.client.ask("fleets", "fleet", "standing")
+        assert [one["queue"] for one in standing["queues"]] == ["research"]
+        listing = await hub.client.list("workloads")
+        assert len(listing.items) == jobs
+        await call(real, kubectl, "delete", "workloads", "--all", "--timeout=60s")
+        assert (await store.list(WORKS)).items == []
+
+
+async def test_a_hub_goes_on_when_its_server_and_etcd_were_killed(
+    request: pytest.FixtureRequest, kubectl: Path, tmp_path: Path
+) -> None:
+    for name in binaries.SERVER_PROGRAMS:
+        demand(lambda say, name=name: binaries.program(name, say), request.config)
+    (tmp_path / "plane").mkdir()
+    jobs = 8
+    with control_plane.running(tmp_path / "plane") as plane:
+        async with store_of(plane) as store, hub_on(plane, tmp_path):
+            await call(plane, kubectl, "apply", "-f", "-", given=f"{FLEET % 'first'}---{QUEUE}")
+            manifests = "---".join(JOB % (number, number) for number in range(jobs))
+            await call(plane, kubectl, "apply", "-f", "-", given=manifests)
+            await until_all(store, 1, lambda one: one.status.claim is not None, "is claimed")
+            await store.end_watches()
+            for name in ("kube-apiserver", "etcd"):
+                plane.kill(name)
+            for name in ("etcd", "kube-apiserver"):
+                control_plane.start(plane, name, plane.commands[name])
+            await asyncio.to_thread(plane.wait_until_ready)
+            done = await until_all(store, jobs, has_succeeded, "have succeeded")
+            assert all(
+                [past.attempt for past in one.status.history] == [1] for one in done.values()
+            )
+
+
+async def test_another_replica_takes_over_from_one_that_is_killed(
+    real: ControlPlane, kubectl: Path, tmp_path: Path
+) -> None:
+    jobs = 6
+    async with clean_store(real) as store:
+        async with hub_on(real, tmp_path / "one") as first, hub_on(real, tmp_path / "two"):
+            await call(real, kubectl, "apply", "-f", "-", given=f"{FLEET % 'first'}---{QUEUE}")
+            await call(real, kubectl, "apply", "-f", "-", given=JOB % (0, 0))
+            await until_all(store, 1, has_succeeded, "has succeeded")
+            before = await lease(store)
+            await first.kill()
+            manifests = "---".join(JOB % (number, number) for number in range(1, jobs))
+            await call(real, kubectl, "apply", "-f", "-", given=manifests)
+            done = await until_all(store, jobs, has_succeeded, "have succeeded")
+            after = await lease(store)
+        assert before["holderIdentity"] != after["holderIdentity"]
+        assert before["leaseTransitions"] < after["leaseTransitions"]
+        assert all([past.attempt for past in one.status.history] == [1] for one in done.values())
+
+
+async def test_the_server_notes_who_creates_a_workload_and_lets_nobody_say_otherwise(
+    real: ControlPlane,
+) -> None:
+    body = yaml.safe_load(JOB % (0, 0))
+    async with clean_store(real) as store:
+        await prepare_kubernetes(store, SystemClock())
+        ada = KubernetesStore(store.api.acting_as("ada", ("system:masters",)))
+
+        async def creator() -> str:
+            made = await ada.create(
+                WORKLOADS, body, namespace="default", write=Write(user="root", dry_run=True)
+            )
+            return made.object()["metadata"]["annotations"][CREATED_BY]
+
+        async with asyncio.timeout(30):
+            while await creator() == "root":  # a policy takes effect a little after it is made
+                await asyncio.sleep(0.1)
+        made = (
+            await ada.create(WORKLOADS, body, namespace="default", write=Write(user="root"))
+        ).object()
+        assert made["metadata"]["annotations"][CREATED_BY] == "ada"
+        for note in ("root", None):
+            patch = Patch(type="merge", body={"metadata": {"annotations": {CREATED_BY: note}}})
+            changed, _ = await ada.patch(
+                WORKLOADS, "train-0", patch, namespace="default", write=Write()
+            )
+            assert changed.object()["metadata"]["annotations"][CREATED_BY] == "ada"
+        body["metadata"]["name"] = "by-the-hub"
+        made = (
+            await store.create(WORKLOADS, body, namespace="default", write=Write(user="grace"))
+        ).object()
+        assert made["metadata"]["annotations"][CREATED_BY] == "grace"
+
+
+async def lease(store: KubernetesStore) -> dict[str, Any]:
+    """Who leads, and in which term."""
+    return (await store.get(LEASES, NAME, "fairway-system")).object()["spec"]
