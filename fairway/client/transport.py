@@ -82,8 +82,11 @@ class Transport:
                 return
             if tells_opening:
                 yield b""
-            async for chunk in response.content.iter_any():
-                yield chunk
+            try:
+                async for chunk in response.content.iter_any():
+                    yield chunk
+            finally:
+                _break_off(response)
 
     @asynccontextmanager
     async def websocket(
@@ -107,9 +110,6 @@ class Transport:
     async def close(self) -> None:
         if self._session is not None:
             session, self._session = self._session, None
-            if isinstance(session.connector, aiohttp.TCPConnector):
-                # Without a farewell, for which nobody would wait.
-                await session.connector.close(abort_ssl=True)
             await session.close()
             # Sockets of requests that were given up are closed by the loop's next turns.
             for _ in range(_TURNS_TO_CLOSE):
@@ -176,6 +176,13 @@ class Transport:
             connector=aiohttp.TCPConnector(limit=self._connections_most, ssl=context),
             headers={"User-Agent": f"fairway/{__version__}"},
         )
+
+
+def _break_off(response: aiohttp.ClientResponse) -> None:
+    """Ends a stream that was not read to its end, without a farewell to wait for."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
 
 
 def _shown(identity: Identity) -> list[tuple[str, str]]:
