@@ -16,7 +16,8 @@ from fairway.server.rbac import Authorizer
 from fairway.server.service_accounts import FindUid
 from fairway.store.embedded.history import Change
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import Patch, ResourceKey, Store, Write
+from fairway.store.interface import Patch, Store, Write
+from fairway.store.keys import CLUSTER_ROLES
 
 _SYSTEM = Write(user="system:fairway", manager="fairway-hub")
 _RBAC = "rbac.authorization.k8s.io"
@@ -87,5 +88,4 @@ async def _write_aggregations(store: Store, authorizer: Authorizer) -> None:
     for role in authorizer.unwritten_aggregations():
         patch = Patch(type="merge", body={"rules": role["rules"]})
         with suppress(NotFound):  # deleted meanwhile
-            key = ResourceKey(_RBAC, "v1", "clusterroles")
-            await store.patch(key, role["metadata"]["name"], patch, write=_SYSTEM)
+            await store.patch(CLUSTER_ROLES, role["metadata"]["name"], patch, write=_SYSTEM)

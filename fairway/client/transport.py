@@ -110,9 +110,6 @@ class Transport:
     async def close(self) -> None:
         if self._session is not None:
             session, self._session = self._session, None
-            if isinstance(session.connector, aiohttp.TCPConnector):
-                # Without a farewell, for which nobody would wait.
-                await session.connector.close(abort_ssl=True)
             await session.close()
             # Sockets of requests that were given up are closed by the loop's next turns.
             for _ in range(_TURNS_TO_CLOSE):

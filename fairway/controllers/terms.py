@@ -26,7 +26,7 @@ from fairway.api.errors import AlreadyExists, ApiError, Conflict, NotFound
 from fairway.api.meta import JsonObject
 from fairway.clock import Clock, micro_timestamp
 from fairway.loops import Alarm, end
-from fairway.store.interface import Store, Stored, Write
+from fairway.store.interface import Store, Write
 from fairway.store.keys import LEASES
 
 NAME = "fairway-term"
@@ -137,11 +137,6 @@ class Terms:
     def resign(self) -> None:
         self._led_until = float("-inf")
         self._resigned.mark()
-
-    def follow(self, name: tuple[str, str], stored: Stored | None) -> None:
-        """What a watch tells of leases: a term is remembered though its lease may go."""
-        if stored is not None and name == (self._settings.namespace, NAME):
-            self._highest = max(self._highest, _term(stored.object()))
 
     async def _tried(self) -> bool:
         try:

@@ -29,7 +29,7 @@ from tests.kubernetes.sweeping import sweep
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.kubectl]
 
-PATIENCE_SECONDS = 90
+PATIENCE_SECONDS = 180
 FLEET = """
 apiVersion: fairway.dev/v1alpha1
 kind: Cluster
