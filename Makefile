@@ -49,8 +49,9 @@ sim: $(STAMP) ## Simulate a fleet with faults: one seed in full (SEED=7), or man
 bench: $(STAMP) ## Measure; results with their machine go to bench/results
 	@$(BIN)/python -m bench $(ARGS)
 
-generate: $(STAMP) ## Rewrite what is derived from the types: CRDs, API reference
+generate: $(STAMP) ## Rewrite what is derived from the types: CRDs, Helm chart, API reference
 	@$(BIN)/python -m fairway.api.crds deploy/crds
+	@$(BIN)/python -m fairway.deploy.chart deploy/chart
 	@$(BIN)/python tools/api_reference.py
 
 ui: $(STAMP) web/node_modules/.package-lock.json ## Build the page from web/ into the package (needs npm)

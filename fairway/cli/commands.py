@@ -41,6 +41,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "move": ("operate:move", "Let a workload wait in another queue"),
     },
     "Operate the fleet": {
+        "install": ("install:install", "Print what puts a hub on a Kubernetes cluster"),
         "cordon": ("operate:cordon", "Send nothing new to clusters"),
         "drain": ("operate:drain", "Move away what runs in clusters"),
         "uncordon": ("operate:uncordon", "Use clusters again"),

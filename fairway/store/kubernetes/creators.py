@@ -4,6 +4,9 @@ Limits for each user count by the annotation `fairway.dev/created-by`. The embed
 and lets nobody else. On Kubernetes people talk to the server, so a mutating admission policy of the
 server does the same: it notes the user on creation, and puts the note back on every change. The hub
 alone may say for whom it creates. Servers before Kubernetes 1.36 have no such policies.
+
+Whoever may write such policies may change any object of a cluster, so a hub need not have that right:
+what an administrator put there is proved by a trial like its own.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import logging
 
 import msgspec
 
-from fairway.api.errors import ApiError, Unavailable
+from fairway.api.errors import ApiError, Forbidden, Unavailable
 from fairway.api.meta import API_VERSION, GROUP, VERSION
 from fairway.client.errors import UnknownKind
 from fairway.clock import Clock
@@ -25,7 +28,7 @@ _log = logging.getLogger(__name__)
 _ADMISSION = "admissionregistration.k8s.io"
 _POLICIES = ResourceKey(_ADMISSION, "v1", "mutatingadmissionpolicies")
 _BINDINGS = ResourceKey(_ADMISSION, "v1", "mutatingadmissionpolicybindings")
-_NAME = f"created-by.{GROUP}"
+NAME = f"created-by.{GROUP}"
 _WRITE = Write(user="system:fairway", manager="fairway-hub")
 _TRIAL = Write(user="system:fairway", manager="fairway-hub", dry_run=True)
 WORKLOADS = ResourceKey(GROUP, VERSION, "workloads")
@@ -40,9 +43,8 @@ async def note_creators(store: KubernetesStore, *, clock: Clock) -> bool:
             {"apiVersion": f"{_ADMISSION}/v1", "kind": "MutatingAdmissionPolicy"}
         )
         hub = await _own_name(store)
-        for kind, body in ((_POLICIES, policy(hub)), (_BINDINGS, _binding())):
-            patch = Patch(type="apply", body=body, force=True)
-            await store.patch(kind, _NAME, patch, write=_WRITE)
+        for kind, body in ((_POLICIES, policy(hub)), (_BINDINGS, binding())):
+            await _apply(store, kind, body)
         await _settled(store, clock)
     except UnknownKind:
         why = "it has no mutating admission policies"
@@ -52,6 +54,15 @@ async def note_creators(store: KubernetesStore, *, clock: Clock) -> bool:
         return True
     _log.warning("the server does not note who creates workloads, so limits by user fail: %s", why)
     return False
+
+
+async def _apply(store: KubernetesStore, kind: ResourceKey, body: JsonObject) -> None:
+    """Makes the policy or its binding; one that may not leaves what an administrator made."""
+    patch = Patch(type="apply", body=body, force=True)
+    try:
+        await store.patch(kind, NAME, patch, write=_WRITE)
+    except Forbidden:
+        await store.get(kind, NAME)
 
 
 async def _settled(store: KubernetesStore, clock: Clock) -> None:
@@ -96,7 +107,7 @@ def policy(hub: str) -> JsonObject:
     return {
         "apiVersion": f"{_ADMISSION}/v1",
         "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": _NAME},
+        "metadata": {"name": NAME},
         "spec": {
             "failurePolicy": "Fail",
             "reinvocationPolicy": "IfNeeded",
@@ -129,10 +140,10 @@ def policy(hub: str) -> JsonObject:
     }
 
 
-def _binding() -> JsonObject:
+def binding() -> JsonObject:
     return {
         "apiVersion": f"{_ADMISSION}/v1",
         "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": _NAME},
-        "spec": {"policyName": _NAME},
+        "metadata": {"name": NAME},
+        "spec": {"policyName": NAME},
     }

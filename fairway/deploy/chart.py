@@ -1,0 +1,129 @@
+"""The same objects as a Helm chart: settings are values, and what may be left out is asked for.
+
+The list of `manifests` is made once more with a mark in the place of every value; the text then has
+what Helm puts there. Kinds go into the chart's own folder for them, which Helm applies first and
+never removes.
+
+`python -m fairway.deploy.chart FOLDER` writes the chart; a test keeps the committed one equal.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import yaml
+
+from fairway import __version__
+from fairway.deploy.manifests import document, parts
+from fairway.deploy.settings import SYSTEM, Settings
+
+# What stands in the text for a value, and what Helm is to put there.
+_VALUES = {
+    "namespace": (".Release.Namespace", "mark-of-namespace"),
+    "image": (".Values.image", "mark-of-image"),
+    "replicas": (".Values.replicas", "mark-of-replicas"),
+    "cpu": (".Values.cpu", "mark-of-cpu"),
+    "memory": (".Values.memory", "mark-of-memory"),
+}
+_NUMBERS = frozenset({"replicas"})
+_QUESTIONS = {
+    "apart": f'ne .Release.Namespace "{SYSTEM}"',
+    "admission_policy": ".Values.admissionPolicy",
+    "network_policy": ".Values.networkPolicy",
+    "monitoring": ".Values.monitoring",
+    "all_secrets": ".Values.allSecrets",
+}
+_REMARKS = {
+    "image": "An image made from deploy/Containerfile, in a registry of yours.",
+    "replicas": "One leads; another takes over when it is gone.",
+    "cpu": "Processor that each replica asks for.",
+    "memory": "Memory that each replica asks for, and its limit; see docs/sizing.md.",
+    "admissionPolicy": "The server notes who creates workloads; false before Kubernetes 1.36.",
+    "networkPolicy": "Only API servers and names are reached; false where those have other ports.",
+    "monitoring": "ServiceMonitor, alert rules and a dashboard; needs the Prometheus operator.",
+    "allSecrets": "Secrets that workloads name are read in every namespace.",
+}
+
+
+def files() -> dict[str, str]:
+    """All files of the chart but those of the kinds, by their paths."""
+    return {
+        "Chart.yaml": _chart(),
+        "values.yaml": _values(),
+        "templates/hub.yaml": _templates(),
+        "templates/NOTES.txt": _NOTES,
+    }
+
+
+def _chart() -> str:
+    return document(
+        {
+            "apiVersion": "v2",
+            "name": "fairway",
+            "description": "One scheduler for AI workloads on a fleet of clusters",
+            "type": "application",
+            "version": __version__,
+            "appVersion": __version__,
+            "kubeVersion": ">=1.30.0-0",
+        }
+    )
+
+
+def _values() -> str:
+    settings = Settings()
+    values = {
+        "image": settings.image,
+        "replicas": settings.replicas,
+        "cpu": settings.cpu,
+        "memory": settings.memory,
+        "admissionPolicy": settings.admission_policy,
+        "networkPolicy": settings.network_policy,
+        "monitoring": settings.monitoring,
+        "allSecrets": settings.all_secrets,
+    }
+    lines = [f"# {_REMARKS[key]}\n{yaml.safe_dump({key: value})}" for key, value in values.items()]
+    return "\n".join(lines)
+
+
+def _templates() -> str:
+    marked = Settings(**{name: mark for name, (_, mark) in _VALUES.items()})  # type: ignore[arg-type]  # only texts are marked
+    told = []
+    for part in parts(marked):
+        text = f"---\n{_with_values(document(part.object))}"
+        if part.only_with:
+            text = f"{{{{- if {_QUESTIONS[part.only_with]} }}}}\n{text}{{{{- end }}}}\n"
+        told.append(text)
+    return "# Made by `make generate` from fairway/deploy.\n" + "".join(told)
+
+
+def _with_values(text: str) -> str:
+    # Braces of Prometheus and Grafana are not Helm's.
+    text = re.sub(r"\{\{|\}\}", lambda found: f'{{{{ "{found[0]}" }}}}', text)
+    for name, (value, mark) in _VALUES.items():
+        whole = value if name in _NUMBERS else f"{value} | quote"
+        text = re.sub(rf"(?<=: ){mark}$", f"{{{{ {whole} }}}}", text, flags=re.MULTILINE)
+        text = text.replace(mark, f"{{{{ {value} }}}}")
+    return text
+
+
+_NOTES = """\
+Fairway is on its way to namespace {{ .Release.Namespace }}.
+
+  kubectl -n {{ .Release.Namespace }} rollout status deployment/fairway-hub
+
+Then give it clusters and queues; see docs/guides/install.md. Helm never changes kinds that are there:
+before an upgrade, `fairway crds | kubectl apply --server-side -f -`.
+"""
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    for name, text in files().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""All objects of an installation, in the order in which they are to be applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import yaml
+
+from fairway.api import crds
+from fairway.api.meta import JsonObject
+from fairway.deploy import monitoring, rights, running
+from fairway.deploy.settings import SYSTEM, Settings
+from fairway.store.kubernetes import creators
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """An object, and the setting without which it is left out; "": it is always there."""
+
+    object: JsonObject
+    only_with: str = ""
+
+
+def objects(settings: Settings, *, with_kinds: bool = True) -> list[JsonObject]:
+    """What is applied to a cluster that is to be a hub."""
+    kinds = crds.definitions() if with_kinds else []
+    home = running.namespace_of(settings.namespace)
+    wanted = [
+        one.object
+        for one in parts(settings)
+        if not one.only_with or getattr(settings, one.only_with)
+    ]
+    return [*kinds, home, *wanted]
+
+
+def parts(settings: Settings) -> list[Part]:
+    """All but the kinds and the namespace of the hub itself, which Helm has its own ways for."""
+    hub = f"system:serviceaccount:{settings.namespace}:{rights.HUB}"
+    home = settings.namespace
+    return [
+        Part(object=running.namespace_of(SYSTEM), only_with="apart"),
+        Part(object=running.account(settings)),
+        Part(object=rights.hub_role()),
+        Part(object=rights.binding(settings, rights.HUB)),
+        Part(object=rights.secrets_role()),
+        Part(object=rights.binding(settings, rights.SECRETS, home)),
+        Part(object=rights.binding(settings, rights.SECRETS), only_with="all_secrets"),
+        Part(object=rights.term_role()),
+        Part(object=rights.term_binding(settings)),
+        *(Part(object=one) for one in rights.roles_of_people()),
+        Part(object=creators.policy(hub), only_with="admission_policy"),
+        Part(object=creators.binding(), only_with="admission_policy"),
+        Part(object=running.network_policy(settings), only_with="network_policy"),
+        Part(object=running.disruption_budget(settings)),
+        Part(object=running.service(settings)),
+        Part(object=running.deployment(settings)),
+        Part(object=monitoring.service_monitor(settings), only_with="monitoring"),
+        Part(object=monitoring.alert_rules(settings), only_with="monitoring"),
+        Part(object=monitoring.dashboard(settings), only_with="monitoring"),
+    ]
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes every value where it stands, and text of several lines as such."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in value else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def as_yaml(found: Iterable[JsonObject]) -> str:
+    """Objects as documents of one text, each named in front, as kubectl reads them."""
+    return "".join(f"---\n# {_title(one)}\n{document(one)}" for one in found)
+
+
+def document(body: JsonObject) -> str:
+    text: str = yaml.dump(body, Dumper=_Dumper, sort_keys=False, width=100)
+    return text
+
+
+def _title(body: JsonObject) -> str:
+    metadata = body["metadata"]
+    where = f" in {metadata['namespace']}" if "namespace" in metadata else ""
+    return f"{body['kind']} {metadata['name']}{where}"

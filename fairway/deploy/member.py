@@ -1,0 +1,36 @@
+"""What a cluster gets so that a hub may look after it: an account for the agent, and its rights."""
+
+from __future__ import annotations
+
+from fairway.agent.drivers.kubernetes.rights import AGENT, agent_role, tenant_role
+from fairway.api.meta import JsonObject
+from fairway.deploy.rights import RBAC
+from fairway.kinds.permitted import HARMLESS
+from fairway.kinds.registry import built_in
+from fairway.store.keys import resource_of
+
+
+def objects(namespace: str, *, may_act: bool) -> list[JsonObject]:
+    """The objects of a member; one that may not act looks, as the mode Observe asks for."""
+    kinds = _kinds()
+    account = {"name": AGENT, "namespace": namespace}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
+        agent_role(kinds, may_act=may_act),
+        *([tenant_role(kinds)] if may_act else []),
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": AGENT},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": AGENT},
+            "subjects": [{"kind": "ServiceAccount", **account}],
+        },
+    ]
+
+
+def _kinds() -> list[tuple[str, str]]:
+    """What works are made of, as groups and plurals."""
+    running = (resource_of(*one) for one in built_in().known())
+    beside = (resource_of(f"{group}/v1", kind) for group, kind in HARMLESS)
+    return sorted({(one.group, one.plural) for one in (*running, *beside)})

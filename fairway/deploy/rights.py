@@ -1,0 +1,137 @@
+"""What a hub may do on the cluster that keeps its objects, and what people may do with our kinds.
+
+A hub writes our own kinds everywhere, since tenants have their workloads in namespaces of their
+own. Of everything else it has only what it uses. It neither defines kinds nor makes admission
+policies: whoever may write those can do anything in a cluster, so an administrator does that when
+installing. Secrets it reads one by one, by name: in its own namespace, where the kubeconfigs of
+members are, and in those namespaces whose owners bind `fairway-hub-secrets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fairway.api.kindrule import KINDS_GROUP
+from fairway.api.kinds import KINDS
+from fairway.api.meta import GROUP, JsonObject
+from fairway.api.names import AGENT_LEASE
+from fairway.controllers import terms
+from fairway.deploy.settings import SYSTEM, Settings
+from fairway.kinds.registry import built_in
+from fairway.server.bootstrap_roles import bootstrap_objects
+from fairway.store.keys import resource_of
+from fairway.store.kubernetes import creators
+
+HUB = "fairway-hub"
+SECRETS = "fairway-hub-secrets"
+RBAC = "rbac.authorization.k8s.io"
+_LEASES = "coordination.k8s.io"
+_READ = ("get", "list", "watch")
+_WRITE = ("create", "update", "patch", "delete")
+
+
+def hub_role() -> JsonObject:
+    """What a hub does in every namespace."""
+    return role(HUB, [*_our_kinds(), *_native_kinds(), *_beside()])
+
+
+def _our_kinds() -> list[JsonObject]:
+    by_group: dict[str, list[str]] = {}
+    for kind in KINDS:
+        parts = ["", *(["/status"] if kind.has_status else []), *(["/scale"] if kind.scale else [])]
+        plurals = [f"{kind.plural}{part}" for part in parts]
+        by_group.setdefault(kind.struct.api_group, []).extend(plurals)
+    return [rule(group, plurals, (*_READ, *_WRITE)) for group, plurals in by_group.items()]
+
+
+def _native_kinds() -> list[JsonObject]:
+    """Objects that stand for workloads are seen, and told how these are."""
+    by_group: dict[str, set[str]] = {}
+    for api_version, kind in built_in().known():
+        found = resource_of(api_version, kind)
+        by_group.setdefault(found.group, set()).add(found.plural)
+    rules = []
+    for group, plurals in sorted(by_group.items()):
+        rules.append(rule(group, sorted(plurals), _READ))
+        rules.append(rule(group, sorted(f"{one}/status" for one in plurals), ("update",)))
+    return rules
+
+
+def _beside() -> list[JsonObject]:
+    """What a hub needs that runs nothing."""
+    noted = ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"]
+    return [
+        rule("", ["namespaces"], (*_READ, "create")),  # each cluster has one for its works
+        rule("", ["events"], (*_READ, "create", "patch")),
+        rule("", ["configmaps", "serviceaccounts"], ("get",)),  # they travel with workloads
+        rule("", ["persistentvolumeclaims"], (*_READ, "patch")),  # pinned to a cluster by a mark
+        rule("scheduling.k8s.io", ["priorityclasses"], _READ),
+        rule(RBAC, ["roles", "clusterroles", "rolebindings", "clusterrolebindings"], _READ),
+        rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
+        rule("admissionregistration.k8s.io", noted, ("get",), [creators.NAME]),
+        # Agents inside the hub say by leases that they live. Those of nodes are not to be changed.
+        rule(_LEASES, ["leases"], (*_READ, "update", "patch"), [AGENT_LEASE]),
+        rule(_LEASES, ["leases"], ("create",)),
+    ]
+
+
+def secrets_role() -> JsonObject:
+    return role(SECRETS, [rule("", ["secrets"], ("get",))])
+
+
+def term_role() -> JsonObject:
+    """Who leads is written in one lease."""
+    rules = [rule(_LEASES, ["leases"], ("get", "update"), [terms.NAME])]
+    return role("fairway-hub-term", rules, namespace=SYSTEM)
+
+
+def roles_of_people() -> list[JsonObject]:
+    """Our kinds for those who have `view`, `edit` or `admin`: what an embedded hub gives them."""
+    rules = {one["metadata"]["name"]: one["rules"] for one in bootstrap_objects() if "rules" in one}
+    found = []
+    for name in ("view", "edit"):
+        ours = [
+            one
+            for one in rules[f"system:aggregate-to-{name}"]
+            if set(one.get("apiGroups", ())) <= {GROUP, KINDS_GROUP}
+        ]
+        made = role(f"fairway-{name}", ours)
+        # What `edit` holds, `admin` gathers by itself.
+        made["metadata"]["labels"] = {f"{RBAC}/aggregate-to-{name}": "true"}
+        found.append(made)
+    return found
+
+
+def binding(settings: Settings, name: str, namespace: str = "") -> JsonObject:
+    """Binds the hub's account to a role of the same name; in a namespace, or everywhere."""
+    return _binding("ClusterRole", name, settings, namespace)
+
+
+def term_binding(settings: Settings) -> JsonObject:
+    return _binding("Role", "fairway-hub-term", settings, SYSTEM)
+
+
+def _binding(kind: str, name: str, settings: Settings, namespace: str) -> JsonObject:
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
+        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+        "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": HUB, "namespace": settings.namespace}],
+    }
+
+
+def role(name: str, rules: Sequence[JsonObject], *, namespace: str = "") -> JsonObject:
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "Role" if namespace else "ClusterRole",
+        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+        "rules": list(rules),
+    }
+
+
+def rule(
+    group: str, resources: Sequence[str], verbs: Sequence[str], names: Iterable[str] = ()
+) -> JsonObject:
+    only = {"resourceNames": list(names)} if names else {}
+    return {"apiGroups": [group], "resources": list(resources), **only, "verbs": list(verbs)}

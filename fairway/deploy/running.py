@@ -1,0 +1,192 @@
+"""The objects that run a hub: its pods, how they are reached, and what keeps some of them alive."""
+
+from __future__ import annotations
+
+from fairway.api.meta import JsonObject
+from fairway.deploy.rights import HUB
+from fairway.deploy.settings import Settings
+
+PORT = 7878
+TOKENS = "fairway-tokens"  # a Secret that people make: tokens.csv, and metrics for Prometheus
+SELECTOR = {"app.kubernetes.io/name": "fairway", "app.kubernetes.io/component": "hub"}
+_USER = 65532
+_DATA = "/var/lib/fairway"
+_TOKENS_AT = "/etc/fairway/tokens"
+_GRACE_SECONDS = 30
+_API_PORTS = (443, 6443)  # where API servers listen, the hub's own and those of members
+# The hub refuses files that others may read, and a Secret's files are readable to its group.
+_PREPARE = (
+    f"mkdir -p -m 700 {_DATA}/hub && if [ -e {_TOKENS_AT}/tokens.csv ]; then "
+    f"install -m 600 {_TOKENS_AT}/tokens.csv {_DATA}/hub/tokens.csv; fi"
+)
+
+
+def namespace_of(name: str) -> JsonObject:
+    # Its pods need nothing that the strictest standard forbids.
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": labels},
+    }
+
+
+def account(settings: Settings) -> JsonObject:
+    metadata = {"name": HUB, "namespace": settings.namespace}
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+
+
+def deployment(settings: Settings) -> JsonObject:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _metadata(settings),
+        "spec": {
+            "replicas": settings.replicas,
+            "selector": {"matchLabels": SELECTOR},
+            # A new replica follows before an old one goes; only one ever leads.
+            "strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            "template": {"metadata": {"labels": SELECTOR}, "spec": _pod(settings)},
+        },
+    }
+
+
+def _pod(settings: Settings) -> JsonObject:
+    prepare = {
+        "name": "prepare",
+        "image": settings.image,
+        "command": ["sh", "-c", _PREPARE],
+        "resources": {
+            "requests": {"cpu": "10m", "memory": "16Mi"},
+            "limits": {"memory": "64Mi"},
+        },
+        "securityContext": _confined(),
+        "volumeMounts": [_mount("data", _DATA), {**_mount("tokens", _TOKENS_AT), "readOnly": True}],
+    }
+    return {
+        "serviceAccountName": HUB,
+        "terminationGracePeriodSeconds": _GRACE_SECONDS,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": SELECTOR},
+            }
+        ],
+        "initContainers": [prepare],
+        "containers": [_container(settings)],
+        "volumes": [
+            {"name": "data", "emptyDir": {"sizeLimit": "2Gi"}},
+            {"name": "temporary", "emptyDir": {"sizeLimit": "1Gi"}},
+            {
+                "name": "tokens",
+                "secret": {"secretName": TOKENS, "optional": True, "defaultMode": 0o440},
+            },
+        ],
+    }
+
+
+def _container(settings: Settings) -> JsonObject:
+    return {
+        "name": "hub",
+        "image": settings.image,
+        "args": [
+            "up",
+            "--store=kubernetes",
+            f"--data={_DATA}/hub",
+            "--address=0.0.0.0",
+            f"--port={PORT}",
+            f"--host-name={HUB}.{settings.namespace}.svc",
+            "--log-format=json",
+        ],
+        "ports": [{"name": "https", "containerPort": PORT}],
+        "resources": {
+            "requests": {"cpu": settings.cpu, "memory": settings.memory},
+            "limits": {"memory": settings.memory},
+        },
+        # It waits for the server to know the kinds before it listens.
+        "startupProbe": {**_probe("/healthz"), "periodSeconds": 5, "failureThreshold": 60},
+        "livenessProbe": {**_probe("/healthz"), "periodSeconds": 10, "failureThreshold": 6},
+        "readinessProbe": {**_probe("/readyz"), "periodSeconds": 5, "failureThreshold": 3},
+        "securityContext": _confined(),
+        "volumeMounts": [_mount("data", _DATA), _mount("temporary", "/tmp")],  # noqa: S108 - a volume of its own
+    }
+
+
+def _probe(path: str) -> JsonObject:
+    return {
+        "httpGet": {"path": path, "port": "https", "scheme": "HTTPS"},
+        "timeoutSeconds": 5,
+    }
+
+
+def _confined() -> JsonObject:
+    return {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def _mount(name: str, path: str) -> JsonObject:
+    return {"name": name, "mountPath": path}
+
+
+def service(settings: Settings) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata(settings),
+        "spec": {
+            "selector": SELECTOR,
+            # What a page reads in several requests is then told by one replica.
+            "sessionAffinity": "ClientIP",
+            "ports": [{"name": "https", "port": 443, "targetPort": "https"}],
+        },
+    }
+
+
+def disruption_budget(settings: Settings) -> JsonObject:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _metadata(settings),
+        # One replica alone may still be moved: the fleet goes on without a hub for a while.
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": SELECTOR}},
+    }
+
+
+def network_policy(settings: Settings) -> JsonObject:
+    """Pods of the cluster reach the hub's port; the hub reaches names and API servers."""
+    names = [{"protocol": one, "port": 53} for one in ("UDP", "TCP")]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": _metadata(settings),
+        "spec": {
+            "podSelector": {"matchLabels": SELECTOR},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [
+                {
+                    "from": [{"namespaceSelector": {}}],
+                    "ports": [{"protocol": "TCP", "port": PORT}],
+                }
+            ],
+            "egress": [
+                {"ports": names},
+                {"ports": [{"protocol": "TCP", "port": one} for one in _API_PORTS]},
+            ],
+        },
+    }
+
+
+def _metadata(settings: Settings) -> JsonObject:
+    return {"name": HUB, "namespace": settings.namespace, "labels": dict(SELECTOR)}

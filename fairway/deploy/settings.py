@@ -1,0 +1,56 @@
+"""What may differ between two installations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fairway import __version__
+from fairway.api.amounts import Quantity, QuantityError
+from fairway.api.fleet import FleetSpec
+
+# Where the hub's term is kept and whose placement policies serve everyone.
+SYSTEM = FleetSpec().system_namespace
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_IMAGE = re.compile(r"[a-zA-Z0-9][-a-zA-Z0-9._/:@]*")
+_REPLICAS_MOST = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One installation. Values that go into objects, then which objects there are."""
+
+    namespace: str = SYSTEM
+    image: str = f"fairway:{__version__}"
+    replicas: int | str = 2  # a chart has a mark here instead of a number
+    cpu: str = "500m"
+    memory: str = "1Gi"
+
+    admission_policy: bool = True  # the server notes who creates workloads; from Kubernetes 1.36 on
+    network_policy: bool = True
+    monitoring: bool = False  # for a cluster that knows the kinds of the Prometheus operator
+    all_secrets: bool = False  # those that workloads name are read in every namespace
+
+    @property
+    def apart(self) -> bool:
+        """Whether the hub runs elsewhere than in the namespace of its term."""
+        return self.namespace != SYSTEM
+
+
+def faults(settings: Settings) -> Iterator[str]:
+    """Why settings cannot be used, each with the name of its option."""
+    if not _LABEL.fullmatch(settings.namespace):
+        yield f"--namespace: {settings.namespace!r} is not the name of a namespace"
+    if not _IMAGE.fullmatch(settings.image):
+        yield f"--image: {settings.image!r} is not the name of an image"
+    if not isinstance(settings.replicas, int) or not 1 <= settings.replicas <= _REPLICAS_MOST:
+        yield f"--replicas: {settings.replicas} is not between 1 and {_REPLICAS_MOST}"
+    for option, value in (("--cpu", settings.cpu), ("--memory", settings.memory)):
+        try:
+            amount = Quantity.of(value)
+        except QuantityError as fault:
+            yield f"{option}: {fault}"
+        else:
+            if amount <= Quantity(0):
+                yield f"{option}: {value} is nothing"

@@ -1,0 +1,148 @@
+"""What `fairway install` prints: whole, confined, and no more rights than are said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from fairway.api.kinds import KINDS
+from fairway.cli.main import run
+from fairway.deploy import manifests, member
+from fairway.deploy.settings import Settings, faults
+
+Json = dict[str, Any]
+
+
+def named(found: list[Json]) -> dict[tuple[str, str], Json]:
+    return {(one["kind"], one["metadata"]["name"]): one for one in found}
+
+
+def rules(found: list[Json]) -> list[Json]:
+    roles = ("Role", "ClusterRole")
+    return [rule for one in found if one["kind"] in roles for rule in one["rules"]]
+
+
+def test_what_is_printed_is_what_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--namespace=hubs", "--image=registry.example.com/fairway:9", "--replicas=3"]
+    assert run(["install", *words, "--monitoring"]) == 0
+    settings = Settings(
+        namespace="hubs", image="registry.example.com/fairway:9", replicas=3, monitoring=True
+    )
+    assert list(yaml.safe_load_all(capsys.readouterr().out)) == manifests.objects(settings)
+
+
+def test_no_object_is_there_twice() -> None:
+    settings = Settings(namespace="hubs", monitoring=True, all_secrets=True)
+    found = manifests.objects(settings)
+    keys = {
+        (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"])
+        for one in found
+    }
+    assert len(keys) == len(found)
+
+
+def test_all_our_kinds_come_first() -> None:
+    found = manifests.objects(Settings())
+    assert [one["metadata"]["name"] for one in found[: len(KINDS)]] == [
+        kind.qualified for kind in KINDS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "kinds"),
+    [
+        pytest.param({"monitoring": True}, {"ServiceMonitor", "PrometheusRule"}, id="monitoring"),
+        pytest.param({"network_policy": True}, {"NetworkPolicy"}, id="the network policy"),
+        pytest.param(
+            {"admission_policy": True}, {"MutatingAdmissionPolicy"}, id="the admission policy"
+        ),
+    ],
+)
+def test_what_may_be_left_out_is(setting: dict[str, bool], kinds: set[str]) -> None:
+    def there(settings: Settings) -> set[str]:
+        return {one["kind"] for one in manifests.objects(settings)}
+
+    without = {key: not value for key, value in setting.items()}
+    assert kinds <= there(Settings(**setting))
+    assert not kinds & there(Settings(**without))
+
+
+def test_a_hub_elsewhere_still_has_the_namespace_of_its_term() -> None:
+    found = named(manifests.objects(Settings(namespace="hubs")))
+    assert ("Namespace", "hubs") in found
+    assert ("Namespace", "fairway-system") in found
+    assert found["Role", "fairway-hub-term"]["metadata"]["namespace"] == "fairway-system"
+    assert found["RoleBinding", "fairway-hub-term"]["subjects"][0]["namespace"] == "hubs"
+
+
+def test_no_role_has_a_wildcard() -> None:
+    for one in rules(manifests.objects(Settings(all_secrets=True))):
+        assert "*" not in [*one["verbs"], *one.get("apiGroups", ()), *one.get("resources", ())]
+
+
+def test_no_role_can_give_itself_more() -> None:
+    for one in rules(manifests.objects(Settings(all_secrets=True))):
+        assert not {"impersonate", "bind", "escalate"} & set(one["verbs"])
+        if set(one["apiGroups"]) & {
+            "rbac.authorization.k8s.io",
+            "admissionregistration.k8s.io",
+            "apiextensions.k8s.io",
+        }:
+            assert set(one["verbs"]) <= {"get", "list", "watch"}
+
+
+def test_secrets_are_read_by_name_and_only_at_home_unless_asked() -> None:
+    for one in rules(manifests.objects(Settings(all_secrets=True))):
+        if "secrets" in one["resources"]:
+            assert one["verbs"] == ["get"]
+    assert ("ClusterRoleBinding", "fairway-hub-secrets") not in named(manifests.objects(Settings()))
+    wider = named(manifests.objects(Settings(all_secrets=True)))
+    assert ("ClusterRoleBinding", "fairway-hub-secrets") in wider
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        pytest.param(Settings(namespace="Not-One"), "--namespace:", id="a namespace in capitals"),
+        pytest.param(Settings(image="a b"), "--image:", id="an image with a space"),
+        pytest.param(Settings(image=""), "--image:", id="no image"),
+        pytest.param(Settings(replicas=0), "--replicas:", id="no replica"),
+        pytest.param(Settings(replicas=100), "--replicas:", id="too many replicas"),
+        pytest.param(Settings(cpu="much"), "--cpu:", id="a processor that is no quantity"),
+        pytest.param(Settings(memory="-1Gi"), "--memory:", id="less than no memory"),
+    ],
+)
+def test_settings_that_cannot_be_are_told_by_option(settings: Settings, told: str) -> None:
+    assert [one.startswith(told) for one in faults(settings)] == [True]
+
+
+def test_a_fault_ends_the_command_and_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["install", "--replicas=0"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "--replicas: 0 is not between 1 and 9" in shown.err
+
+
+def test_a_member_that_is_only_observed_lets_nobody_act(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["install", "--member", "--observe"]) == 0
+    found = list(yaml.safe_load_all(capsys.readouterr().out))
+    assert found == member.objects("fairway-system", may_act=False)
+    assert all(set(one["verbs"]) == {"get", "list", "watch"} for one in rules(found))
+    acting = rules(member.objects("fairway-system", may_act=True))
+    assert any("impersonate" in one["verbs"] for one in acting)
+
+
+@pytest.mark.parametrize("name", ["view", "edit"])
+def test_people_get_our_kinds_with_the_roles_they_have(name: str) -> None:
+    role = named(manifests.objects(Settings()))["ClusterRole", f"fairway-{name}"]
+    label = f"rbac.authorization.k8s.io/aggregate-to-{name}"
+    assert role["metadata"]["labels"] == {label: "true"}
+    assert any("workloads" in one["resources"] for one in role["rules"])
+    assert {group for one in role["rules"] for group in one["apiGroups"]} <= {
+        "fairway.dev",
+        "kinds.fairway.dev",
+    }

@@ -1,0 +1,227 @@
+"""What `fairway install` prints, on a real kube-apiserver: taken as it is, and rights that suffice.
+
+The hub of these tests has the token of the account that was installed, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fairway.api import crds
+from fairway.controllers.cache import WORKLOADS
+from fairway.store.kubernetes.store import CREATED_BY
+from tests.endtoend.hubs import ROOT, HubProcess
+from tests.kubernetes import binaries, control_plane
+from tests.kubernetes.control_plane import ControlPlane, kubeconfig_text
+from tests.kubernetes.demand import demand
+from tests.kubernetes.test_hub import FLEET, JOB, QUEUE, has_succeeded, store_of, until_all
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.kubectl, pytest.mark.xdist_group("install")]
+
+HOME = "fairway-system"
+TOKENS = """\
+token-of-ada,ada,ada,"system:masters"
+token-of-prometheus,prometheus,prometheus,"system:monitoring"
+token-of-eve,eve,eve,"nobody"
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Installed:
+    """A server on which everything was applied, and two ways to it."""
+
+    plane: ControlPlane
+    program: Path
+    account: Path  # the kubeconfig of the hub's account
+
+    def kubectl(self, *words: str, given: str = "", as_hub: bool = False) -> Any:
+        config = self.account if as_hub else self.plane.kubeconfig
+        return subprocess.run(
+            [str(self.program), f"--kubeconfig={config}", *words],
+            input=given, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+
+    def done(self, *words: str, given: str = "") -> str:
+        done = self.kubectl(*words, given=given)
+        assert done.returncode == 0, done.stderr
+        return str(done.stdout)
+
+
+def printed(*words: str) -> str:
+    command = [sys.executable, "-m", "fairway.cli.main", "install", *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=True)
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installed]:
+    for name in binaries.SERVER_PROGRAMS:
+        demand(lambda say, name=name: binaries.program(name, say), request.config)
+    program = demand(binaries.newest_kubectl, request.config).path
+    folder = tmp_path_factory.mktemp("installed")
+    with control_plane.running(folder, has_accounts=True) as plane:
+        found = Installed(plane=plane, program=program, account=folder / "account.kubeconfig")
+        found.done("apply", "--server-side", "-f", "-", given=printed("--replicas=1"))
+        token = found.done("create", "token", "fairway-hub", f"--namespace={HOME}").strip()
+        found.account.write_text(kubeconfig_text(plane.url, token, folder / "serving.crt"))
+        yield found
+
+
+def test_everything_is_taken_and_the_kinds_are_served(installed: Installed) -> None:
+    names = [f"crd/{one['metadata']['name']}" for one in crds.definitions()]
+    installed.done("wait", "--for=condition=Established", "--timeout=60s", *names)
+    again = installed.done("apply", "--server-side", "-f", "-", given=printed("--replicas=1"))
+    assert len(again.splitlines()) == len(list(yaml.safe_load_all(printed())))
+
+
+def test_its_pods_meet_the_strictest_standard(installed: Installed) -> None:
+    found = json.loads(
+        installed.done("get", "deployment", "fairway-hub", f"--namespace={HOME}", "-o", "json")
+    )
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "trial", "namespace": HOME},
+        "spec": found["spec"]["template"]["spec"],
+    }
+    words = ("create", "--dry-run=server", "-f", "-")
+    installed.done(*words, given=json.dumps(pod))
+    pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
+    refused = installed.kubectl(*words, given=json.dumps(pod))
+    assert "violates PodSecurity" in refused.stderr
+
+
+def test_what_a_member_gets_is_taken_too(installed: Installed) -> None:
+    for words in (("--member", "--observe"), ("--member",)):
+        text = printed("--namespace=members", *words)
+        installed.done("apply", "--server-side", "-f", "-", given=text)
+
+
+async def test_the_rights_of_its_account_suffice(installed: Installed, tmp_path: Path) -> None:
+    jobs = 3
+    before = denied(installed)
+    hub = HubProcess(tmp_path, "--store", "kubernetes", "--kubeconfig", str(installed.account))
+    hub.data.mkdir(mode=0o700)
+    (hub.data / "tokens.csv").touch(mode=0o600)
+    (hub.data / "tokens.csv").write_text(TOKENS)
+    try:
+        await hub.start()
+        manifests = [FLEET % "first", FLEET % "second", QUEUE]
+        manifests += [JOB % (number, number) for number in range(jobs)]
+        words = ("apply", "-f", "-")
+        await asyncio.to_thread(installed.done, *words, given="---".join(manifests))
+        async with store_of(installed.plane) as store:
+            done = await until_all(store, jobs, has_succeeded, "have succeeded")
+            assert len(done) == jobs
+            for stored in (await store.list(WORKLOADS)).items:
+                assert stored.object()["metadata"]["annotations"][CREATED_BY] == "admin"
+        standing = await hub.client.ask("fleets", "fleet", "standing")
+        assert [one["queue"] for one in standing["queues"]] == ["research"]
+        url = hub.client.access.server
+        codes = [
+            await asyncio.to_thread(answered, f"{url}/metrics", token)
+            for token in ("token-of-prometheus", "token-of-eve", "of-nobody")
+        ]
+        assert codes == [200, 403, 401]
+        # It tries to define its kinds, and then its policy, and goes on with what is there.
+        assert denied(installed) - before == 1 + 2
+    finally:
+        await hub.end()
+    told = "".join(hub.said)
+    assert "WARNING" not in told, told
+
+
+def denied(installed: Installed) -> int:
+    """How many requests the server has denied since it started: nobody said that they may."""
+    counted = 'authorization_attempts_total{result="no-opinion"}'
+    told = installed.done("get", "--raw", "/metrics").splitlines()
+    return sum(int(float(one.rpartition(" ")[2])) for one in told if one.startswith(counted))
+
+
+def answered(url: str, token: str) -> int:
+    """The code of an answer; whose certificate it is does not matter here."""
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+    try:
+        with urllib.request.urlopen(request, context=ssl._create_unverified_context()) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as fault:
+        with fault:
+            return fault.code
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param("get secrets/any -n default", id="read a Secret of somebody else"),
+        pytest.param("list secrets -n default", id="list Secrets of somebody else"),
+        pytest.param("list secrets --all-namespaces", id="list all Secrets"),
+        pytest.param(f"list secrets -n {HOME}", id="list even its own Secrets"),
+        pytest.param(f"create secrets -n {HOME}", id="make Secrets"),
+        pytest.param("create clusterrolebindings", id="hand out rights"),
+        pytest.param("patch crd/workloads.fairway.dev", id="change its kinds"),
+        pytest.param(
+            "patch mutatingadmissionpolicies/created-by.fairway.dev", id="change its policy"
+        ),
+        pytest.param("create pods -n default", id="run pods"),
+        pytest.param("delete jobs -n default", id="delete Jobs of others"),
+        pytest.param("update leases/some-node -n kube-node-lease", id="keep nodes alive"),
+        pytest.param("delete namespaces", id="delete namespaces"),
+        pytest.param("impersonate users", id="act as somebody else"),
+        pytest.param("create serviceaccounts/token -n kube-system", id="make tokens"),
+    ],
+)
+def test_its_account_may_not(installed: Installed, words: str) -> None:
+    verb, what, *where = words.split()
+    resource, _, subresource = what.partition("/")
+    if resource == "serviceaccounts":
+        asked = [verb, resource, f"--subresource={subresource}"]
+    else:
+        asked = [verb, what]
+    answer = installed.kubectl("auth", "can-i", *asked, *where, as_hub=True)
+    assert answer.stdout.strip() == "no", answer.stderr
+
+
+def test_secrets_of_a_namespace_are_read_once_its_owner_says_so(installed: Installed) -> None:
+    text = (
+        "apiVersion: v1\nkind: Secret\n"
+        "metadata: {name: key, namespace: default}\nstringData: {a: b}\n"
+    )
+    installed.done("apply", "-f", "-", given=text)
+    look = ("get", "secret", "key", "--namespace=default")
+    assert "Forbidden" in installed.kubectl(*look, as_hub=True).stderr
+    bound = ("create", "rolebinding", "fairway", "--clusterrole=fairway-hub-secrets")
+    account = f"--serviceaccount={HOME}:fairway-hub"
+    installed.done(*bound, account, "--namespace=default")
+    assert installed.kubectl(*look, as_hub=True).returncode == 0
+    every = ("get", "secrets", "--namespace=default")
+    assert "Forbidden" in installed.kubectl(*every, as_hub=True).stderr
+
+
+def test_people_with_edit_may_submit_and_no_more(installed: Installed) -> None:
+    # A server whose controllers all run gathers this role into `edit`, by its label.
+    bound = ("create", "rolebinding", "grace", "--clusterrole=fairway-edit", "--user=grace")
+    installed.done(*bound, "--namespace=default")
+
+    def may(*words: str) -> bool:
+        asked = ("auth", "can-i", *words, "--as=grace")
+        return bool(installed.kubectl(*asked).stdout.strip() == "yes")
+
+    assert not may("create", "queues")
+    assert not may("create", "works", "--namespace=default")
+    assert may("list", "works", "--namespace=default")
+    assert may("create", "workloads", "--namespace=default")
