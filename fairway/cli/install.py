@@ -1,4 +1,4 @@
-"""`fairway install`: what puts a hub on a Kubernetes cluster, or makes a cluster a member, as YAML."""
+"""`fairway install`: what puts a hub on a Kubernetes cluster, or makes one a member, as YAML."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXAMPLES = """
 _NEXT = """\
 # Fairway on Kubernetes. Apply with: kubectl apply --server-side -f -
 # Then: kubectl -n {namespace} rollout status deployment/fairway-hub
-# Its tokens are in the Secret fairway-tokens of that namespace; docs/guides/install.md says how to make it.
+# Its tokens are in the Secret fairway-tokens of that namespace; docs/guides/install.md has more.
 # What --no-crds prints can be deleted again, and workloads stay; with the kinds they go too.
 """
 _NEXT_OF_MEMBER = """\

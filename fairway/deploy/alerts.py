@@ -15,6 +15,7 @@ from fairway.controllers import terms
 from fairway.deploy.rights import HUB
 
 JOB = f'job="{HUB}"'
+_POD = f'container="hub",pod=~"{HUB}-.*"'
 RUNBOOKS = "docs/runbooks"
 
 
@@ -99,10 +100,9 @@ ALERTS = (
     Alert(
         name="FairwayMemoryShort",
         expression=(
-            f'max by (namespace, pod) (container_memory_working_set_bytes{{container="hub",pod=~"{HUB}-.*"}}) '
-            "/ on (namespace, pod) "
-            f'max by (namespace, pod) (kube_pod_container_resource_limits{{container="hub",pod=~"{HUB}-.*",resource="memory"}}) '
-            "> 0.9"
+            f"max by (namespace, pod) (container_memory_working_set_bytes{{{_POD}}}) "
+            "/ on (namespace, pod) max by (namespace, pod) "
+            f'(kube_pod_container_resource_limits{{{_POD},resource="memory"}}) > 0.9'
         ),
         lasting="10m",
         severity="warning",

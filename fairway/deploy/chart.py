@@ -113,8 +113,8 @@ Fairway is on its way to namespace {{ .Release.Namespace }}.
 
   kubectl -n {{ .Release.Namespace }} rollout status deployment/fairway-hub
 
-Then give it clusters and queues; see docs/guides/install.md. Helm never changes kinds that are there:
-before an upgrade, `fairway crds | kubectl apply --server-side -f -`.
+Then give it clusters and queues; see docs/guides/install.md. Helm never changes kinds that are
+there: before an upgrade, `fairway crds | kubectl apply --server-side -f -`.
 """
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 from fairway.api.meta import JsonObject
+from fairway.api.names import AGENT_LEASE
+from fairway.controllers import terms
 from fairway.deploy.alerts import JOB, groups
 from fairway.deploy.rights import HUB
 from fairway.deploy.running import SELECTOR, TOKENS
@@ -13,18 +15,20 @@ from fairway.deploy.settings import Settings
 _OPERATOR = "monitoring.coreos.com/v1"
 _WIDTH, _HEIGHT, _COLUMNS = 12, 8, 2
 
+_ANSWERED = f"rate(fairway_request_seconds_bucket{{{JOB}}}[5m])"
+
 # A panel: its title, the unit, and what is drawn with which legend.
 PANELS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     ("Replicas that answer", "short", ((f"sum(up{{{JOB}}})", "answer"),)),
     (
         "Seconds since the leader renewed its term",
         "s",
-        (('time() - max(kube_lease_renew_time{lease="fairway-term"})', "since"),),
+        ((f'time() - max(kube_lease_renew_time{{lease="{terms.NAME}"}})', "since"),),
     ),
     (
         "Seconds since agents were heard",
         "s",
-        (('time() - kube_lease_renew_time{lease="fairway-agent"}', "{{namespace}}"),),
+        ((f'time() - kube_lease_renew_time{{lease="{AGENT_LEASE}"}}', "{{namespace}}"),),
     ),
     (
         "Requests each second",
@@ -46,8 +50,7 @@ PANELS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
         "s",
         tuple(
             (
-                f"histogram_quantile({share}, sum by (le) "
-                f"(rate(fairway_request_seconds_bucket{{{JOB}}}[5m])))",
+                f"histogram_quantile({share}, sum by (le) ({_ANSWERED}))",
                 legend,
             )
             for share, legend in ((0.5, "median"), (0.99, "99 %"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from fairway.cli.main import run
 from fairway.deploy import manifests, member
 from fairway.deploy.settings import Settings, faults
 
+ROOT = Path(__file__).parents[2]
 Json = dict[str, Any]
 
 
@@ -146,3 +148,16 @@ def test_people_get_our_kinds_with_the_roles_they_have(name: str) -> None:
         "fairway.dev",
         "kinds.fairway.dev",
     }
+
+
+def test_what_the_guide_says_can_be_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    guide = (ROOT / "docs" / "guides" / "install.md").read_text()
+    lines = [line.partition("|")[0].split() for line in guide.splitlines() if line[:7] == "fairway"]
+    assert len(lines) >= 2
+    for words in lines:
+        assert run(words[1:]) == 0, words
+        assert list(yaml.safe_load_all(capsys.readouterr().out))
+    options = {one for one in guide.split("`") if one.startswith("--no-")}
+    for option in options - {"--no-crds | kubectl delete -f -"}:
+        assert run(["install", option]) == 0, option
+        capsys.readouterr()

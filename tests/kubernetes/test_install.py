@@ -22,12 +22,22 @@ import yaml
 
 from fairway.api import crds
 from fairway.controllers.cache import WORKLOADS
+from fairway.store.interface import WatchFrom
+from fairway.store.keys import EVENTS
 from fairway.store.kubernetes.store import CREATED_BY
 from tests.endtoend.hubs import ROOT, HubProcess
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.control_plane import ControlPlane, kubeconfig_text
 from tests.kubernetes.demand import demand
-from tests.kubernetes.test_hub import FLEET, JOB, QUEUE, has_succeeded, store_of, until_all
+from tests.kubernetes.test_hub import (
+    FLEET,
+    JOB,
+    PATIENCE_SECONDS,
+    QUEUE,
+    has_succeeded,
+    store_of,
+    until_all,
+)
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.kubectl, pytest.mark.xdist_group("install")]
 
@@ -140,10 +150,38 @@ async def test_the_rights_of_its_account_suffice(installed: Installed, tmp_path:
         assert codes == [200, 403, 401]
         # It tries to define its kinds, and then its policy, and goes on with what is there.
         assert denied(installed) - before == 1 + 2
+        await is_told_of_a_secret_that_may_not_be_read(installed)
     finally:
         await hub.end()
-    told = "".join(hub.said)
-    assert "WARNING" not in told, told
+    warned = [line for line in hub.said if "WARNING" in line and "'train-9'" not in line]
+    assert warned == []
+
+
+async def is_told_of_a_secret_that_may_not_be_read(installed: Installed) -> None:
+    """And runs once the owner of the namespace lets the hub read it."""
+    one = yaml.safe_load(JOB % (9, 9))
+    one["metadata"]["namespace"] = "team"
+    pod = one["spec"]["template"]["manifests"][0]["spec"]["template"]["spec"]
+    pod["containers"][0]["envFrom"] = [{"secretRef": {"name": "key"}}]
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "key", "namespace": "team"},
+    }
+    await asyncio.to_thread(installed.done, "create", "namespace", "team")
+    text = yaml.safe_dump_all([secret, one])
+    await asyncio.to_thread(installed.done, "apply", "-f", "-", given=text)
+    async with store_of(installed.plane) as store, asyncio.timeout(PATIENCE_SECONDS):
+        async for event in await store.watch(EVENTS, start=WatchFrom(bookmarks=True)):
+            if event.type == "ADDED" and event.stored.object()["reason"] == "DependencyForbidden":
+                told = event.stored.object()
+                break
+        assert told["involvedObject"]["name"] == "train-9"
+        assert told["message"] == "the hub may not read Secret key, which its pods need"
+        bound = ("create", "rolebinding", "fairway", "--clusterrole=fairway-hub-secrets")
+        account = f"--serviceaccount={HOME}:fairway-hub"
+        await asyncio.to_thread(installed.done, *bound, account, "--namespace=team")
+        await until_all(store, 4, has_succeeded, "have succeeded")
 
 
 def denied(installed: Installed) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fairway.api import codec
 from fairway.api.cluster import Cluster
-from fairway.api.errors import NotFound
+from fairway.api.errors import Forbidden, NotFound
 from fairway.api.flavor import Flavor
 from fairway.api.meta import JsonObject
 from fairway.api.names import OVER, work_name
@@ -298,6 +298,11 @@ class Works:
                 stored = await self._store.get(kind, one.name, workload.metadata.namespace)
             except NotFound:
                 continue
+            except Forbidden:
+                # Without it the pods would fail for no reason that their owner could see.
+                message = f"the hub may not read {one.kind} {one.name}, which its pods need"
+                await self._notes.warn(codec.to_plain(workload), "DependencyForbidden", message)
+                raise
             found.append({"apiVersion": one.api_version, "kind": one.kind, **stored.object()})
         return found
 

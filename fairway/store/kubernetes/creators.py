@@ -5,8 +5,8 @@ and lets nobody else. On Kubernetes people talk to the server, so a mutating adm
 server does the same: it notes the user on creation, and puts the note back on every change. The hub
 alone may say for whom it creates. Servers before Kubernetes 1.36 have no such policies.
 
-Whoever may write such policies may change any object of a cluster, so a hub need not have that right:
-what an administrator put there is proved by a trial like its own.
+Whoever may write such policies may change any object of a cluster, so a hub need not have that
+right: what an administrator put there is proved by a trial like its own.
 """
 
 from __future__ import annotations
