@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import stat
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from fairway.api.kinds import KINDS
 from fairway.cli.main import run
 from fairway.deploy import manifests, member
 from fairway.deploy.settings import Settings, faults
+from fairway.server.tokens import Authenticator
 
 ROOT = Path(__file__).parents[2]
 Json = dict[str, Any]
@@ -161,3 +164,23 @@ def test_what_the_guide_says_can_be_typed(capsys: pytest.CaptureFixture[str]) ->
     for option in options - {"--no-crds | kubectl delete -f -"}:
         assert run(["install", option]) == 0, option
         capsys.readouterr()
+
+
+@pytest.mark.parametrize("has_tokens", [True, False], ids=["with tokens", "without"])
+def test_a_pod_prepares_a_folder_that_a_hub_takes(tmp_path: Path, has_tokens: bool) -> None:
+    deployment = named(manifests.objects(Settings()))["Deployment", "fairway-hub"]
+    (prepare,) = deployment["spec"]["template"]["spec"]["initContainers"]
+    shell, option, script = prepare["command"]
+    for mount in prepare["volumeMounts"]:
+        folder = tmp_path / mount["name"]
+        folder.mkdir()
+        script = script.replace(mount["mountPath"], str(folder))
+    row = 'secret,ada,ada,"system:masters"\n'
+    if has_tokens:
+        (tmp_path / "tokens" / "tokens.csv").write_text(row)
+        (tmp_path / "tokens" / "tokens.csv").chmod(0o440)
+    subprocess.run([shell, option, script], check=True, timeout=20)
+    hub = tmp_path / "data" / "hub"
+    assert stat.S_IMODE(hub.stat().st_mode) == 0o700
+    token = Authenticator(hub).admin_token()  # it refuses what others may read
+    assert (token == "secret") is has_tokens
