@@ -95,8 +95,9 @@ def installed(
 def test_everything_is_taken_and_the_kinds_are_served(installed: Installed) -> None:
     names = [f"crd/{one['metadata']['name']}" for one in crds.definitions()]
     installed.done("wait", "--for=condition=Established", "--timeout=60s", *names)
-    again = installed.done("apply", "--server-side", "-f", "-", given=printed("--replicas=1"))
-    assert len(again.splitlines()) == len(list(yaml.safe_load_all(printed())))
+    for way in ("--server-side=true", "--server-side=false"):
+        again = installed.done("apply", way, "-f", "-", given=printed("--replicas=1"))
+        assert len(again.splitlines()) == len(list(yaml.safe_load_all(printed())))
 
 
 def test_its_pods_meet_the_strictest_standard(installed: Installed) -> None:
