@@ -41,7 +41,7 @@ _CORE_REFUSED = frozenset(
     {"Binding", "LimitRange", "Namespace", "Node", "PersistentVolume", "ResourceQuota"}
 )
 # Kinds that run nothing by themselves and belong to a namespace: what pods need beside them.
-_HARMLESS = frozenset(
+HARMLESS = frozenset(
     {
         ("", "ConfigMap"),
         ("", "PersistentVolumeClaim"),
@@ -93,7 +93,7 @@ def is_account(manifest: JsonObject) -> bool:
 def is_listed(group: str, kind: str, permits: Permits) -> bool:
     """Whether a kind may be in a work though nothing is known of how it runs."""
     written = f"{group}/{kind}" if group else kind
-    return (group, kind) in _HARMLESS or written in permits.kinds
+    return (group, kind) in HARMLESS or written in permits.kinds
 
 
 def _faults_of(
