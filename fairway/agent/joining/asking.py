@@ -100,6 +100,5 @@ async def renewed(hub: KubeApi, cluster: str) -> Credential:
 
 def due_at(credential: Credential, given_at: float) -> float:
     """When a credential is renewed: early, so that days without the hub do no harm."""
-    return given_at + max(_AGAIN_SECONDS, (parse_timestamp(credential.expires_at) - given_at)) / (
-        _RENEWALS
-    )
+    life = parse_timestamp(credential.expires_at) - given_at
+    return given_at + max(life / _RENEWALS, _AGAIN_SECONDS)

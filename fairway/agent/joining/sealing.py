@@ -1,7 +1,8 @@
 """Texts that one key alone can open.
 
 X25519 with a key made for the one text, HKDF-SHA256 over what both sides know, and
-ChaCha20-Poly1305 (RFC 7748, 5869, 8439). The derived key is used once, so that the nonce may be constant.
+ChaCha20-Poly1305 (RFC 7748, 5869, 8439). The derived key is used once, so that the nonce may be
+constant.
 """
 
 from __future__ import annotations

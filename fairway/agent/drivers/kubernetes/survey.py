@@ -99,10 +99,7 @@ def flavors(pools: Iterable[Pool]) -> list[JsonObject]:
         if not label or not pool.each:
             continue
         name = _name(f"{pool.model}{'-spot' if pool.spot else ''}")
-        labels = {label: pool.nodes[0].labels[label]}
-        spec: JsonObject = {
-            "nodeLabels": {**labels, **({pool.spot[0]: pool.spot[1]} if pool.spot else {})}
-        }
+        spec: JsonObject = {"nodeLabels": _told_by(pool.nodes[0], label)}
         if pool.spot:
             spec["interruptible"] = True
         if taints := _shared_taints(pool.nodes):
@@ -111,6 +108,12 @@ def flavors(pools: Iterable[Pool]) -> list[JsonObject]:
         identity = {"apiVersion": API_VERSION, "kind": "Flavor", "metadata": {"name": name}}
         found.setdefault(name, {**identity, "spec": spec})
     return list(found.values())
+
+
+def _told_by(node: Node, label: str) -> dict[str, str]:
+    """The labels that tell nodes of a flavor: the model, and where it is said, if they are spot."""
+    keys = (label, *(key for key, _ in _SPOT if key in node.labels))
+    return {key: node.labels[key] for key in keys}
 
 
 def topology(nodes: Sequence[Node]) -> list[JsonObject]:
