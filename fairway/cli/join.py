@@ -144,7 +144,8 @@ async def _push(access: Access, hub_access: Access, wish: Wish) -> int:
     try:
         async with surveying.opened(access) as member:
             credential = await pushing.prepare(member, rights)
-        config = pushing.kubeconfig(access, wish.name, credential.token)
+        config = pushing.kubeconfig(access, credential.token)
+        pushed = replace(pushed, context=pushing.context_of(credential.token))
         async with surveying.opened(hub_access) as hub:
             await surveying.add_missing(hub, drafts)
             await pushing.enter(hub, pushed, config)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -34,6 +35,7 @@ class Pushed:
 
     cluster: str
     mode: str = "Observe"
+    context: str = ""  # of the kubeconfig
     topology: Sequence[JsonObject] = ()  # levels, the outermost first; none: left as they are
 
 
@@ -69,8 +71,14 @@ async def prepare(member: KubeApi, objects: Sequence[JsonObject]) -> Credential:
     return await token_of(member, NAMESPACE, member_rights.AGENT, CREDENTIAL_SECONDS)
 
 
-def kubeconfig(access: Access, cluster: str, token: str) -> str:
+def context_of(token: str) -> str:
+    """The name of a token's context: another for another token, so that the hub takes it up."""
+    return f"token-{hashlib.sha256(token.encode()).hexdigest()[:8]}"
+
+
+def kubeconfig(access: Access, token: str) -> str:
     """A kubeconfig with everything in it, for the account of a token."""
+    context = context_of(token)
     if access.proxy:
         # The way from here need not be the hub's.
         raise Refused(f"{access.server} is reached by a proxy from here; join it by --pull")
@@ -84,12 +92,12 @@ def kubeconfig(access: Access, cluster: str, token: str) -> str:
     content = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": cluster, "cluster": server}],
+        "clusters": [{"name": context, "cluster": server}],
         "users": [{"name": member_rights.AGENT, "user": {"token": token}}],
         "contexts": [
-            {"name": cluster, "context": {"cluster": cluster, "user": member_rights.AGENT}}
+            {"name": context, "context": {"cluster": context, "user": member_rights.AGENT}}
         ],
-        "current-context": cluster,
+        "current-context": context,
     }
     return yaml.safe_dump(content, sort_keys=False)
 
@@ -110,7 +118,7 @@ def cluster_object(pushed: Pushed) -> JsonObject:
     named = {"namespace": work_namespace(pushed.cluster), "name": SECRET, "key": KEY}
     spec: JsonObject = {
         "mode": pushed.mode,
-        "kubernetes": {"connection": "Push", "kubeconfig": named},
+        "kubernetes": {"connection": "Push", "kubeconfig": named, "context": pushed.context},
     }
     if pushed.topology:
         spec["topology"] = list(pushed.topology)
