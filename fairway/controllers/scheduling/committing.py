@@ -21,7 +21,6 @@ from fairway.api.errors import ApiError, Conflict, NotFound, Unavailable
 from fairway.api.meta import JsonObject
 from fairway.api.names import FINALIZER
 from fairway.api.workload import Workload, WorkloadStatus
-from fairway.controllers.cache import Cache
 from fairway.controllers.scheduling import claims
 from fairway.controllers.scheduling.claims import Context
 from fairway.controllers.scheduling.planning import Planned
@@ -58,9 +57,15 @@ class Outcome:
 class Committer:
     """Writes plans."""
 
-    def __init__(self, store: Store, cache: Cache, is_leader: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        latest: Callable[[Name], Stored | None],
+        is_leader: Callable[[], bool],
+    ) -> None:
+        """`latest` finds a workload as it was told of, or written since."""
         self._store = store
-        self._cache = cache
+        self._latest = latest
         self._is_leader = is_leader
         self._width = asyncio.Semaphore(_WIDTH)
 
@@ -112,7 +117,7 @@ class Committer:
         for step in deal:
             if isinstance(step, Admit):
                 namespace, _, name = step.workload.partition("/")
-                stored = self._cache.mirror(WORKLOADS).get((namespace, name))
+                stored = self._latest((namespace, name))
                 if stored is None or FINALIZER.encode() in stored.raw:
                     return None
                 body = self._seen(step.workload, planned)
@@ -176,8 +181,7 @@ class Committer:
         found: dict[str, int] = {}
         for key in step.waits_for:
             namespace, _, name = key.partition("/")
-            mirror = self._cache.mirror(WORKLOADS)
-            stored = outcome.stored.get((namespace, name)) or mirror.get((namespace, name))
+            stored = outcome.stored.get((namespace, name)) or self._latest((namespace, name))
             status = (stored.object().get("status") or {}) if stored else {}
             attempts = [one.get("attempt", 0) for one in status.get("releasing") or ()]
             if attempts:
@@ -204,7 +208,7 @@ class Committer:
     def _seen(self, key: str, planned: Planned) -> JsonObject | None:
         """A workload, if it is still the one that was seen when it was decided on."""
         namespace, _, name = key.partition("/")
-        stored = self._cache.mirror(WORKLOADS).get((namespace, name))
+        stored = self._latest((namespace, name))
         body = stored.object() if stored else None
         if body is None or body["metadata"]["resourceVersion"] != planned.versions.get(key):
             return None
@@ -213,7 +217,7 @@ class Committer:
     async def _preempt(self, step: Preempt, context: Context, outcome: Outcome) -> bool:
         """Takes a victim's claim; tried again if only its status moved on meanwhile."""
         namespace, _, name = step.workload.partition("/")
-        stored = self._cache.mirror(WORKLOADS).get((namespace, name))
+        stored = self._latest((namespace, name))
         body = stored.object() if stored else None
         attempt = _attempt(body)
         for _ in range(_TRIES_MOST):

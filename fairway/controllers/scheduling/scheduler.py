@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
@@ -107,7 +107,7 @@ class Scheduler:
         self._board = board or Board(clock)
         self._notes = notes or Notes(store, clock)
         self._settings = settings
-        self._committer = Committer(store, cache, lambda: terms.is_leader)
+        self._committer = Committer(store, self._latest, lambda: terms.is_leader)
         self._alarm = Alarm(clock)
         self._arrivals = Arrivals(cache, clock)
         # What the planner is to be told: of each object the last, after its removal if it had one.
@@ -128,17 +128,39 @@ class Scheduler:
         kind = mirror.kind
 
         def follow(name: Name, stored: Stored | None) -> None:
+            if kind == WORKLOADS and self._is_behind(name, stored):
+                return  # of what was written since one is told in a moment
             self._pending.pop((kind, name, False), None)
             if stored is not None:
                 last[name] = stored
                 self._pending[kind, name, False] = Fed(stored.raw)
             elif name in last:
                 self._pending[kind, name, True] = Fed(last.pop(name).raw, is_removed=True)
-            if kind == WORKLOADS:
-                self._echoes.pop(name, None)
             self._alarm.mark()
 
         return follow
+
+    def _is_behind(self, name: Name, stored: Stored | None) -> bool:
+        """Whether a workload is told of as it was before we wrote it; else nothing is awaited."""
+        echo = self._echoes.get(name)
+        if echo is not None and stored is not None and is_newer(echo, stored):
+            return True
+        self._echoes.pop(name, None)
+        return False
+
+    def _latest(self, name: Name) -> Stored | None:
+        """A workload as it was told of, or as we wrote it since."""
+        return self._echoes.get(name) or self._cache.mirror(WORKLOADS).get(name)
+
+    async def _forget(self, keys: Iterable[str]) -> None:
+        """These were not written; what was written of them before still holds, told of or not."""
+        forgotten = sorted(keys)
+        await self._planner.forget(forgotten)
+        for key in forgotten:
+            namespace, _, name = key.partition("/")
+            echo = self._echoes.get((namespace, name))
+            if echo is not None:
+                self._pending[WORKLOADS, (namespace, name), False] = Fed(echo.raw)
 
     def begin(self) -> None:
         """From now on it plans, as long as its replica leads."""
@@ -234,7 +256,7 @@ class Scheduler:
                     _log.warning("what was planned is dropped, the term is not ours: %r", fault)
                     dropped = {one.workload for one in planned.steps}
                     self._planner.take_back(dropped, planned.now)
-                    await self._planner.forget(sorted(dropped))
+                    await self._forget(dropped)
                     return self._clock.now() + _AGAIN_SECONDS
             self._note_codes(planned)
             await self._tell_of(planned.set_aside)
@@ -278,12 +300,12 @@ class Scheduler:
         if allowed.refused:
             # The core is told of an open breaker by the fleet's status, and then plans again.
             _log.warning("breakers are open, and stop decisions: %s", allowed.refused)
-            await self._planner.forget(sorted(allowed.refused.keys() - outcome.refused.keys()))
+            await self._forget(allowed.refused.keys() - outcome.refused.keys())
         if outcome.refused:
             _log.info("%d decisions were not written: %s", len(outcome.refused), outcome.refused)
             unheard = outcome.awaited | outcome.unsure.keys()
             self._unsure.update(outcome.unsure)
-            await self._planner.forget(sorted(outcome.refused.keys() - unheard))
+            await self._forget(outcome.refused.keys() - unheard)
         refused = allowed.refused.keys() | outcome.refused.keys()
         self._planner.take_back(refused - outcome.unsure.keys(), planned.now)
         for observe in self.observers:
@@ -311,7 +333,7 @@ class Scheduler:
             self._unsure.pop(key, None)
             self._await_echo((namespace, name), stored)
             if stored.object()["metadata"]["resourceVersion"] == version:
-                await self._planner.forget([key])
+                await self._forget([key])
 
     def _restrained(self, planned: Planned) -> Restrained:
         return restraint.restrained(

@@ -40,8 +40,12 @@ class Proof:
             held = workload.held.placed if workload.held else ()
             for placed in (*held, *workload.releasing):
                 self._add(placed, -1)
-        # Clusters with claims that wait for nodes on their way: totals prove nothing there.
+        # Clusters with claims that wait for nodes on their way, or for others to leave theirs:
+        # totals prove nothing there.
         self._awaiting = {cluster for _, cluster, _ in self._without_nodes()}
+        for name, room in snapshot.ledger.rooms.items():
+            if any((column < 0).any() for column in room.free.values()):
+                self._awaiting.add(name)
 
     def overfull(self, growing: Collection[str]) -> list[str]:
         """Clusters of which more is claimed than there is, as totals and node by node."""

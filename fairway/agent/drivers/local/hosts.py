@@ -13,6 +13,7 @@ replaced by a free one, the same for all who name it. A port that a program has 
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -151,10 +152,14 @@ class Hosts:
 
 
 def free_ports(count: int, taken: Iterable[int], within: range = PORTS) -> list[int]:
-    """Ports that nobody listens on and no other work was given; fewer if there are no more."""
+    """Ports that nobody listens on and no other work was given; fewer if there are no more.
+
+    Each process begins elsewhere: another one on this machine may be giving ports away as well.
+    """
     refused = set(taken)
     found: list[int] = []
-    for port in within:
+    first = os.getpid() * 997 % len(within)
+    for port in (*within[first:], *within[:first]):
         if len(found) == count:
             break
         if port not in refused and _is_free(port):
