@@ -19,7 +19,7 @@ from fairway.api.errors import ApiError
 from fairway.api.fleet import Fleet
 from fairway.clock import Clock
 from fairway.loops import Loop
-from fairway.store.interface import Store, Stored
+from fairway.store.interface import EVERYTHING, Selection, Store, Stored
 from fairway.store.keys import CLUSTERS, FLEETS
 from fairway.store.mirrors import Mirror, Name
 
@@ -50,8 +50,12 @@ class Agents:
         *,
         clock: Clock,
         removed: Callable[[str], None] = lambda _: None,
+        only: str = "",
     ) -> None:
-        """`removed` is told of clusters that are no more, once their agents have ended."""
+        """`removed` is told of clusters that are no more, once their agents have ended.
+
+        Of one cluster `only`, no other is asked for, since nothing else may be read.
+        """
         self._make = make
         self._removed = removed
         self._clock = clock
@@ -59,7 +63,11 @@ class Agents:
         self._clusters: dict[str, Cluster] = {}
         self._running: dict[str, _Running] = {}
         self._loop: Loop[str] = Loop("agents", self._look_after, clock=clock, width=1)
-        self._mirrors = (Mirror(store, FLEETS, clock=clock), Mirror(store, CLUSTERS, clock=clock))
+        named = Selection(fields=f"metadata.name={only}") if only else EVERYTHING
+        self._mirrors = (
+            Mirror(store, FLEETS, clock=clock, selection=Selection(fields="metadata.name=fleet")),
+            Mirror(store, CLUSTERS, clock=clock, selection=named),
+        )
         self._mirrors[0].followers.append(self._hear_fleet)
         self._mirrors[1].followers.append(self._hear_cluster)
 

@@ -11,16 +11,15 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from fairway.api.codec import to_plain
-from fairway.api.errors import AlreadyExists, Conflict, NotFound
+from fairway.api.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from fairway.api.meta import JsonObject, ObjectMeta
-from fairway.api.names import ADOPTED, AGENT_LEASE, work_namespace
+from fairway.api.names import ADOPTED, AGENT_LEASE, report_name, work_namespace
 from fairway.api.report import ClusterReport
 from fairway.api.work import Work, WorkStatus
 from fairway.clock import Clock, micro_timestamp
 from fairway.store.interface import (
     Patch,
     ResourceKey,
-    Selection,
     Store,
     Stored,
     Write,
@@ -134,30 +133,44 @@ class Hub:
         version = self._versions.get(name)
         try:
             if version is None:
-                stored = await self.store.create(REPORTS, body, write=self._write)
+                # By name, as nobody may make objects of any name who has rights by name.
+                patch = Patch(type="apply", body=body, force=True)
+                stored, _ = await self.store.patch(REPORTS, name, patch, write=self._write)
             else:
                 body["metadata"]["resourceVersion"] = version
                 stored = await self.store.update(REPORTS, body, write=self._write)
-        except (AlreadyExists, Conflict, NotFound):
+        except (Conflict, NotFound):
             self._has_versions = False  # somebody else wrote or removed it
             raise
         self._hear()
         self._versions[name] = version_of(stored)
 
     async def _find_reports(self, chunks: int) -> None:
-        """Which reports there are, from earlier runs; those of chunks that are no more go."""
-        listing = await self._heard(
-            self.store.list(REPORTS, Selection(fields=f"spec.cluster={self.cluster}"))
-        )
+        """Which reports there are, from earlier runs; those of chunks that are no more go.
+
+        Each is asked for by its name, since that is all that an agent far from its hub may do.
+        """
         self._versions.clear()
-        for stored in listing.items:
-            body = stored.object()
-            name = body["metadata"]["name"]
-            if body["spec"].get("chunk", 0) >= chunks:
-                await self.store.delete(REPORTS, name, write=self._write)
-            else:
-                self._versions[name] = body["metadata"]["resourceVersion"]
+        chunk = 0
+        while await self._find_chunk(chunk, is_used=chunk < chunks) or chunk < chunks:
+            chunk += 1
         self._has_versions = True
+
+    async def _find_chunk(self, chunk: int, *, is_used: bool) -> bool:
+        """Whether there is a report on a chunk; one that is of no use any more is removed."""
+        is_there = False
+        for is_difference in (False, True):
+            name = report_name(self.cluster, chunk, is_difference=is_difference)
+            try:
+                stored = await self._heard(self.store.get(REPORTS, name))
+            except (NotFound, Forbidden):  # past those that it may have, there are none
+                continue
+            is_there = True
+            if is_used:
+                self._versions[name] = version_of(stored)
+            else:
+                await self.store.delete(REPORTS, name, write=self._write)
+        return is_there
 
     async def write_work_status(self, name: str, status: WorkStatus) -> None:
         """Replaces the status of a work; one that is not there any more needs none."""

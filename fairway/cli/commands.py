@@ -40,6 +40,11 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "priority": ("operate:priority", "Give a workload another priority"),
         "move": ("operate:move", "Let a workload wait in another queue"),
     },
+    "Clusters": {
+        "join": ("join:join", "Add a cluster to the fleet"),
+        "accept": ("accept:accept", "Let a cluster in whose agent asks to join"),
+        "agent": ("agent:agent", "Look after a cluster that the hub cannot reach"),
+    },
     "Operate the fleet": {
         "install": ("install:install", "Print what puts a hub on a Kubernetes cluster"),
         "cordon": ("operate:cordon", "Send nothing new to clusters"),

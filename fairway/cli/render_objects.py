@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from fairway.api.codec import to_yaml
@@ -31,6 +32,11 @@ def without_managed_fields(obj: Object) -> Object:
         return obj
     kept = {key: value for key, value in metadata.items() if key != "managedFields"}
     return {**obj, "metadata": kept}
+
+
+def to_documents(objects: Sequence[Object]) -> str:
+    """Objects as YAML that can be applied, one after another."""
+    return "---\n".join(to_yaml(ordered(one)) for one in objects).rstrip("\n")
 
 
 def as_list(objects: list[Object]) -> Object:

@@ -15,6 +15,7 @@ import click
 
 if TYPE_CHECKING:
     from fairway.client import Client
+    from fairway.client.access import Access
 
 
 @dataclass(slots=True)
@@ -55,18 +56,24 @@ class Session:
             self._stop_logging = None
 
     def _connect(self) -> Client:
-        from dataclasses import replace  # noqa: PLC0415 - starts fast without the client
-
-        from fairway.client import Client, load_access  # noqa: PLC0415 - as above
+        from fairway.client import Client  # noqa: PLC0415 - starts fast without the client
 
         if self.verbosity >= 6:
             self._stop_logging = log_requests()
+        return Client(self.find_access())
+
+    def find_access(self) -> Access:
+        """The server that the options name, as whoever they say."""
+        from dataclasses import replace  # noqa: PLC0415 - starts fast without the client
+
+        from fairway.client import load_access  # noqa: PLC0415 - as above
+
         access = load_access(self.kubeconfig, context=self.context)
         if self.server_given:
             access = replace(access, server=self.server_given.rstrip("/"))
         if self.token_given:
             access = replace(access, token=self.token_given, token_file=None, exec_plugin=None)
-        return Client(access)
+        return access
 
 
 def log_requests() -> Callable[[], None]:

@@ -81,3 +81,8 @@ def accelerators_of(
 
 def _first(labels: Mapping[str, str], keys: tuple[str, ...]) -> str:
     return next((labels[key] for key in keys if labels.get(key)), "")
+
+
+def model_label(labels: Mapping[str, str]) -> str:
+    """The label that names the model of a node's accelerators; empty where none does."""
+    return next((key for key in _MODEL_LABELS if labels.get(key)), "")

@@ -6,6 +6,8 @@ nobody here made, is not taken over if it runs pods.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fairway.agent.drivers.kubernetes import marks
 from fairway.agent.drivers.kubernetes.following import Following
 from fairway.agent.drivers.kubernetes.hands import Hands, Refused, key_of_kind
@@ -235,16 +237,23 @@ class Making:
         except ApiError:
             self._discovery.forget()
             raise
-        return [
-            one
-            for one in catalogue.served
-            if one.namespaced
-            and {"list", "watch", "patch"} <= set(one.verbs)
-            and (
-                self._find_kind({"apiVersion": one.api_version, "kind": one.kind}) is not None
-                or permitted.is_listed(one.group, one.kind, self._permits)
-            )
-        ]
+        return kinds_for_works(catalogue.served, self._find_kind, self._permits)
+
+
+def kinds_for_works(
+    served: Iterable[Served], find_kind: FindKind, permits: Permits
+) -> list[Served]:
+    """Of what a cluster serves, the kinds that works may be made of."""
+    return [
+        one
+        for one in served
+        if one.namespaced
+        and {"list", "watch", "patch"} <= set(one.verbs)
+        and (
+            find_kind({"apiVersion": one.api_version, "kind": one.kind}) is not None
+            or permitted.is_listed(one.group, one.kind, permits)
+        )
+    ]
 
 
 def _with_grace(kind: Kind, body: JsonObject, there: JsonObject | None, seconds: int) -> JsonObject:

@@ -1,0 +1,173 @@
+"""What is found in a cluster that is to join: its nodes by kind, and drafts made of that.
+
+Drafts are what a person would write after a first look: a Flavor for each model of accelerator, the
+levels of the network that nodes are labelled with, and the pools that nodes come from. They are to
+be read before they are used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fairway.agent.drivers.kubernetes.accelerators import accelerators_of, model_label
+from fairway.agent.drivers.kubernetes.nodes import Node
+from fairway.api.amounts import Quantity
+from fairway.api.meta import API_VERSION, JsonObject, Taint
+
+ZONE = "topology.kubernetes.io/zone"
+_HOST = "kubernetes.io/hostname"
+_INSTANCE = "node.kubernetes.io/instance-type"
+# Labels that say which pool a node is of, by provider.
+_POOLS = (
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "karpenter.sh/nodepool",
+    "kubernetes.azure.com/agentpool",
+    "agentpool",
+    "alibabacloud.com/nodepool-id",
+)
+# Labels that say that the provider may take a node back, and with which value.
+_SPOT = (
+    ("karpenter.sh/capacity-type", "spot"),
+    ("eks.amazonaws.com/capacityType", "SPOT"),
+    ("cloud.google.com/gke-spot", "true"),
+    ("kubernetes.azure.com/scalesetpriority", "spot"),
+)
+# Labels of levels of the network, the outermost first, and what the levels are called.
+_LEVELS = (
+    ("zone", ZONE),
+    ("block", "cloud.google.com/gce-topology-block"),
+    ("subblock", "cloud.google.com/gce-topology-subblock"),
+    ("layer-1", "topology.k8s.aws/network-node-layer-1"),
+    ("layer-2", "topology.k8s.aws/network-node-layer-2"),
+    ("layer-3", "topology.k8s.aws/network-node-layer-3"),
+    ("nvlink", "nvidia.com/gpu.clique"),
+)
+# Beside those, whoever labels nodes by hand ends the label in one of these; outermost first too.
+_WORDS = ("room", "superpod", "spine", "block", "leaf", "switch", "rack")
+_HEALTH_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+_NAME_MOST = 63
+_NANOS = 10**9
+_SHAPE = ("cpu", "memory", "ephemeral-storage", "pods")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """Nodes that are alike: of one pool, model, amount and price class."""
+
+    name: str
+    model: str = ""
+    resource: str = ""  # by which pods ask for the accelerators
+    each: int = 0  # accelerators of a node
+    spot: tuple[str, str] | None = None  # the label that says so
+    nodes: Sequence[Node] = ()
+
+    @property
+    def ready(self) -> int:
+        return sum(one.is_ready for one in self.nodes)
+
+    @property
+    def zones(self) -> list[str]:
+        return sorted({one.labels[ZONE] for one in self.nodes if ZONE in one.labels})
+
+
+def pools_of(nodes: Iterable[Node]) -> list[Pool]:
+    """Nodes by what they are; those with the most accelerators first."""
+    several: dict[tuple[str, str, str, int, tuple[str, str] | None], list[Node]] = {}
+    for node in nodes:
+        found = accelerators_of(node.labels, node.allocatable)
+        resource = found.resources[0] if found and found.resources else ""
+        each = node.allocatable.get(resource, 0) // _NANOS
+        spot = next((one for one in _SPOT if node.labels.get(one[0]) == one[1]), None)
+        key = (_pool_name(node), found.model if found else "", resource, each, spot)
+        several.setdefault(key, []).append(node)
+    pools = [
+        Pool(name=name, model=model, resource=resource, each=each, spot=spot, nodes=alike)
+        for (name, model, resource, each, spot), alike in several.items()
+    ]
+    return sorted(pools, key=lambda one: (-one.each * len(one.nodes), one.name, one.model))
+
+
+def flavors(pools: Iterable[Pool]) -> list[JsonObject]:
+    """A Flavor for each model of accelerator, and one more where it can be had as spot."""
+    found: dict[str, JsonObject] = {}
+    for pool in pools:
+        label = model_label(pool.nodes[0].labels)
+        if not label or not pool.each:
+            continue
+        name = _name(f"{pool.model}{'-spot' if pool.spot else ''}")
+        spec: JsonObject = {"nodeLabels": _told_by(pool.nodes[0], label)}
+        if pool.spot:
+            spec["interruptible"] = True
+        if taints := _shared_taints(pool.nodes):
+            spec["nodeTaints"] = taints
+            spec["tolerations"] = [{**one, "operator": "Equal"} for one in taints]
+        identity = {"apiVersion": API_VERSION, "kind": "Flavor", "metadata": {"name": name}}
+        found.setdefault(name, {**identity, "spec": spec})
+    return list(found.values())
+
+
+def _told_by(node: Node, label: str) -> dict[str, str]:
+    """The labels that tell nodes of a flavor: the model, and where it is said, if they are spot."""
+    keys = (label, *(key for key, _ in _SPOT if key in node.labels))
+    return {key: node.labels[key] for key in keys}
+
+
+def topology(nodes: Sequence[Node]) -> list[JsonObject]:
+    """The levels of the network by which nodes are labelled, the outermost first."""
+    keys = {key for one in nodes for key in one.labels}
+    levels = [(name, key) for name, key in _LEVELS if key in keys]
+    known = {key for _, key in levels}
+    for word in _WORDS:
+        ending = sorted(one for one in keys - known if re.split(r"[/._-]", one)[-1] == word)
+        levels += [(word, key) for key in ending[:1] if word not in dict(levels)]
+    if nodes:
+        levels.append(("node", _HOST))
+    return [{"name": name, "nodeLabel": key} for name, key in levels]
+
+
+def elastic_pools(pools: Iterable[Pool]) -> list[JsonObject]:
+    """Pools by which the provider could be asked for nodes like those that are there."""
+    found: dict[str, JsonObject] = {}
+    for pool in pools:
+        node = pool.nodes[0]
+        label = next((one for one in _POOLS if node.labels.get(one)), "")
+        if not label:
+            continue
+        kept = {ZONE, _INSTANCE, label, model_label(node.labels), *(pool.spot or ())[:1]}
+        found.setdefault(
+            pool.name,
+            {
+                "name": _name(pool.name),
+                "shape": {
+                    key: str(Quantity(nanos))
+                    for key, nanos in node.allocatable.items()
+                    if nanos and key in (*_SHAPE, pool.resource)
+                },
+                "labels": {key: node.labels[key] for key in sorted(kept) if key in node.labels},
+                "countMax": len(pool.nodes),
+            },
+        )
+    return list(found.values())
+
+
+def _pool_name(node: Node) -> str:
+    labels: Mapping[str, str] = node.labels
+    return next((labels[key] for key in (*_POOLS, _INSTANCE) if labels.get(key)), "-")
+
+
+def _shared_taints(nodes: Sequence[Node]) -> list[JsonObject]:
+    """Taints that all of some nodes have, but for those that tell of their health."""
+    shared: set[Taint] = set(nodes[0].taints).intersection(*(one.taints for one in nodes[1:]))
+    return [
+        {"key": one.key, "value": one.value, "effect": one.effect}
+        for one in sorted(shared, key=lambda one: (one.key, one.effect))
+        if not one.key.startswith(_HEALTH_TAINTS) and one.effect != "PreferNoSchedule"
+    ]
+
+
+def _name(text: str) -> str:
+    return _NOT_IN_NAMES.sub("-", text.lower())[:_NAME_MOST].strip("-") or "flavor"

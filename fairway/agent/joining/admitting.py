@@ -1,0 +1,188 @@
+"""The hub's side of joining by pull, done with an administrator's own rights.
+
+`invite` prepares a place for a cluster and gives the invitation; `accept` gives whoever asked their
+credential. Either may be done again: what is there is made what it should be.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import msgspec
+
+from fairway.agent.joining import rights, sealing
+from fairway.agent.joining.invitations import Invitation
+from fairway.api.errors import AlreadyExists, NotFound
+from fairway.api.meta import API_VERSION, JsonObject
+from fairway.api.names import work_namespace
+from fairway.client.access import Access
+from fairway.kubeapi import KubeApi
+from fairway.store.interface import Patch, ResourceKey, Write
+from fairway.store.keys import CLUSTERS, NAMESPACES, resource_of
+
+ACCOUNTS = ResourceKey("", "v1", "serviceaccounts")
+SECRETS = ResourceKey("", "v1", "secrets")
+CREDENTIAL_SECONDS = 7 * 24 * 3600
+_WRITE = Write(manager="fairway-join")
+
+
+class Refused(Exception):
+    """What was asked for is not done; the message says why, and what to do."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody says who asks to be a cluster's agent."""
+
+    public_key: str
+    host: str = ""
+    version: str = ""
+    asked_at: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        return sealing.fingerprint(self.public_key)
+
+
+class Credential(msgspec.Struct, frozen=True, kw_only=True):
+    """A token of an account, and how long it lasts."""
+
+    token: str
+    expires_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """How a cluster shall join."""
+
+    mode: str = "Observe"
+    seconds: int = 3600  # that the invitation lasts
+    replaces: bool = False  # an agent that the cluster has already
+
+
+async def invite(hub: KubeApi, access: Access, cluster: str, wanted: Wanted) -> Invitation:
+    """Makes a place for a cluster, and an invitation to it; earlier ones are worth nothing."""
+    namespace = work_namespace(cluster)
+    await make_namespace(hub, namespace)
+    owner = rights.owner_of(await _place(hub, cluster, wanted))
+    for kind in (SECRETS, ACCOUNTS):
+        with suppress(NotFound):
+            await hub.delete(kind, rights.GUEST, namespace=namespace, write=_WRITE)
+    await apply_all(hub, rights.guest_objects(cluster, owner))
+    guest = await token_of(hub, namespace, rights.GUEST, wanted.seconds)
+    return Invitation(
+        server=access.server,
+        cluster=cluster,
+        token=guest.token,
+        authority=access.authority.decode(),
+        tls_server_name=access.tls_server_name,
+    )
+
+
+async def _place(hub: KubeApi, cluster: str, wanted: Wanted) -> JsonObject:
+    """The Cluster object of one that is to join, not accepted yet."""
+    try:
+        found = _decoded(await hub.get(CLUSTERS, cluster))
+    except NotFound:
+        spec = {"kubernetes": {"connection": "Pull"}, "accepted": False, "mode": wanted.mode}
+        identity = {"apiVersion": API_VERSION, "kind": "Cluster", "metadata": {"name": cluster}}
+        return _decoded(await hub.create(CLUSTERS, {**identity, "spec": spec}, write=_WRITE))
+    if not _is_pull(found):
+        raise Refused(f"{cluster} is a cluster that the hub reaches by itself already")
+    if found["spec"].get("accepted", True):
+        if not wanted.replaces:
+            raise Refused(f"{cluster} has an agent; --replace takes its place away from it")
+        with suppress(NotFound):
+            namespace = work_namespace(cluster)
+            await hub.delete(ACCOUNTS, rights.AGENT, namespace=namespace, write=_WRITE)
+        await _change(hub, cluster, {"accepted": False})
+    return found
+
+
+async def asked(hub: KubeApi, cluster: str) -> Request | None:
+    """Who asks to be the agent of a cluster, if anybody does."""
+    try:
+        secret = await hub.get(SECRETS, rights.GUEST, work_namespace(cluster))
+    except NotFound:
+        return None
+    said = data_of(_decoded(secret)).get("agent")
+    return msgspec.json.decode(said, type=Request) if said else None
+
+
+async def accept(hub: KubeApi, cluster: str, request: Request, *, mode: str = "") -> None:
+    """Makes one who asked the agent of a cluster."""
+    owner = rights.owner_of(_decoded(await hub.get(CLUSTERS, cluster)))
+    namespace = work_namespace(cluster)
+    await apply_all(hub, rights.agent_objects(cluster, owner))
+    credential = await token_of(hub, namespace, rights.AGENT, CREDENTIAL_SECONDS)
+    try:
+        sealed = sealing.seal(request.public_key, msgspec.json.encode(credential))
+    except ValueError as error:
+        raise Refused(f"who asks to be {cluster} shows no usable key") from error
+    await _change(hub, cluster, {"accepted": True, **({"mode": mode} if mode else {})})
+    body = {"data": {"credential": base64.b64encode(sealed.encode()).decode()}}
+    merge = Patch(type="merge", body=body)
+    await hub.patch(SECRETS, rights.GUEST, merge, namespace=namespace, write=_WRITE)
+
+
+async def trust(hub: KubeApi, cluster: str, *, mode: str = "") -> bool:
+    """Accepts a cluster whose agent needs no credential; false for one where somebody must ask."""
+    found = _decoded(await hub.get(CLUSTERS, cluster))
+    if _is_pull(found) and not found["spec"].get("accepted", True):
+        return False
+    await _change(hub, cluster, {"accepted": True, **({"mode": mode} if mode else {})})
+    return True
+
+
+async def token_of(api: KubeApi, namespace: str, account: str, seconds: int) -> Credential:
+    """A token of an account, for as long as was asked or as the server grants."""
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": seconds},
+    }
+    answer = await api.create(
+        ACCOUNTS, body, namespace=namespace, name=account, subresource="token", write=_WRITE
+    )
+    status = _decoded(answer)["status"]
+    return Credential(token=status["token"], expires_at=status["expirationTimestamp"])
+
+
+async def make_namespace(api: KubeApi, name: str) -> None:
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    with suppress(AlreadyExists):
+        await api.create(NAMESPACES, body, write=_WRITE)
+
+
+async def apply_all(api: KubeApi, bodies: Sequence[JsonObject]) -> None:
+    """Makes objects what they should be, leaving what others added."""
+    for body in bodies:
+        metadata = body["metadata"]
+        await api.patch(
+            resource_of(body["apiVersion"], body["kind"]),
+            metadata["name"],
+            Patch(type="apply", body=body, force=True),
+            namespace=metadata.get("namespace", ""),
+            write=_WRITE,
+        )
+
+
+def data_of(secret: JsonObject) -> dict[str, bytes]:
+    """What a Secret holds."""
+    return {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
+
+
+def _is_pull(cluster: JsonObject) -> bool:
+    settings = cluster["spec"].get("kubernetes") or {}
+    return bool(settings.get("connection") == "Pull")
+
+
+async def _change(hub: KubeApi, cluster: str, spec: JsonObject) -> None:
+    await hub.patch(CLUSTERS, cluster, Patch(type="merge", body={"spec": spec}), write=_WRITE)
+
+
+def _decoded(raw: bytes) -> JsonObject:
+    found: JsonObject = msgspec.json.decode(raw)
+    return found

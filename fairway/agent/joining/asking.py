@@ -1,0 +1,104 @@
+"""The agent's side of joining by pull: asking, waiting to be accepted, and renewing.
+
+An agent asks with a key of its own. Whoever else has the invitation can neither read the credential
+that is left for that key, nor ask once somebody has.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from contextlib import suppress
+
+import msgspec
+
+from fairway.agent.joining import admitting, rights, sealing
+from fairway.agent.joining.admitting import SECRETS, Credential, Refused, Request, data_of
+from fairway.api.errors import ApiError, Conflict, Forbidden, NotFound, Unauthorized
+from fairway.api.names import work_namespace
+from fairway.clock import Clock, parse_timestamp
+from fairway.kubeapi import KubeApi
+from fairway.store.interface import Write
+
+_log = logging.getLogger(__name__)
+
+_WRITE = Write(manager="fairway-agent")
+_LOOK_SECONDS = 2.0
+_RENEWALS = 7  # in the life of a credential
+_AGAIN_SECONDS = 60.0
+_WORTHLESS = (
+    "the invitation is over: it was used, withdrawn or has expired; ask for another with "
+    "`fairway join --pull`"
+)
+
+
+async def ask(hub: KubeApi, cluster: str, request: Request) -> None:
+    """Says who would be the cluster's agent; Refused where somebody else has."""
+    namespace = work_namespace(cluster)
+    while True:
+        try:
+            secret = msgspec.json.decode(await hub.get(SECRETS, rights.GUEST, namespace))
+            held = data_of(secret).get("agent")
+            if held:
+                _compare(cluster, msgspec.json.decode(held, type=Request), request)
+                return
+            said = base64.b64encode(msgspec.json.encode(request)).decode()
+            secret["data"] = {"agent": said}
+            await hub.replace(SECRETS, secret, namespace=namespace, write=_WRITE)
+        except Conflict:
+            continue  # somebody else asked at the same time
+        except (Unauthorized, Forbidden, NotFound) as error:
+            raise Refused(_WORTHLESS) from error
+        return
+
+
+def _compare(cluster: str, other: Request, own: Request) -> None:
+    if other.public_key != own.public_key:
+        raise Refused(
+            f"another agent has asked to be {cluster}, from {other.host or 'somewhere'} with the "
+            f"key {other.fingerprint}; if that is none of yours, withdraw the invitation by a new "
+            "`fairway join --pull`"
+        )
+
+
+async def accepted(hub: KubeApi, cluster: str, key: bytes, clock: Clock) -> Credential:
+    """Waits until somebody accepts; gives the credential."""
+    namespace = work_namespace(cluster)
+    while True:
+        try:
+            secret = msgspec.json.decode(await hub.get(SECRETS, rights.GUEST, namespace))
+        except (Unauthorized, Forbidden, NotFound) as error:
+            raise Refused(_WORTHLESS) from error
+        except ApiError as fault:
+            _log.warning("the hub does not answer: %s", fault)
+            secret = {}
+        if sealed := data_of(secret).get("credential"):
+            return _opened(cluster, key, sealed)
+        await clock.sleep(_LOOK_SECONDS)
+
+
+def _opened(cluster: str, key: bytes, sealed: bytes) -> Credential:
+    try:
+        content = sealing.opened(key, sealed.decode())
+        return msgspec.json.decode(content, type=Credential)
+    except (sealing.NotSealedForUs, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Refused(f"somebody else was accepted as {cluster}") from error
+
+
+async def use_up(hub: KubeApi, cluster: str) -> None:
+    """Takes an invitation away that has served, with the rights of the agent itself."""
+    for kind in (SECRETS, admitting.ACCOUNTS):
+        with suppress(NotFound):
+            await hub.delete(kind, rights.GUEST, namespace=work_namespace(cluster), write=_WRITE)
+
+
+async def renewed(hub: KubeApi, cluster: str) -> Credential:
+    """Another credential of the same account."""
+    seconds = admitting.CREDENTIAL_SECONDS
+    return await admitting.token_of(hub, work_namespace(cluster), rights.AGENT, seconds)
+
+
+def due_at(credential: Credential, given_at: float) -> float:
+    """When a credential is renewed: early, so that days without the hub do no harm."""
+    life = parse_timestamp(credential.expires_at) - given_at
+    return given_at + max(life / _RENEWALS, _AGAIN_SECONDS)

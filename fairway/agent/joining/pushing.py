@@ -1,0 +1,136 @@
+"""Joining by push: an account in the cluster for the hub, with the least that it needs there."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import yaml
+
+from fairway.agent.drivers.kubernetes import rights as member_rights
+from fairway.agent.joining.admitting import (
+    Credential,
+    Refused,
+    apply_all,
+    make_namespace,
+    token_of,
+)
+from fairway.api.meta import API_VERSION, JsonObject
+from fairway.api.names import work_namespace
+from fairway.client.access import Access
+from fairway.kubeapi import KubeApi
+
+NAMESPACE = "fairway-system"  # of the hub's account, in the cluster
+SECRET = "fairway-kubeconfig"  # noqa: S105 - the name of one, on the hub
+KEY = "kubeconfig"
+CREDENTIAL_SECONDS = 365 * 24 * 3600
+_RBAC = "rbac.authorization.k8s.io"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pushed:
+    """A cluster that the hub is to reach by itself."""
+
+    cluster: str
+    mode: str = "Observe"
+    context: str = ""  # of the kubeconfig
+    topology: Sequence[JsonObject] = ()  # levels, the outermost first; none: left as they are
+
+
+def member_objects(kinds: Sequence[tuple[str, str]], *, may_act: bool) -> list[JsonObject]:
+    """All that is made in a cluster for an agent, so that it may look, or act as well."""
+    name = member_rights.AGENT
+    account = {"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}
+    reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
+    objects: list[JsonObject] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+        },
+        member_rights.agent_role(kinds, may_act=may_act),
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": reference,
+            "subjects": [account],
+        },
+    ]
+    if may_act:
+        objects.append(member_rights.tenant_role(kinds))
+    return objects
+
+
+async def prepare(member: KubeApi, objects: Sequence[JsonObject]) -> Credential:
+    """Makes the hub's account in a cluster, and gives a token of it."""
+    await apply_all(member, objects)
+    return await token_of(member, NAMESPACE, member_rights.AGENT, CREDENTIAL_SECONDS)
+
+
+def context_of(token: str) -> str:
+    """The name of a token's context: another for another token, so that the hub takes it up."""
+    return f"token-{hashlib.sha256(token.encode()).hexdigest()[:8]}"
+
+
+def kubeconfig(access: Access, token: str) -> str:
+    """A kubeconfig with everything in it, for the account of a token."""
+    context = context_of(token)
+    if access.proxy:
+        # The way from here need not be the hub's.
+        raise Refused(f"{access.server} is reached by a proxy from here; join it by --pull")
+    server: JsonObject = {"server": access.server}
+    if access.authority:
+        server["certificate-authority-data"] = base64.b64encode(access.authority).decode()
+    if access.is_insecure:
+        server["insecure-skip-tls-verify"] = True
+    if access.tls_server_name:
+        server["tls-server-name"] = access.tls_server_name
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": context, "cluster": server}],
+        "users": [{"name": member_rights.AGENT, "user": {"token": token}}],
+        "contexts": [
+            {"name": context, "context": {"cluster": context, "user": member_rights.AGENT}}
+        ],
+        "current-context": context,
+    }
+    return yaml.safe_dump(content, sort_keys=False)
+
+
+def hub_objects(pushed: Pushed, config: str) -> list[JsonObject]:
+    """What the hub needs for a cluster: how to reach it, and what it is."""
+    namespace = work_namespace(pushed.cluster)
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": SECRET, "namespace": namespace},
+        "data": {KEY: base64.b64encode(config.encode()).decode()},
+    }
+    return [secret, cluster_object(pushed)]
+
+
+def cluster_object(pushed: Pushed) -> JsonObject:
+    named = {"namespace": work_namespace(pushed.cluster), "name": SECRET, "key": KEY}
+    spec: JsonObject = {
+        "mode": pushed.mode,
+        "kubernetes": {"connection": "Push", "kubeconfig": named, "context": pushed.context},
+    }
+    if pushed.topology:
+        spec["topology"] = list(pushed.topology)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Cluster",
+        "metadata": {"name": pushed.cluster},
+        "spec": spec,
+    }
+
+
+async def enter(hub: KubeApi, pushed: Pushed, config: str) -> None:
+    """Puts a cluster on the hub."""
+    await make_namespace(hub, work_namespace(pushed.cluster))
+    await apply_all(hub, hub_objects(pushed, config))

@@ -1,0 +1,63 @@
+"""`fairway accept`: the second half of joining by pull, said by an administrator."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from fairway.agent.joining import admitting
+from fairway.cli import terminal
+from fairway.cli.commands import Command
+from fairway.cli.completion import complete_clusters
+from fairway.cli.session import Failure, current, say
+from fairway.cli.surveying import opened
+from fairway.client.access import Access
+
+EXAMPLES = """
+    fairway accept edge-7                                      shows who asks, then asks you
+    fairway accept edge-7 --fingerprint 3f0a-91cc-e2d4-7b55    without a question
+    fairway accept edge-7 --mode Manage                        and let the hub act there
+"""
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@click.argument("name", metavar="CLUSTER", shell_complete=complete_clusters)
+@click.option("--fingerprint", default="", metavar="KEY", help="Only an agent that shows this key.")
+@click.option("--yes", "is_sure", is_flag=True, help="Whoever asks, without a question.")
+@click.option(
+    "--mode",
+    type=click.Choice(["Observe", "Shadow", "Manage"]),
+    default=None,
+    help="What the hub may do there from now on; else as it is.",
+)
+def accept(*, name: str, fingerprint: str, is_sure: bool, mode: str | None) -> int:
+    """Let a cluster in whose agent asks to join.
+
+    Compare the key with the one that the agent shows: somebody else may have the invitation.
+    """
+    try:
+        asyncio.run(
+            _accept(current().find_access(), name, fingerprint, is_sure=is_sure, mode=mode or "")
+        )
+    except admitting.Refused as error:
+        raise Failure(str(error)) from error
+    return 0
+
+
+async def _accept(access: Access, name: str, fingerprint: str, *, is_sure: bool, mode: str) -> None:
+    async with opened(access) as hub:
+        request = await admitting.asked(hub, name)
+        if request is None:
+            if not await admitting.trust(hub, name, mode=mode):
+                raise Failure(f"nobody has asked to be {name} yet: start its agent first")
+            terminal.write([f"cluster.fairway.dev/{name} accepted"])
+            return
+        said = f"{request.host or 'Somebody'} asks to be {name}, with the key {request.fingerprint}"
+        say(f"{said} (version {request.version}, since {request.asked_at}).")
+        if fingerprint and fingerprint != request.fingerprint:
+            raise Failure(f"that is not the key {fingerprint}: nothing was accepted")
+        if not fingerprint and not is_sure:
+            click.confirm("Is that the key that your agent shows?", abort=True, err=True)
+        await admitting.accept(hub, name, request, mode=mode)
+        terminal.write([f"cluster.fairway.dev/{name} accepted"])

@@ -1,0 +1,196 @@
+"""`fairway join`: adds a cluster to the fleet, by push or by pull.
+
+By push, the cluster named by --context gets an account for the hub, and the hub gets a kubeconfig
+of it. By pull, the hub makes a place and this prints the one command to run there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import click
+
+from fairway.cli import terminal
+from fairway.cli.commands import Command
+from fairway.cli.options import Duration
+from fairway.cli.render_objects import to_documents
+from fairway.cli.render_table import show
+from fairway.cli.session import Failure, Session, current, say
+from fairway.client.access import Access
+from fairway.client.wire import Object
+
+EXAMPLES = """
+    fairway join --name hangzhou-1 --context hz1                read-only at first
+    fairway join --name hangzhou-1 --context hz1 --discover     with Flavors and topology
+    fairway join --name hangzhou-1 --context hz1 --mode Manage  let the hub act there
+    fairway join --print-rbac --mode Manage --context hz1       what the hub may do there
+    fairway join --name edge-7 --pull                           one that the hub cannot reach
+"""
+_TURNS = {"Observe": "look and touch nothing", "Shadow": "look, and say what it would do"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the options ask for."""
+
+    name: str
+    mode: str
+    discovers: bool
+    is_dry: bool
+
+    @property
+    def may_act(self) -> bool:
+        return self.mode == "Manage"
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@click.option("--name", default="", metavar="NAME", help="What the cluster is called in the fleet.")
+@click.option(
+    "--mode",
+    type=click.Choice(["Observe", "Shadow", "Manage"]),
+    default="Observe",
+    show_default=True,
+    help="Only look; also say what would be done; or act.",
+)
+@click.option("--discover", "discovers", is_flag=True, help="Draft Flavors, topology and pools.")
+@click.option("--print-rbac", "prints", is_flag=True, help="Print the rights it needs, and stop.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Print what would be made; make nothing.")
+@click.option("--pull", is_flag=True, help="Print the command that starts an agent over there.")
+@click.option("--replace", "replaces", is_flag=True, help="With --pull: take an agent's place.")
+@click.option(
+    "--valid-for",
+    type=Duration(),
+    default="1h",
+    show_default=True,
+    metavar="TIME",
+    help="With --pull: how long the invitation lasts; 10m at least.",
+)
+@click.option("--hub-url", default="", metavar="URL", help="With --pull: the hub as seen there.")
+@click.option("--hub-kubeconfig", default="", metavar="FILE", help="The hub's own kubeconfig.")
+@click.option("--hub-context", default="", metavar="NAME", help="The hub's own context.")
+def join(  # noqa: PLR0913 - one argument for each option
+    *,
+    name: str,
+    mode: str,
+    discovers: bool,
+    prints: bool,
+    is_dry: bool,
+    pull: bool,
+    replaces: bool,
+    valid_for: float,
+    hub_url: str,
+    hub_kubeconfig: str,
+    hub_context: str,
+) -> int:
+    """Add a cluster to the fleet.
+
+    Here --kubeconfig and --context name the cluster that joins; the hub is the one that other
+    commands find by themselves, or that --hub-kubeconfig and --hub-context name.
+    """
+    session = current()
+    wish = Wish(name=name, mode=mode, discovers=discovers, is_dry=is_dry)
+    if prints:
+        return _print_rights(session, wish)
+    if not name:
+        raise click.UsageError("--name says what the cluster is called in the fleet.")
+    hub = replace(session, kubeconfig=hub_kubeconfig or None, context=hub_context)
+    if pull:
+        if session.kubeconfig or session.context:
+            raise click.UsageError(
+                "With --pull, the hub is named by --hub-kubeconfig, --hub-context."
+            )
+        return _invite(hub, wish, hub_url, int(valid_for), replaces=replaces)
+    return asyncio.run(_push(_member(session), hub.find_access(), wish))
+
+
+def _member(session: Session) -> Access:
+    """The cluster that joins; it must be named, since the usual one is the hub."""
+    from fairway.app.on_kubernetes import OnKubernetes, access_to  # noqa: PLC0415 - starts fast
+
+    if not session.kubeconfig and not session.context:
+        raise click.UsageError("--context or --kubeconfig names the cluster that joins.")
+    return access_to(OnKubernetes(kubeconfig=session.kubeconfig, context=session.context))
+
+
+def _print_rights(session: Session, wish: Wish) -> int:
+    from fairway.agent.joining import pushing  # noqa: PLC0415 - starts fast without it
+    from fairway.cli.surveying import known_kinds, look  # noqa: PLC0415 - as above
+
+    if session.kubeconfig or session.context:
+        kinds = asyncio.run(look(_member(session))).kinds
+    else:
+        kinds = known_kinds()
+    terminal.write([to_documents(pushing.member_objects(kinds, may_act=wish.may_act))])
+    return 0
+
+
+async def _push(access: Access, hub_access: Access, wish: Wish) -> int:
+    from fairway.agent.joining import admitting, pushing  # noqa: PLC0415 - starts fast without it
+    from fairway.cli import surveying  # noqa: PLC0415 - as above
+
+    found = await surveying.look(access)
+    show(surveying.table(found))
+    pushed = pushing.Pushed(
+        cluster=wish.name, mode=wish.mode, topology=found.topology if wish.discovers else ()
+    )
+    rights = pushing.member_objects(found.kinds, may_act=wish.may_act)
+    drafts = found.flavors if wish.discovers else []
+    if wish.is_dry:
+        made = [*rights, *drafts, pushing.cluster_object(pushed)]
+        terminal.write(["", to_documents(made)])
+        return 0
+    try:
+        async with surveying.opened(access) as member:
+            credential = await pushing.prepare(member, rights)
+        config = pushing.kubeconfig(access, credential.token)
+        pushed = replace(pushed, context=pushing.context_of(credential.token))
+        async with surveying.opened(hub_access) as hub:
+            await surveying.add_missing(hub, drafts)
+            await pushing.enter(hub, pushed, config)
+    except admitting.Refused as error:
+        raise Failure(str(error)) from error
+    _tell(wish, credential.expires_at, drafts, found.elastic_pools if wish.discovers else [])
+    return 0
+
+
+def _tell(
+    wish: Wish, expires_at: str, drafts: Sequence[Object], elastic_pools: Sequence[Object]
+) -> None:
+    lines = ["", f"cluster.fairway.dev/{wish.name} joined, mode {wish.mode}"]
+    lines += [f"flavor.fairway.dev/{one['metadata']['name']} drafted" for one in drafts]
+    terminal.write(lines)
+    say(f"The hub's token for it lasts until {expires_at}; joining again renews it.")
+    if wish.mode in _TURNS:
+        say(f"The hub may {_TURNS[wish.mode]}. Join again with --mode Manage to let it act.")
+    if elastic_pools:
+        say("Its nodes come from these pools. If the hub shall grow them, put this in the Cluster:")
+        say(to_documents([{"spec": {"elasticPools": list(elastic_pools)}}]))
+
+
+def _invite(hub: Session, wish: Wish, url: str, seconds: int, *, replaces: bool) -> int:
+    from fairway.agent.joining import admitting  # noqa: PLC0415 - starts fast without it
+    from fairway.agent.joining.invitations import Invitation  # noqa: PLC0415 - as above
+    from fairway.cli.surveying import opened  # noqa: PLC0415 - as above
+
+    access = hub.find_access()
+    if url and not url.startswith("https://"):
+        raise click.UsageError("--hub-url begins with https://.")
+    seen = replace(access, server=url.rstrip("/") or access.server)
+    wanted = admitting.Wanted(mode=wish.mode, seconds=seconds, replaces=replaces)
+
+    async def invite() -> Invitation:
+        async with opened(access) as api:
+            return await admitting.invite(api, seen, wish.name, wanted)
+
+    if wish.is_dry:
+        raise click.UsageError("--dry-run is for joining by push.")
+    try:
+        invitation = asyncio.run(invite())
+    except admitting.Refused as error:
+        raise Failure(str(error)) from error
+    say(f"Run this where {wish.name} can be reached, within {seconds // 60} minutes:\n")
+    terminal.write([f"fairway agent --join {invitation.text()}"])
+    say(f"\nIt asks to join and shows a key; then run: fairway accept {wish.name}")
+    return 0

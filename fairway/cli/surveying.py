@@ -1,0 +1,95 @@
+"""A first look at a cluster that is to join, and what is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from fairway.agent.drivers.kubernetes import survey
+from fairway.agent.drivers.kubernetes.making import kinds_for_works
+from fairway.agent.drivers.kubernetes.nodes import ReadNode
+from fairway.api.cluster import Permits
+from fairway.api.errors import AlreadyExists
+from fairway.cli.render_table import Grid
+from fairway.client.access import Access
+from fairway.client.wire import Object
+from fairway.clock import SystemClock
+from fairway.kinds import permitted
+from fairway.kinds.registry import built_in
+from fairway.kubeapi import KubeApi
+from fairway.store.interface import ResourceKey, Write
+from fairway.store.keys import resource_of
+
+NODES = ResourceKey("", "v1", "nodes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a look at a cluster showed."""
+
+    pools: Sequence[survey.Pool]
+    kinds: Sequence[tuple[str, str]]  # that works may be made of there
+    flavors: Sequence[Object]
+    topology: Sequence[Object]
+    elastic_pools: Sequence[Object]
+
+
+@asynccontextmanager
+async def opened(access: Access) -> AsyncIterator[KubeApi]:
+    """A server, for as long as the context lasts."""
+    api = KubeApi(access, SystemClock())
+    try:
+        yield api
+    finally:
+        await api.close()
+
+
+async def look(access: Access) -> Found:
+    """Looks at a cluster with whatever rights the access has."""
+    read = ReadNode()
+    async with opened(access) as api:
+        catalogue = await api.discovery.catalogue()
+        pages = [page async for page in api.pages(NODES, read=read)]
+    nodes = [seen.value for page in pages for seen in page.items]
+    served = kinds_for_works(catalogue.served, built_in().of, Permits())
+    pools = survey.pools_of(nodes)
+    return Found(
+        pools=pools,
+        kinds=sorted({(one.group, one.plural) for one in served}),
+        flavors=survey.flavors(pools),
+        topology=survey.topology(nodes),
+        elastic_pools=survey.elastic_pools(pools),
+    )
+
+
+def known_kinds() -> list[tuple[str, str]]:
+    """The kinds that works may be made of, whatever a cluster serves."""
+    named = [(*version.rpartition("/")[::2], kind) for version, kind in built_in().known()]
+    several = [(group, kind) for group, _, kind in named] + sorted(permitted.HARMLESS)
+    return sorted({(group, resource_of("v1", kind).plural) for group, kind in several})
+
+
+def table(found: Found) -> Grid:
+    """The nodes of a cluster by what they are."""
+    rows = [
+        [
+            pool.name,
+            f"{pool.ready}/{len(pool.nodes)}",
+            pool.model or "-",
+            str(pool.each or "-"),
+            str(pool.each * len(pool.nodes) or "-"),
+            "yes" if pool.spot else "no",
+            ",".join(pool.zones) or "-",
+        ]
+        for pool in found.pools
+    ]
+    return Grid(["POOL", "READY", "ACCELERATOR", "EACH", "TOTAL", "SPOT", "ZONES"], rows)
+
+
+async def add_missing(hub: KubeApi, drafts: Sequence[Object]) -> None:
+    """Makes drafts on a hub; what is there under their names stays as it is."""
+    for body in drafts:
+        with suppress(AlreadyExists):
+            kind = resource_of(body["apiVersion"], body["kind"])
+            await hub.create(kind, body, write=Write(manager="fairway-join"))

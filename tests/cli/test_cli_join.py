@@ -1,0 +1,126 @@
+"""Inviting and accepting clusters, on a hub in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import yaml
+from cli_outcome import Fairway
+
+from fairway.agent.joining import asking, sealing
+from fairway.agent.joining.admitting import Request
+from fairway.agent.joining.invitations import Invitation, read
+from fairway.client import Client
+from fairway.clock import SystemClock
+from fairway.kubeapi import KubeApi
+
+
+def asks(invitation: Invitation, key: bytes) -> Request:
+    request = Request(public_key=sealing.public_of(key), host="edge-host", version="0.1")
+
+    async def ask() -> None:
+        hub = KubeApi(invitation.access(), SystemClock())
+        await asking.ask(hub, invitation.cluster, request)
+        await hub.close()
+
+    asyncio.run(ask())
+    return request
+
+
+def invitation_in(out: str) -> Invitation:
+    command, agent, option, text = out.split()
+    assert (command, agent, option) == ("fairway", "agent", "--join")
+    return read(text)
+
+
+def test_a_cluster_is_invited_asks_and_is_accepted_by_its_key(
+    fairway: Fairway, client: Client
+) -> None:
+    invited = fairway("join", "--name", "edge-7", "--pull", "--hub-url", "https://hub.example:7878")
+    assert invited.code == 0
+    assert "fairway accept edge-7" in invited.err
+    far = invitation_in(invited.out)
+    assert (far.server, far.cluster) == ("https://hub.example:7878", "edge-7")
+    early = fairway("accept", "edge-7")
+    assert (early.code, early.out) == (1, "")
+    assert "nobody has asked to be edge-7 yet" in early.err
+
+    request = asks(
+        invitation_in(fairway("join", "--name", "edge-7", "--pull").out), sealing.new_key()
+    )
+    wrong = fairway("accept", "edge-7", "--fingerprint", "0000-0000-0000-0000")
+    assert wrong.code == 1
+    assert "nothing was accepted" in wrong.err
+    unsure = fairway("accept", "edge-7", stdin="n\n")
+    assert unsure.code == 130
+    assert f"edge-host asks to be edge-7, with the key {request.fingerprint}" in unsure.err
+    assert client.get("clusters", "edge-7")["spec"]["accepted"] is False
+
+    done = fairway("accept", "edge-7", "--fingerprint", request.fingerprint, "--mode", "Shadow")
+    assert done.out == "cluster.fairway.dev/edge-7 accepted\n"
+    spec = client.get("clusters", "edge-7")["spec"]
+    assert (spec["accepted"], spec["mode"]) == (True, "Shadow")
+    again = fairway("join", "--name", "edge-7", "--pull")
+    assert again.code == 1
+    assert "edge-7 has an agent" in again.err
+
+
+def test_deleting_a_cluster_takes_its_agents_rights(fairway: Fairway, client: Client) -> None:
+    invitation = invitation_in(fairway("join", "--name", "brief", "--pull").out)
+    asks(invitation, sealing.new_key())
+    assert fairway("accept", "brief", "--yes").code == 0
+    role = client.get("clusterroles", "fairway:cluster:brief")
+    assert [one["kind"] for one in role["metadata"]["ownerReferences"]] == ["Cluster"]
+    assert fairway("delete", "cluster", "brief").code == 0
+    waited = fairway("wait", "clusterrole/fairway:cluster:brief", "--for=delete", "--timeout=10s")
+    assert waited.code == 0
+
+
+def test_rights_in_a_cluster_are_printed_without_one(fairway: Fairway) -> None:
+    looking = list(yaml.safe_load_all(fairway("join", "--print-rbac").out))
+    acting = list(yaml.safe_load_all(fairway("join", "--print-rbac", "--mode", "Manage").out))
+    verbs = {verb for one in looking for rule in one.get("rules", ()) for verb in rule["verbs"]}
+    assert verbs == {"get", "list", "watch"}
+    assert [one["kind"] for one in looking] == [
+        "Namespace",
+        "ServiceAccount",
+        "ClusterRole",
+        "ClusterRoleBinding",
+    ]
+    assert [one["metadata"]["name"] for one in acting][-1] == "fairway-tenant"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--pull",), "--name says what the cluster is called"),
+        (("--name", "a"), "--context or --kubeconfig names the cluster that joins"),
+        (("--name", "a", "--pull", "--context", "b"), "--hub-kubeconfig"),
+        (("--name", "a", "--pull", "--hub-url", "http://b"), "--hub-url begins with https://"),
+        (("--name", "a", "--pull", "--dry-run"), "--dry-run is for joining by push"),
+        (("--name", "a", "--context", "nowhere"), 'there is no context "nowhere"'),
+    ],
+    ids=[
+        "no name",
+        "no cluster",
+        "a cluster that is not touched",
+        "a hub without TLS",
+        "a dry run that would be none",
+        "an unknown context",
+    ],
+)
+def test_what_cannot_join_is_told_why(fairway: Fairway, words: tuple[str, ...], told: str) -> None:
+    outcome = fairway("join", *words)
+    assert outcome.code == 1
+    assert told in outcome.err
+
+
+def test_an_agent_without_an_invitation_or_with_a_wrong_one_says_so(
+    fairway: Fairway, tmp_path: Path
+) -> None:
+    folder = ("--data", str(tmp_path / "agent"))
+    assert "has not joined yet" in fairway("agent", *folder).err
+    assert "this is no invitation" in fairway("agent", *folder, "--join", "abc").err
+    assert "cannot use" in fairway("agent", *folder, "--join", f"@{tmp_path}/none").err

@@ -1,0 +1,273 @@
+"""Clusters join by what a platform engineer types, and jobs run there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fairway.app import HubOptions, open_hub
+from fairway.client import AsyncClient
+from tests.kubernetes import binaries
+from tests.kubernetes.fixtures import IN_THE_FLEET
+from tests.kubernetes.fleet import ROOT, Fleet, Member
+from tests.kubernetes.hubs import HubRig, basics, clear, gang
+
+pytestmark = IN_THE_FLEET
+MADE = (
+    "clusterrolebinding/fairway-agent",
+    "clusterrole/fairway-agent",
+    "clusterrole/fairway-tenant",
+    "namespace/fairway-system",
+    "namespace/team",
+)
+
+
+class Terminal:
+    """A terminal of somebody whose usual kubeconfig is the hub's."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._environment = {
+            **os.environ,
+            "KUBECONFIG": str(kubeconfig),
+            "PYTHONPATH": str(ROOT),
+            "NO_COLOR": "1",
+        }
+        self._command = [sys.executable, "-m", "fairway.cli.main"]
+
+    async def fairway(self, *words: str) -> str:
+        """What a command prints; it must do well."""
+        done = await asyncio.to_thread(
+            subprocess.run,
+            [*self._command, *words],
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, f"fairway {' '.join(words)}: {done.stderr}"
+        return done.stdout
+
+    @asynccontextmanager
+    async def staying(self, log: Path, *words: str) -> AsyncIterator[subprocess.Popen[bytes]]:
+        """A command that goes on until the context ends, without the hub's kubeconfig."""
+        environment = {key: self._environment[key] for key in ("PATH", "PYTHONPATH")}
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                [*self._command, *words],
+                env={**environment, "HOME": str(log.parent)},
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+            try:
+                yield process
+            finally:
+                process.terminate()
+                await asyncio.to_thread(process.wait, 20)
+
+
+@asynccontextmanager
+async def hub(folder: Path, member: Member) -> AsyncIterator[tuple[HubRig, Terminal]]:
+    """A hub that has no cluster yet."""
+    async with (
+        open_hub(HubOptions(data=folder / "hub", port=0)) as opened,
+        AsyncClient.connect(str(opened.kubeconfig)) as client,
+    ):
+        rig = HubRig(client, {member.name: member})
+        team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+        await rig.apply(team, *basics(h100=0, a100=0))
+        yield rig, Terminal(opened.kubeconfig)
+
+
+@pytest.fixture
+def edge(fleet: Fleet) -> Iterator[Member]:
+    """A member that nobody has prepared for us, and that is left so."""
+    member = fleet.members["edge"]
+    member.kubectl("delete", *MADE, "--ignore-not-found", "--wait=true")
+    yield member
+    clear(member)
+    member.kubectl("delete", *MADE, "--ignore-not-found", "--wait=true")
+    member.prepared.clear()
+
+
+async def spec_of(rig: HubRig, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = (await rig.client.get("clusters.fairway.dev", name))["spec"]
+    return found
+
+
+async def test_a_cluster_joins_by_push_looks_only_and_then_runs_jobs(
+    edge: Member, tmp_path: Path
+) -> None:
+    member = ("--name", "edge", "--kubeconfig", str(edge.plane.kubeconfig))
+    async with hub(tmp_path, edge) as (rig, terminal):
+        told = await terminal.fairway("join", *member, "--discover")
+        assert "NVIDIA-L4" in told
+        assert "cluster.fairway.dev/edge joined, mode Observe" in told
+        await rig.until_ready()
+        spec = await spec_of(rig, "edge")
+        assert spec["mode"] == "Observe"
+        assert [one["name"] for one in spec["topology"]] == ["node"]
+        drafted = await rig.client.get("flavors.fairway.dev", "nvidia-l4")
+        assert drafted["spec"]["nodeLabels"] == {"nvidia.com/gpu.product": "NVIDIA-L4"}
+        # Looking is all that the hub's account there may do.
+        who = "--as=system:serviceaccount:fairway-system:fairway-agent"
+        assert edge.asked("auth", "can-i", "list", "nodes", who).strip() == "yes"
+        for verb, what in (
+            ("create", "pods"),
+            ("impersonate", "serviceaccounts"),
+            ("get", "secrets"),
+        ):
+            assert edge.asked("auth", "can-i", verb, what, who).strip() == "no"
+        await rig.apply(gang("train", "sh", "-c", "echo hello; sleep 1", gpus=2))
+        await rig.until("train", lambda one: bool(one.status.reason), "a reason to wait")
+        assert await rig.phase("train") == "Waiting"
+
+        await terminal.fairway("join", *member, "--mode", "Manage")
+        await rig.until("train", "Succeeded")
+        told_by_pods = [part async for part in rig.client.log("train", namespace="team")]
+        assert b"hello" in b"".join(told_by_pods)
+
+
+async def test_what_is_printed_as_rights_is_what_is_made(edge: Member, tmp_path: Path) -> None:
+    async with hub(tmp_path, edge) as (_, terminal):
+        member = ("--kubeconfig", str(edge.plane.kubeconfig), "--mode", "Manage")
+        printed = yaml.safe_load_all(await terminal.fairway("join", "--print-rbac", *member))
+        await terminal.fairway("join", "--name", "edge", *member)
+        for wanted in (one for one in printed if one["kind"] == "ClusterRole"):
+            words = ("get", "clusterrole", wanted["metadata"]["name"], "-o", "yaml")
+            assert yaml.safe_load(edge.kubectl(*words))["rules"] == wanted["rules"]
+
+
+async def test_an_agent_of_its_own_joins_is_accepted_and_runs_jobs(
+    edge: Member, tmp_path: Path
+) -> None:
+    async with hub(tmp_path, edge) as (rig, terminal):
+        kubeconfig = ("--kubeconfig", str(edge.plane.kubeconfig))
+        rights = await terminal.fairway("join", "--print-rbac", *kubeconfig, "--mode", "Manage")
+        await rig.kubectl("edge", "apply", "--server-side", "-f", "-", given=rights)
+        command = (await terminal.fairway("join", "--name", "edge", "--pull")).split()
+        assert command[:3] == ["fairway", "agent", "--join"]
+        log = tmp_path / "agent.log"
+        words = (*command[1:], "--data", str(tmp_path / "agent"), *kubeconfig)
+        async with terminal.staying(log, *words) as process:
+
+            async def said() -> str:
+                assert process.poll() is None, log.read_text()
+                return log.read_text()
+
+            text = await rig.until_so(said, lambda told: "--fingerprint" in told, "it to ask")
+            key = text.split("--fingerprint ")[1].split()[0]
+            assert (await spec_of(rig, "edge"))["accepted"] is False
+            await terminal.fairway("accept", "edge", "--fingerprint", key, "--mode", "Manage")
+            await rig.until_ready()
+            # The hub itself knows no way to the cluster.
+            assert "kubeconfig" not in (await spec_of(rig, "edge"))["kubernetes"]
+            await rig.apply(gang("train", "sh", "-c", "echo hello; sleep 1", gpus=2))
+            await rig.until("train", "Running")
+            assert len(await rig.pods("edge", "train")) == 1
+            await rig.until("train", "Succeeded")
+            assert ("Forbidden" in log.read_text()) is False, log.read_text()
+        # One that starts again needs no invitation.
+        async with terminal.staying(log, *words[:1], *words[3:]):
+            await rig.apply(gang("again", "sleep", "0.1", gpus=2))
+            await rig.until("again", "Succeeded")
+
+
+GUIDE = ROOT / "docs" / "guides" / "join.md"
+
+
+def blocks_of(guide: Path) -> list[str]:
+    """The commands of a guide, block by block."""
+    return re.findall(r"^```sh\n(.*?)^```$", guide.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def desk_of(folder: Path, hub_kubeconfig: Path, contexts: dict[str, Member]) -> dict[str, str]:
+    """The environment of somebody who has read the guide up to here."""
+    programs, home = folder / "bin", folder / "home"
+    programs.mkdir()
+    script = f'#!/bin/sh\nexec {sys.executable} -m fairway.cli.main "$@"\n'
+    (programs / "fairway").write_text(script)
+    (programs / "fairway").chmod(0o755)
+    (programs / "kubectl").symlink_to(binaries.program("kubectl"))
+    merged: dict[str, Any] = {"apiVersion": "v1", "kind": "Config"}
+    for name, member in contexts.items():
+        found = yaml.safe_load(member.plane.kubeconfig.read_text())
+        for plural, singular in (("clusters", "cluster"), ("users", "user")):
+            entry = {"name": name, singular: found[plural][0][singular]}
+            merged.setdefault(plural, []).append(entry)
+        context = {"name": name, "context": {"cluster": name, "user": name}}
+        merged.setdefault("contexts", []).append(context)
+    (home / ".kube").mkdir(parents=True)
+    (home / ".kube" / "config").write_text(yaml.safe_dump(merged))
+    share = home / ".local" / "share" / "fairway"
+    share.mkdir(parents=True)
+    (share / "kubeconfig").write_bytes(hub_kubeconfig.read_bytes())
+    path = f"{programs}:{os.environ['PATH']}"
+    return {"PATH": path, "HOME": str(home), "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+
+
+async def test_the_guide_leads_to_a_fleet_of_two(
+    fleet: Fleet, edge: Member, tmp_path: Path
+) -> None:
+    hangzhou = fleet.members["hangzhou"]
+    hangzhou.kubectl("delete", *MADE, "--ignore-not-found", "--wait=true")
+    environment: dict[str, str] = {}
+
+    async def typed(block: str) -> str:
+        """Runs a block as it stands in the guide; whoever is asked says yes."""
+        done = await asyncio.to_thread(
+            subprocess.run,
+            ["bash", "-euo", "pipefail", "-c", block],
+            env=environment,
+            input="y\n" * 9 if "accept" in block else None,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+        assert done.returncode == 0, f"{block}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    try:
+        async with open_hub(HubOptions(data=tmp_path / "hub", port=0)) as opened:
+            contexts = {"hz1": hangzhou, "edge": edge}
+            environment.update(desk_of(tmp_path, opened.kubeconfig, contexts))
+            blocks = blocks_of(GUIDE)
+            at = next(at for at, one in enumerate(blocks) if "fairway accept" in one)
+            for block in blocks[:at]:
+                told = await typed(block)
+            command = told.strip().splitlines()[-1]
+            log = (tmp_path / "agent.log").open("wb")
+            agent = subprocess.Popen(
+                [*command.split(), "--context", "edge"],
+                env=environment,
+                executable=str(tmp_path / "bin" / "fairway"),
+                stdout=log,
+                stderr=log,
+            )
+            try:
+                while b"Waiting" not in (tmp_path / "agent.log").read_bytes():
+                    assert agent.poll() is None, (tmp_path / "agent.log").read_text()
+                    await asyncio.sleep(0.1)
+                for block in blocks[at:]:
+                    await typed(block)
+            finally:
+                agent.terminate()
+                await asyncio.to_thread(agent.wait, 20)
+                log.close()
+    finally:
+        clear(hangzhou)
+        hangzhou.kubectl("delete", *MADE, "--ignore-not-found", "--wait=true")
+        hangzhou.prepared.clear()
