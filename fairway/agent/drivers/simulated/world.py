@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fairway.agent.drivers.interface import NodeSeen, Observation, WorkSeen
 from fairway.agent.drivers.simulated.lives import LivePod, Lives
@@ -19,7 +19,7 @@ from fairway.agent.drivers.simulated.timers import Timers
 from fairway.api.cluster import Cluster, SimulatedDriver
 from fairway.api.meta import JsonObject
 from fairway.api.work import Stop, Work
-from fairway.kinds.interface import Kind, Pod
+from fairway.kinds.interface import Kind, Pod, PodState
 from fairway.kinds.plain import text
 from fairway.kinds.running import due, observed
 
@@ -375,8 +375,17 @@ class World:
         self._fill(made, position, now)
 
     def _status(self, made: _Made, position: int, kind: Kind) -> JsonObject:
-        states = [one.state() for one in made.pods.values() if one.position == position]
-        return kind.play(made.objects[position], states, now=self._now)
+        """What the kind's own controller says: of a failure only once all its pods have ended."""
+        body = made.objects[position]
+        pods = [one for one in made.pods.values() if one.position == position]
+        states = [one.state() for one in pods]
+        if any(one.phase == "Failed" for one in pods) and any(
+            one.phase not in _FINISHED for one in pods
+        ):
+            said = observed(kind, body, states, now=self._now)
+            if said.phase == "Failed":
+                states = [_not_failed_yet(one) for one in states]
+        return kind.play(body, states, now=self._now)
 
     def _look(self, made: _Made) -> WorkSeen:
         objects = {}
@@ -489,3 +498,9 @@ def _node_seen(node: Node) -> NodeSeen:
         taints=node.taints,
         is_ready=node.is_ready,
     )
+
+
+def _not_failed_yet(state: PodState) -> PodState:
+    if state.phase != "Failed":
+        return state
+    return replace(state, phase="Ready", exit_code=None, finished_at=None)
