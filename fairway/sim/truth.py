@@ -93,18 +93,21 @@ class Truth:
             self._terms[cluster, name] = max(before, work.spec.term)
         self.check(name.partition(".")[2])
         if what == "apply":
-            self._check_room(cluster)
+            self._check_room(cluster, name)
 
-    def _check_room(self, cluster: str) -> None:
-        """Pods that have a node or ask for one never need more than the cluster has.
+    def _check_room(self, cluster: str, applied: str) -> None:
+        """What is applied never needs more than the cluster has beside pods that have a node.
 
-        What is told to leave is not counted: others may have been given its place already.
+        What is told to leave is not counted: others may have been given its place already. Nor is
+        a pod that found no node since the cluster put smaller ones elsewhere than was foreseen.
         """
         world = self._agents[cluster].world
         needed = sum(
-            sum(one.is_live for one in world.pods(work_name(NAMESPACE, name)) or ()) * wish.gpus
+            wish.gpus
             for name, wish in self._wishes.items()
             if self.is_claimed(name, cluster)
+            for one in world.pods(work_name(NAMESPACE, name)) or ()
+            if one.is_live and (one.node is not None or work_name(NAMESPACE, name) == applied)
         )
         if needed > NODES * GPUS:
             self._log.violated(f"pods in {cluster} ask for {needed} devices")
