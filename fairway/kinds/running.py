@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from fairway.api.meta import JsonObject
 from fairway.kinds.interface import Kind, Observed, Pod, PodState
@@ -16,6 +17,23 @@ def observed(
 ) -> Observed:
     """What the status would say of pods in these states."""
     return kind.read({**manifest, "status": kind.play(manifest, states, now=now)})
+
+
+def told(
+    kind: Kind, manifest: JsonObject, states: Sequence[PodState], *, now: float
+) -> Sequence[PodState]:
+    """States as a controller tells of them: of a failure only once all pods have ended."""
+    phases = {one.phase for one in states}
+    if "Failed" not in phases or phases <= set(_OVER):
+        return states
+    if observed(kind, manifest, states, now=now).phase != "Failed":
+        return states
+    return [
+        replace(one, phase="Ready", exit_code=None, finished_at=None)
+        if one.phase == "Failed"
+        else one
+        for one in states
+    ]
 
 
 def due(

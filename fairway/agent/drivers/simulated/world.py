@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from fairway.agent.drivers.interface import NodeSeen, Observation, WorkSeen
 from fairway.agent.drivers.simulated.lives import LivePod, Lives
@@ -19,9 +19,9 @@ from fairway.agent.drivers.simulated.timers import Timers
 from fairway.api.cluster import Cluster, SimulatedDriver
 from fairway.api.meta import JsonObject
 from fairway.api.work import Stop, Work
-from fairway.kinds.interface import Kind, Pod, PodState
+from fairway.kinds.interface import Kind, Pod
 from fairway.kinds.plain import text
-from fairway.kinds.running import due, observed
+from fairway.kinds.running import due, observed, told
 
 _DAY = 86_400.0
 _NO_POSITION = -1
@@ -375,17 +375,10 @@ class World:
         self._fill(made, position, now)
 
     def _status(self, made: _Made, position: int, kind: Kind) -> JsonObject:
-        """What the kind's own controller says: of a failure only once all its pods have ended."""
+        """What the kind's own controller says."""
+        states = [one.state() for one in made.pods.values() if one.position == position]
         body = made.objects[position]
-        pods = [one for one in made.pods.values() if one.position == position]
-        states = [one.state() for one in pods]
-        if any(one.phase == "Failed" for one in pods) and any(
-            one.phase not in _FINISHED for one in pods
-        ):
-            said = observed(kind, body, states, now=self._now)
-            if said.phase == "Failed":
-                states = [_not_failed_yet(one) for one in states]
-        return kind.play(body, states, now=self._now)
+        return kind.play(body, told(kind, body, states, now=self._now), now=self._now)
 
     def _look(self, made: _Made) -> WorkSeen:
         objects = {}
@@ -498,9 +491,3 @@ def _node_seen(node: Node) -> NodeSeen:
         taints=node.taints,
         is_ready=node.is_ready,
     )
-
-
-def _not_failed_yet(state: PodState) -> PodState:
-    if state.phase != "Failed":
-        return state
-    return replace(state, phase="Ready", exit_code=None, finished_at=None)
