@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import logging
 import sys
 from collections.abc import Iterator
 
@@ -18,6 +19,18 @@ from fairway.client import Client, Scope
 from tests.hubs import running_hub
 
 _numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def the_log_of_tests() -> Iterator[None]:
+    """Commands that go on for long set up the log of their process; this one has its own."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    for handler in list(root.handlers):
+        if type(handler) is logging.StreamHandler:
+            root.removeHandler(handler)
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session")
