@@ -138,7 +138,7 @@ class Peace:
             self.growing.update(step.cluster for step in found.steps if isinstance(step, Provision))
             was_overfull = overfull(self.facts)
             self.facts = after(self.facts, found)
-            # Where some still leave, others may be packed on the nodes that these are about to free.
+            # Where some still leave, others may be packed on nodes that these are about to free.
             is_settled = not any(one.releasing for one in self.facts.workloads.values())
             if is_settled and not was_overfull:
                 hold(overfull(self.facts, self.growing))
