@@ -31,6 +31,7 @@ EVENTS = ResourceKey("", "v1", "events")
 
 _AT_A_TIME = 8  # lists, when the driver opens
 _MESSAGE_MOST = 1024
+_AS_PODS_TELL = {"FailedScheduling": "Unschedulable"}  # reasons of events, as conditions word them
 _decode = msgspec.json.Decoder().decode
 
 
@@ -173,7 +174,8 @@ class Following:
     def _hear(self, raw: bytes) -> _NothingKept:
         """Passes a warning on; nothing of it is kept here, for there may be very many."""
         told = msgspec.json.decode(raw, type=Warned)
-        trouble = Trouble(reason=told.reason, message=told.message[:_MESSAGE_MOST])
+        reason = _AS_PODS_TELL.get(told.reason, told.reason)
+        trouble = Trouble(reason=reason, message=told.message[:_MESSAGE_MOST])
         self._picture.take_trouble(told.involved_object.uid, trouble)
         return _NOTHING
 
