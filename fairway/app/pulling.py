@@ -20,6 +20,7 @@ import msgspec
 
 from fairway import __version__
 from fairway.agent.agent import Agent
+from fairway.agent.calling import Caller
 from fairway.agent.drivers.interface import DriverFault
 from fairway.agent.drivers.kubernetes.driver import KubernetesDriver
 from fairway.agent.fleet import Agents
@@ -129,6 +130,8 @@ async def run_agent(options: PullOptions, *, clock: Clock | None = None) -> None
             tasks.create_task(keep_renewing(desk, hub, clock))
             await rules.is_complete.wait()
             tasks.create_task(kept_up(agents.run, clock))
+            caller = Caller(hub, membership.cluster, agents, clock)
+            tasks.create_task(kept_up(caller.run, clock))
     finally:
         await store.close()
 

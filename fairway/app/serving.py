@@ -21,6 +21,7 @@ from fairway.server.rbac import Authorizer
 from fairway.server.reviewing import Reviewer
 from fairway.server.routes import Target
 from fairway.server.service_accounts import ServiceAccountTokens
+from fairway.server.talks import Talks
 from fairway.server.tokens import Authenticator
 from fairway.server.watching import Streams
 
@@ -57,6 +58,7 @@ def make_api(backing: Backing, data: Path, audit_log: AuditLog, clock: Clock) ->
         objects=Objects(store, clock, Streams(store, clock, metrics), _gate(authorizer)),
         reviewer=reviewer,
         questions=Questions(store),
+        talks=Talks(store, clock),
         documents=documents,
         page=Page(built_files()),
         audit_log=audit_log,

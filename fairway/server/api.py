@@ -34,6 +34,7 @@ from fairway.server.rbac import Authorizer
 from fairway.server.rbac_rules import Attributes
 from fairway.server.reviewing import Reviewer
 from fairway.server.routes import Target, target_of
+from fairway.server.talks import Talks
 from fairway.server.tokens import Authenticator
 
 _log = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ class Api:
     objects: Objects
     reviewer: Reviewer
     questions: Questions
+    talks: Talks
     documents: Documents
     page: Page
     audit_log: audit.AuditLog
@@ -91,11 +93,7 @@ class Api:
         if (static := self.page.answer(request)) is not None:
             return static
         target = seen.target = target_of(request)
-        identity = seen.identity = self._authenticate(request)
-        acting = impersonate(identity, request.headers, self.authorizer.authorize)
-        if acting is not identity:
-            seen.identity, seen.impersonated_by = acting, identity
-        self._authorize(request, target, acting)
+        acting = self._admit(request, target, seen)
         if not target.is_resource:
             return await self._answer_path(request)
         resource = self.catalogue.find(target.group, target.version, target.plural)
@@ -104,7 +102,26 @@ class Api:
             return await self.reviewer.answer(call)
         if self.questions.answers(call):
             return await self.questions.answer(call)
+        if self.talks.answers(call):
+            return await self.talks.answer(call, lambda: self._is_admitted(request, target))
         return await self.objects.answer(call)
+
+    def _admit(self, request: Request, target: Target, seen: _Seen) -> Identity:
+        """Who acts, and may."""
+        identity = seen.identity = self._authenticate(request)
+        acting = impersonate(identity, request.headers, self.authorizer.authorize)
+        if acting is not identity:
+            seen.identity, seen.impersonated_by = acting, identity
+        self._authorize(request, target, acting)
+        return acting
+
+    def _is_admitted(self, request: Request, target: Target) -> bool:
+        """Whether a request that lasts would be admitted now."""
+        try:
+            self._admit(request, target, _Seen())
+        except ApiError:
+            return False
+        return True
 
     def _authenticate(self, request: Request) -> Identity:
         given = request.header("authorization")
