@@ -26,6 +26,7 @@ EXAMPLES = """
     fairway join --name hangzhou-1 --context hz1 --discover     with Flavors and topology
     fairway join --name hangzhou-1 --context hz1 --mode Manage  let the hub act there
     fairway join --print-rbac --mode Manage --context hz1       what the hub may do there
+    fairway join --name hangzhou-1 --context hz1 --mode Manage --allow exec,port-forward
     fairway join --name edge-7 --pull                           one that the hub cannot reach
 """
 _TURNS = {"Observe": "look and touch nothing", "Shadow": "look, and say what it would do"}
@@ -39,6 +40,7 @@ class Wish:
     mode: str
     discovers: bool
     is_dry: bool
+    allowed: tuple[str, ...] = ()
 
     @property
     def may_act(self) -> bool:
@@ -53,6 +55,13 @@ class Wish:
     default="Observe",
     show_default=True,
     help="Only look; also say what would be done; or act.",
+)
+@click.option(
+    "--allow",
+    "allowed",
+    default="",
+    metavar="LIST",
+    help="What users may do inside their pods besides reading output: exec, port-forward.",
 )
 @click.option("--discover", "discovers", is_flag=True, help="Draft Flavors, topology and pools.")
 @click.option("--print-rbac", "prints", is_flag=True, help="Print the rights it needs, and stop.")
@@ -74,6 +83,7 @@ def join(  # noqa: PLR0913 - one argument for each option
     *,
     name: str,
     mode: str,
+    allowed: str,
     discovers: bool,
     prints: bool,
     is_dry: bool,
@@ -90,7 +100,9 @@ def join(  # noqa: PLR0913 - one argument for each option
     commands find by themselves, or that --hub-kubeconfig and --hub-context name.
     """
     session = current()
-    wish = Wish(name=name, mode=mode, discovers=discovers, is_dry=is_dry)
+    wish = Wish(
+        name=name, mode=mode, discovers=discovers, is_dry=is_dry, allowed=_allowed(allowed, mode)
+    )
     if prints:
         return _print_rights(session, wish)
     if not name:
@@ -114,15 +126,32 @@ def _member(session: Session) -> Access:
     return access_to(OnKubernetes(kubeconfig=session.kubeconfig, context=session.context))
 
 
-def _print_rights(session: Session, wish: Wish) -> int:
+def _allowed(text: str, mode: str) -> tuple[str, ...]:
+    from fairway.agent.drivers.kubernetes.rights import ALLOWABLE  # noqa: PLC0415 - starts fast
+
+    named = tuple(one.strip() for one in text.split(",") if one.strip())
+    for one in named:
+        if one not in ALLOWABLE:
+            raise click.UsageError(f"--allow knows {', '.join(ALLOWABLE)}; not {one}.")
+    if named and mode != "Manage":
+        raise click.UsageError("--allow is for --mode Manage: nothing else runs pods there.")
+    return named
+
+
+def _rights(kinds: Sequence[tuple[str, str]], wish: Wish) -> list[Object]:
     from fairway.agent.joining import pushing  # noqa: PLC0415 - starts fast without it
-    from fairway.cli.surveying import known_kinds, look  # noqa: PLC0415 - as above
+
+    return pushing.member_objects(kinds, may_act=wish.may_act, allowed=wish.allowed)
+
+
+def _print_rights(session: Session, wish: Wish) -> int:
+    from fairway.cli.surveying import known_kinds, look  # noqa: PLC0415 - starts fast without it
 
     if session.kubeconfig or session.context:
         kinds = asyncio.run(look(_member(session))).kinds
     else:
         kinds = known_kinds()
-    terminal.write([to_documents(pushing.member_objects(kinds, may_act=wish.may_act))])
+    terminal.write([to_documents(_rights(kinds, wish))])
     return 0
 
 
@@ -135,7 +164,7 @@ async def _push(access: Access, hub_access: Access, wish: Wish) -> int:
     pushed = pushing.Pushed(
         cluster=wish.name, mode=wish.mode, topology=found.topology if wish.discovers else ()
     )
-    rights = pushing.member_objects(found.kinds, may_act=wish.may_act)
+    rights = _rights(found.kinds, wish)
     drafts = found.flavors if wish.discovers else []
     if wish.is_dry:
         made = [*rights, *drafts, pushing.cluster_object(pushed)]

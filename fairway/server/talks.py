@@ -88,25 +88,30 @@ class Talks:
             raise MethodNotAllowed(
                 "the server does not allow this method on the requested resource", details={}
             )
-        if call.request.header("upgrade").lower() != "websocket":
-            raise BadRequest("a WebSocket is needed here")
         if reach is None:
             raise Unavailable("this hub reaches no agents, or is about to start or to end")
         found = (await self._store.get(call.key, target.name, call.namespace)).object()
         if target.subresource == "stream":
-            return self._called(target.name, found, reach, may_still)
-        read = _command if target.subresource == "exec" else _port
-        request = read(call)
+            meeting = self._called(target.name, found, reach, may_still)
+        else:
+            meeting = self._talked(call, reach, may_still)
+        # Last: who asks again without, to learn why there was no stream, is told.
+        if call.request.header("upgrade").lower() != "websocket":
+            raise BadRequest("a WebSocket is needed here")
+        return Response(status=101, meeting=meeting)
+
+    def _talked(self, call: Call, reach: Reach, may_still: Callable[[], bool]) -> Meeting:
+        """A stream of somebody to a pod."""
+        request = _command(call) if call.target.subresource == "exec" else _port(call)
 
         async def hold(socket: Socket) -> None:
             await self._while_allowed(_talk(reach, request, socket), may_still)
 
-        meeting = Meeting(hold=hold, protocols=(CHANNELS,))
-        return Response(status=101, meeting=meeting)
+        return Meeting(hold=hold, protocols=(CHANNELS,))
 
     def _called(
         self, cluster: str, found: JsonObject, reach: Reach, may_still: Callable[[], bool]
-    ) -> Response:
+    ) -> Meeting:
         """The stream of an agent that runs elsewhere."""
         spec = found["spec"]
         if (spec.get("kubernetes") or {}).get("connection") != "Pull":
@@ -118,8 +123,7 @@ class Talks:
             with suppress(ConnectionError):
                 await self._while_allowed(reach.take(cluster, socket), may_still)
 
-        meeting = Meeting(hold=hold, protocols=(PROTOCOL,), beat_seconds=_BEAT_SECONDS)
-        return Response(status=101, meeting=meeting)
+        return Meeting(hold=hold, protocols=(PROTOCOL,), beat_seconds=_BEAT_SECONDS)
 
     async def _while_allowed(
         self, work: Coroutine[Any, Any, None], may_still: Callable[[], bool]

@@ -128,10 +128,17 @@ async def accept(hub: KubeApi, cluster: str, request: Request, *, mode: str = ""
 
 
 async def trust(hub: KubeApi, cluster: str, *, mode: str = "") -> bool:
-    """Accepts a cluster whose agent needs no credential; false for one where somebody must ask."""
+    """Accepts a cluster whose agent needs no credential; false for one where somebody must ask.
+
+    An agent that was accepted before gets the rights that agents have by now.
+    """
     found = _decoded(await hub.get(CLUSTERS, cluster))
-    if _is_pull(found) and not found["spec"].get("accepted", True):
-        return False
+    if _is_pull(found):
+        if not found["spec"].get("accepted", True):
+            return False
+        with suppress(NotFound):
+            await hub.get(ACCOUNTS, rights.AGENT, work_namespace(cluster))
+            await apply_all(hub, rights.agent_objects(cluster, rights.owner_of(found)))
     await _change(hub, cluster, {"accepted": True, **({"mode": mode} if mode else {})})
     return True
 

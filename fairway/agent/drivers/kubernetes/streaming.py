@@ -7,8 +7,9 @@ default: whether that account may is the cluster's to say. Only pods of works ar
 from __future__ import annotations
 
 import asyncio
+import re
 import struct
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Protocol
 
@@ -41,6 +42,7 @@ _PORT_DATA, _PORT_ERROR = 0, 1
 _PORT_NUMBER = struct.Struct("<H")  # what a channel begins with
 _DATA_BYTES = 16 << 10
 _LIVE = ("Ready", "Bound")
+_INDEXED = re.compile(r"\d{1,7}-\w{5}")  # the end of the name of a pod of an indexed Job
 
 
 class _Stream(Protocol):
@@ -146,7 +148,7 @@ class Streaming:
             (one for one in self._picture.pods.get(kept.label, {}).values() if _is_ours(one)),
             key=lambda one: (-one.seen.attempt, one.seen.name),
         )
-        named = [one for one in pods if name in ("", one.seen.name)]
+        named = _called(pods, name)
         if not named:
             raise DriverFault(f"the work {kept.name} has no pod {name}".rstrip())
         if not is_live:
@@ -155,6 +157,29 @@ class Streaming:
             if one.seen.phase in _LIVE:
                 return one
         raise DriverFault(f"the pod {named[0].seen.name} is {named[0].seen.phase}, and runs not")
+
+
+def _called(pods: Sequence[OwnPod], name: str) -> list[OwnPod]:
+    """The pods that a name means, the likeliest first.
+
+    Controllers add to the names of pods what nobody can know before: `train-0` is then
+    `train-0-x7k2p`, and `web-1` the second of those that are called `web-…`.
+    """
+    if not name:
+        return list(pods)
+    if exact := [one for one in pods if one.seen.name == name]:
+        return exact
+    if longer := [one for one in pods if one.seen.name.startswith(f"{name}-")]:
+        return longer
+    stem, _, place = name.rpartition("-")
+    alike = [
+        one
+        for one in pods
+        if one.seen.name.startswith(f"{stem}-")
+        and not _INDEXED.fullmatch(one.seen.name.removeprefix(f"{stem}-"))
+    ]
+    at = int(place) if stem and place.isdecimal() else len(alike)
+    return alike[at : at + 1]
 
 
 def _is_ours(pod: OwnPod) -> bool:
