@@ -14,6 +14,7 @@ from fairway.resources.catalogue import Catalogue
 from fairway.server.metrics import Metrics
 from fairway.server.rbac import Authorizer
 from fairway.server.service_accounts import FindUid
+from fairway.server.vouching import Vouch
 from fairway.store.embedded.history import Change
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, Store, Write
@@ -37,6 +38,7 @@ class Backing:
     observe: Callable[[Metrics], None]  # told once: whoever counts
     gather: Callable[[Metrics], None]  # told before metrics are read
     end_watches: Callable[[], Awaitable[None]]
+    vouch: Vouch | None = None  # who else knows tokens
 
 
 def embedded(store: EmbeddedStore) -> Backing:

@@ -7,11 +7,14 @@ watches: who signs in at the hub has the rights that the cluster's own RBAC obje
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from fairway.api import crds
 from fairway.api.errors import AlreadyExists, Forbidden, NotFound, Unavailable
@@ -23,12 +26,15 @@ from fairway.clock import Clock
 from fairway.kubeapi import KubeApi
 from fairway.resources.catalogue import standard_catalogue
 from fairway.schema.node import JsonObject
+from fairway.server.identity import Identity, authenticated
 from fairway.server.rbac import Authorizer
 from fairway.store.interface import ResourceKey, Store, Stored, Write
 from fairway.store.kubernetes.creators import note_creators
 from fairway.store.kubernetes.defining import define, served
 from fairway.store.kubernetes.store import KubernetesStore
 from fairway.store.mirrors import Mirror, Name
+
+_log = logging.getLogger(__name__)
 
 _SYSTEM = Write(user="system:fairway", manager="fairway-hub")
 _RBAC = "rbac.authorization.k8s.io"
@@ -38,6 +44,7 @@ _ROLES = {
     "rolebindings": "RoleBinding",
     "clusterrolebindings": "ClusterRoleBinding",
 }
+_TOKEN_REVIEWS = ResourceKey("authentication.k8s.io", "v1", "tokenreviews")
 _NAMESPACES = ResourceKey("", "v1", "namespaces")
 NAMESPACE = "fairway-system"
 
@@ -84,11 +91,30 @@ async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Back
             observe=lambda metrics: None,
             gather=lambda metrics: None,
             end_watches=store.end_watches,
+            vouch=lambda token: _vouched(store, token),
         )
     finally:
         for task in following:
             task.cancel()
         await asyncio.gather(*following, return_exceptions=True)
+
+
+async def _vouched(store: KubernetesStore, token: str) -> Identity | None:
+    """Who a token of the server stands for, as the server itself says."""
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenReview",
+        "spec": {"token": token},
+    }
+    try:
+        status = msgspec.json.decode(await store.api.create(_TOKEN_REVIEWS, body))["status"]
+    except Forbidden as fault:
+        _log.warning("nobody can sign in with a token of the server: %s", fault)
+        return None
+    if not status.get("authenticated"):
+        return None
+    user = status["user"]
+    return authenticated(user["username"], uid=user.get("uid", ""), groups=user.get("groups") or ())
 
 
 def _followed(plural: str, store: Store, authorizer: Authorizer, clock: Clock) -> Mirror:

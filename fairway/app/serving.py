@@ -23,6 +23,7 @@ from fairway.server.routes import Target
 from fairway.server.service_accounts import ServiceAccountTokens
 from fairway.server.talks import Talks
 from fairway.server.tokens import Authenticator
+from fairway.server.vouching import Vouching
 from fairway.server.watching import Streams
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -64,6 +65,7 @@ def make_api(backing: Backing, data: Path, audit_log: AuditLog, clock: Clock) ->
         audit_log=audit_log,
         metrics=metrics,
         clock=clock,
+        vouching=Vouching(backing.vouch, clock) if backing.vouch is not None else None,
     )
 
 

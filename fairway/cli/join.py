@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,6 +22,9 @@ from fairway.cli.render_table import show
 from fairway.cli.session import Failure, Session, current, say
 from fairway.client.access import Access
 from fairway.client.wire import Object
+
+if TYPE_CHECKING:
+    from fairway.agent.joining.admitting import Wanted
 
 EXAMPLES = """
     fairway join --name hangzhou-1 --context hz1                read-only at first
@@ -77,6 +82,18 @@ class Wish:
     help="With --pull: how long the invitation lasts; 10m at least.",
 )
 @click.option("--hub-url", default="", metavar="URL", help="With --pull: the hub as seen there.")
+@click.option(
+    "--stream-url",
+    default="",
+    metavar="URL",
+    help="With --pull: where the hub takes streams, if it keeps its objects on Kubernetes.",
+)
+@click.option(
+    "--stream-authority",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --stream-url: who signed the certificate there, as PEM; else the system's own.",
+)
 @click.option("--hub-kubeconfig", default="", metavar="FILE", help="The hub's own kubeconfig.")
 @click.option("--hub-context", default="", metavar="NAME", help="The hub's own context.")
 def join(  # noqa: PLR0913 - one argument for each option
@@ -91,6 +108,8 @@ def join(  # noqa: PLR0913 - one argument for each option
     replaces: bool,
     valid_for: float,
     hub_url: str,
+    stream_url: str,
+    stream_authority: Path | None,
     hub_kubeconfig: str,
     hub_context: str,
 ) -> int:
@@ -113,7 +132,20 @@ def join(  # noqa: PLR0913 - one argument for each option
             raise click.UsageError(
                 "With --pull, the hub is named by --hub-kubeconfig, --hub-context."
             )
-        return _invite(hub, wish, hub_url, int(valid_for), replaces=replaces)
+        from fairway.agent.joining.admitting import Wanted  # noqa: PLC0415 - starts fast
+
+        return _invite(
+            hub,
+            wish,
+            hub_url,
+            Wanted(
+                mode=mode,
+                seconds=int(valid_for),
+                replaces=replaces,
+                streams=stream_url.rstrip("/"),
+                streams_authority=stream_authority.read_text() if stream_authority else "",
+            ),
+        )
     return asyncio.run(_push(_member(session), hub.find_access(), wish))
 
 
@@ -198,16 +230,16 @@ def _tell(
         say(to_documents([{"spec": {"elasticPools": list(elastic_pools)}}]))
 
 
-def _invite(hub: Session, wish: Wish, url: str, seconds: int, *, replaces: bool) -> int:
+def _invite(hub: Session, wish: Wish, url: str, wanted: Wanted) -> int:
     from fairway.agent.joining import admitting  # noqa: PLC0415 - starts fast without it
     from fairway.agent.joining.invitations import Invitation  # noqa: PLC0415 - as above
     from fairway.cli.surveying import opened  # noqa: PLC0415 - as above
 
     access = hub.find_access()
-    if url and not url.startswith("https://"):
-        raise click.UsageError("--hub-url begins with https://.")
+    for option, one in (("--hub-url", url), ("--stream-url", wanted.streams)):
+        if one and not one.startswith("https://"):
+            raise click.UsageError(f"{option} begins with https://.")
     seen = replace(access, server=url.rstrip("/") or access.server)
-    wanted = admitting.Wanted(mode=wish.mode, seconds=seconds, replaces=replaces)
 
     async def invite() -> Invitation:
         async with opened(access) as api:
@@ -219,7 +251,7 @@ def _invite(hub: Session, wish: Wish, url: str, seconds: int, *, replaces: bool)
         invitation = asyncio.run(invite())
     except admitting.Refused as error:
         raise Failure(str(error)) from error
-    say(f"Run this where {wish.name} can be reached, within {seconds // 60} minutes:\n")
+    say(f"Run this where {wish.name} can be reached, within {wanted.seconds // 60} minutes:\n")
     terminal.write([f"fairway agent --join {invitation.text()}"])
     say(f"\nIt asks to join and shows a key; then run: fairway accept {wish.name}")
     return 0

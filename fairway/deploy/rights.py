@@ -67,6 +67,7 @@ def _beside() -> list[JsonObject]:
         rule("", ["persistentvolumeclaims"], (*_READ, "patch")),  # pinned to a cluster by a mark
         rule("scheduling.k8s.io", ["priorityclasses"], _READ),
         rule(RBAC, ["roles", "clusterroles", "rolebindings", "clusterrolebindings"], _READ),
+        rule("authentication.k8s.io", ["tokenreviews"], ("create",)),  # who calls: agents, people
         rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
         rule("admissionregistration.k8s.io", noted, ("get",), [creators.NAME]),
         # Agents inside the hub say by leases that they live. Those of nodes are not to be changed.

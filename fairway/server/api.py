@@ -36,6 +36,7 @@ from fairway.server.reviewing import Reviewer
 from fairway.server.routes import Target, target_of
 from fairway.server.talks import Talks
 from fairway.server.tokens import Authenticator
+from fairway.server.vouching import Vouching
 
 _log = logging.getLogger(__name__)
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -66,6 +67,7 @@ class Api:
     audit_log: audit.AuditLog
     metrics: Metrics
     clock: Clock
+    vouching: Vouching | None = None  # who else knows tokens
 
     async def answer(self, request: Request) -> Response:
         """Answers a request; whatever goes wrong is an answer as well."""
@@ -93,7 +95,7 @@ class Api:
         if (static := self.page.answer(request)) is not None:
             return static
         target = seen.target = target_of(request)
-        acting = self._admit(request, target, seen)
+        acting = await self._admit(request, target, seen)
         if not target.is_resource:
             return await self._answer_path(request)
         resource = self.catalogue.find(target.group, target.version, target.plural)
@@ -106,31 +108,32 @@ class Api:
             return await self.talks.answer(call, lambda: self._is_admitted(request, target))
         return await self.objects.answer(call)
 
-    def _admit(self, request: Request, target: Target, seen: _Seen) -> Identity:
+    async def _admit(self, request: Request, target: Target, seen: _Seen) -> Identity:
         """Who acts, and may."""
-        identity = seen.identity = self._authenticate(request)
+        identity = seen.identity = await self._authenticate(request)
         acting = impersonate(identity, request.headers, self.authorizer.authorize)
         if acting is not identity:
             seen.identity, seen.impersonated_by = acting, identity
         self._authorize(request, target, acting)
         return acting
 
-    def _is_admitted(self, request: Request, target: Target) -> bool:
+    async def _is_admitted(self, request: Request, target: Target) -> bool:
         """Whether a request that lasts would be admitted now."""
         try:
-            self._admit(request, target, _Seen())
+            await self._admit(request, target, _Seen())
         except ApiError:
             return False
         return True
 
-    def _authenticate(self, request: Request) -> Identity:
+    async def _authenticate(self, request: Request) -> Identity:
         given = request.header("authorization")
         if not given:
             return ANONYMOUS
         scheme, _, token = given.partition(" ")
-        identity = (
-            self.authenticator.authenticate(token.strip()) if scheme.lower() == "bearer" else None
-        )
+        token = token.strip() if scheme.lower() == "bearer" else ""
+        identity = self.authenticator.authenticate(token) if token else None
+        if identity is None and token and self.vouching is not None:
+            identity = await self.vouching.identity(token)
         if identity is None:
             self.metrics.authentication_failed()
             raise Unauthorized("Unauthorized")

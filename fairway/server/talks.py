@@ -13,7 +13,7 @@ the right to it does. How it went comes last, as a Status on channel 3.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -36,6 +36,8 @@ from fairway.streams.line import Socket, Talk
 CHANNELS = "v5.channel.k8s.io"
 _END_OF = 255  # of the channel that is named next
 _UPWARD = (Channel.INPUT, Channel.SIZE)
+# Whether somebody still may what they were let do.
+MayStill = Callable[[], Awaitable[bool]]
 _AGAIN_SECONDS = 60.0  # between looks at whether somebody still may
 _BEAT_SECONDS = 15.0
 _COMMAND_BYTES_MOST = 32 << 10
@@ -82,7 +84,7 @@ class Talks:
         target = call.target
         return target.group == GROUP and (target.plural, target.subresource) in OPENED
 
-    async def answer(self, call: Call, may_still: Callable[[], bool]) -> Response:
+    async def answer(self, call: Call, may_still: MayStill) -> Response:
         target, reach = call.target, self.reach
         if call.request.method != "GET":
             raise MethodNotAllowed(
@@ -100,7 +102,7 @@ class Talks:
             raise BadRequest("a WebSocket is needed here")
         return Response(status=101, meeting=meeting)
 
-    def _talked(self, call: Call, reach: Reach, may_still: Callable[[], bool]) -> Meeting:
+    def _talked(self, call: Call, reach: Reach, may_still: MayStill) -> Meeting:
         """A stream of somebody to a pod."""
         request = _command(call) if call.target.subresource == "exec" else _port(call)
 
@@ -110,7 +112,7 @@ class Talks:
         return Meeting(hold=hold, protocols=(CHANNELS,))
 
     def _called(
-        self, cluster: str, found: JsonObject, reach: Reach, may_still: Callable[[], bool]
+        self, cluster: str, found: JsonObject, reach: Reach, may_still: MayStill
     ) -> Meeting:
         """The stream of an agent that runs elsewhere."""
         spec = found["spec"]
@@ -125,9 +127,7 @@ class Talks:
 
         return Meeting(hold=hold, protocols=(PROTOCOL,), beat_seconds=_BEAT_SECONDS)
 
-    async def _while_allowed(
-        self, work: Coroutine[Any, Any, None], may_still: Callable[[], bool]
-    ) -> None:
+    async def _while_allowed(self, work: Coroutine[Any, Any, None], may_still: MayStill) -> None:
         """Lets something go on until it ends, or until it would be refused."""
         working = asyncio.ensure_future(work)
         looking = asyncio.ensure_future(self._until_refused(may_still))
@@ -138,8 +138,8 @@ class Talks:
         finally:
             await end((working, looking))
 
-    async def _until_refused(self, may_still: Callable[[], bool]) -> None:
-        while may_still():
+    async def _until_refused(self, may_still: MayStill) -> None:
+        while await may_still():
             await self._clock.sleep(_AGAIN_SECONDS)
 
 

@@ -60,6 +60,8 @@ class Wanted:
     mode: str = "Observe"
     seconds: int = 3600  # that the invitation lasts
     replaces: bool = False  # an agent that the cluster has already
+    streams: str = ""  # where the hub takes streams, if that is not where its objects are
+    streams_authority: str = ""  # who signed the certificate there, as PEM
 
 
 async def invite(hub: KubeApi, access: Access, cluster: str, wanted: Wanted) -> Invitation:
@@ -78,6 +80,8 @@ async def invite(hub: KubeApi, access: Access, cluster: str, wanted: Wanted) -> 
         token=guest.token,
         authority=access.authority.decode(),
         tls_server_name=access.tls_server_name,
+        streams=wanted.streams,
+        streams_authority=wanted.streams_authority,
     )
 
 
