@@ -115,7 +115,7 @@ class Reaching:
         raise faults[0]
 
     async def _asked(self, cluster: str, ask: Ask) -> Talk:
-        line = self._line(cluster)
+        line = await self._line(cluster)
         try:
             talk = await line.open(ask)
         except TalkEnded as ended:
@@ -133,7 +133,7 @@ class Reaching:
             raise
         return talk
 
-    def _line(self, cluster: str) -> Line:
+    async def _line(self, cluster: str) -> Line:
         called = self._called.get(cluster)
         if called is not None:
             return called
@@ -144,6 +144,8 @@ class Reaching:
                 details={},
             )
         if cluster not in self._inside:
+            for gone in [one for one in self._inside if self._agents.get(one) is None]:
+                await self._inside.pop(gone).close()
             ours, theirs = memory.pair()
             line = self._inside[cluster] = Line(ours, self._clock, limits=self._limits)
             serving = Line(
