@@ -11,9 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fairway.core.model import FlavorResource, Placed, Workload
 from fairway.core.turns.quota import Tree
+
+if TYPE_CHECKING:
+    from fairway.core.ledger import Ledger
 
 Charges = dict[str, dict[FlavorResource, int]]  # by queue
 
@@ -34,11 +38,13 @@ class Rebates:
     def __init__(self) -> None:
         self._heirs: dict[str, dict[str, None]] = {}  # victim -> who waits or waited for it
         self._given: Charges = {}
+        self._leaving: Charges = {}  # all that is about to be given back
 
     def add(self, workload: Workload) -> None:
         """A workload has come, or changed."""
         for key, _ in _victims(workload):
             self._heirs.setdefault(key, {})[workload.key] = None
+        self._count(workload, 1)
 
     def drop(self, workload: Workload) -> None:
         """A workload is gone, or about to change."""
@@ -47,6 +53,19 @@ class Rebates:
             heirs.pop(workload.key, None)
             if not heirs:
                 self._heirs.pop(key, None)
+        self._count(workload, -1)
+
+    def _count(self, workload: Workload, sign: int) -> None:
+        if not workload.releasing:
+            return
+        queue = queue_of(workload)
+        of_queue = self._leaving.setdefault(queue, {})
+        for pair, amount in total(workload.releasing).items():
+            of_queue[pair] = of_queue.get(pair, 0) + sign * amount
+            if not of_queue[pair]:
+                del of_queue[pair]
+        if not of_queue:
+            del self._leaving[queue]
 
     def take_back(self, tree: Tree) -> None:
         """Before charges change: what is given back hangs on all of them."""
@@ -69,6 +88,13 @@ class Rebates:
             self._given = overlap(tree, list(inherited(waiting, workloads)))
             for queue, usage in self._given.items():
                 tree.charge(queue, {pair: -amount for pair, amount in usage.items()})
+
+    def let_go(self, ledger: Ledger) -> None:
+        """Within a trial: everything that leaves is gone."""
+        for queue, usage in self._leaving.items():
+            ledger.release(queue, usage)
+        for queue, usage in self._given.items():
+            ledger.charge(queue, usage)
 
 
 def inherited(heirs: Sequence[Workload], workloads: Mapping[str, Workload]) -> Iterator[Inherited]:

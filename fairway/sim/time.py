@@ -14,6 +14,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 START = 1_800_000_000.0
+_LEAST_SECONDS = 1e-6  # less is no time at all for a clock that has counted so far
 
 T = TypeVar("T")
 
@@ -42,7 +43,8 @@ class Time:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._sequence += 1
-        heapq.heappush(self._sleepers, (self._now + seconds, self._sequence, waiter))
+        moment = self._now + max(seconds, _LEAST_SECONDS)
+        heapq.heappush(self._sleepers, (moment, self._sequence, waiter))
         await waiter
 
     def wake_next(self) -> None:
