@@ -24,7 +24,7 @@ from fairway.core.fitting.eligibility import Eligibility
 from fairway.core.fitting.overlaps import Overlap, overlaps, rivals_of
 from fairway.core.ledger import Ledger, is_same_ground
 from fairway.core.missing import missing_of
-from fairway.core.model import EVERYWHERE, Flavor, Placed, Policy, Queue, Stray, Workload
+from fairway.core.model import EVERYWHERE, Flavor, Policy, Queue, Stray, Workload, usage_of
 from fairway.core.nodes import Cluster, Packing
 from fairway.core.numbering import count_of
 from fairway.core.occupancy import Occupancy, Seat, seats_of
@@ -399,12 +399,3 @@ def wants_more(workload: Workload, policy: Policy) -> bool:
             return False
         return running + count_of(workload.tasks_over) < workload.tasks
     return missing_of(workload) is not None
-
-
-def usage_of(placed: Placed) -> dict[tuple[str, str], int]:
-    """What a placement is charged to quota."""
-    total: dict[tuple[str, str], int] = {}
-    for pods in placed.pods:
-        for key, amount in pods.usage().items():
-            total[key] = total.get(key, 0) + amount
-    return total

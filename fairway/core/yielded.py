@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairway.core.model import FlavorResource, Placed, Workload
+from fairway.core.model import FlavorResource, Workload, usage_of
 from fairway.core.turns.quota import Tree
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Rebates:
             return
         queue = queue_of(workload)
         of_queue = self._leaving.setdefault(queue, {})
-        for pair, amount in total(workload.releasing).items():
+        for pair, amount in usage_of(*workload.releasing).items():
             of_queue[pair] = of_queue.get(pair, 0) + sign * amount
             if not of_queue[pair]:
                 del of_queue[pair]
@@ -104,12 +104,12 @@ def inherited(heirs: Sequence[Workload], workloads: Mapping[str, Workload]) -> I
     no concern of theirs.
     """
     left = {
-        key: [(one.attempt, total((one,))) for one in workloads[key].releasing]
+        key: [(one.attempt, usage_of(one)) for one in workloads[key].releasing]
         for heir in heirs
         for key, _ in _victims(heir)
         if key in workloads
     }
-    needs = {heir.key: total(heir.held.placed if heir.held else ()) for heir in heirs}
+    needs = {heir.key: usage_of(*(heir.held.placed if heir.held else ())) for heir in heirs}
     for is_own in (True, False):
         for heir in heirs:
             for key, until in _victims(heir):
@@ -163,16 +163,6 @@ def overlap(tree: Tree, parts: Iterable[Inherited]) -> Charges:
 def queue_of(workload: Workload) -> str:
     """The queue that a workload is charged to."""
     return (workload.held.queue if workload.held else "") or workload.queue
-
-
-def total(placed: Iterable[Placed]) -> dict[FlavorResource, int]:
-    """What placements use of quota, together."""
-    found: dict[FlavorResource, int] = {}
-    for one in placed:
-        for pods in one.pods:
-            for pair, amount in pods.usage().items():
-                found[pair] = found.get(pair, 0) + amount
-    return found
 
 
 def _victims(workload: Workload) -> tuple[tuple[str, int], ...]:
