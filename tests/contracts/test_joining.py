@@ -28,12 +28,14 @@ from fairway.clock import SystemClock
 from fairway.kubeapi import KubeApi
 from fairway.store.interface import Patch, Selection, WatchFrom
 from fairway.store.keys import (
+    ACCOUNTS,
     CLUSTERS,
     FLEETS,
     LEASES,
     NAMESPACES,
     QUEUES,
     REPORTS,
+    SECRETS,
     WORKLOADS,
     WORKS,
 )
@@ -104,9 +106,9 @@ async def _clear(api: KubeApi) -> None:
         (REPORTS, "other-0", ""),
         (WORKS, "team.train", OTHER),
         (WORKS, "team.train", OWN),
-        (admitting.ACCOUNTS, rights.AGENT, OWN),
-        (admitting.ACCOUNTS, rights.GUEST, OWN),
-        (admitting.SECRETS, rights.GUEST, OWN),
+        (ACCOUNTS, rights.AGENT, OWN),
+        (ACCOUNTS, rights.GUEST, OWN),
+        (SECRETS, rights.GUEST, OWN),
     ):
         try:
             await api.delete(kind, name, namespace=namespace)
@@ -172,7 +174,7 @@ async def listed(api: KubeApi, kind: Any, selection: Selection) -> None:
 
 def beyond(api: KubeApi, namespace: str = OTHER) -> dict[str, Any]:
     """What nobody may do who has no business with another cluster, as sentences and calls."""
-    secrets, accounts = admitting.SECRETS, admitting.ACCOUNTS
+    secrets, accounts = SECRETS, ACCOUNTS
     status = {"status": {"phase": "Ready"}}
     seen = Patch(type="merge", body=status)
     return {
@@ -283,7 +285,7 @@ async def test_an_invitation_is_worth_nothing_but_to_ask(admin: Admin) -> None:
         {
             "get the agent's token": asking.renewed(guest, "edge"),
             "read its cluster": guest.get(CLUSTERS, "edge"),
-            "withdraw the request": guest.delete(admitting.SECRETS, rights.GUEST, namespace=OWN),
+            "withdraw the request": guest.delete(SECRETS, rights.GUEST, namespace=OWN),
         }
     )
     assert {**tried, **own} == dict.fromkeys({**tried, **own}, "Forbidden")
@@ -359,7 +361,7 @@ async def test_an_agent_keeps_its_credential_to_itself_and_renews_it(
     assert (desk.folder / "token").read_text() != before
     await hub.get(CLUSTERS, "edge")
     with pytest.raises(NotFound):
-        await admin.api.get(admitting.ACCOUNTS, rights.GUEST, OWN)
+        await admin.api.get(ACCOUNTS, rights.GUEST, OWN)
 
 
 def test_credentials_are_renewed_while_most_of_their_life_is_left() -> None:
