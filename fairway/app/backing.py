@@ -16,7 +16,7 @@ from fairway.server.rbac import Authorizer
 from fairway.server.service_accounts import FindUid
 from fairway.store.embedded.history import Change
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import Patch, Store, Write
+from fairway.store.interface import BY_HUB, Patch, Store
 from fairway.store.keys import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -25,7 +25,6 @@ from fairway.store.keys import (
     ROLES,
 )
 
-_SYSTEM = Write(user="system:fairway", manager="fairway-hub")
 _ROLES = (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
 _UID_KINDS = {"ServiceAccount": "serviceaccounts", "Pod": "pods", "Secret": "secrets"}
 
@@ -93,4 +92,4 @@ async def _write_aggregations(store: Store, authorizer: Authorizer) -> None:
     for role in authorizer.unwritten_aggregations():
         patch = Patch(type="merge", body={"rules": role["rules"]})
         with suppress(NotFound):  # deleted meanwhile
-            await store.patch(CLUSTER_ROLES, role["metadata"]["name"], patch, write=_SYSTEM)
+            await store.patch(CLUSTER_ROLES, role["metadata"]["name"], patch, write=BY_HUB)

@@ -24,7 +24,7 @@ from fairway.kubeapi import KubeApi
 from fairway.resources.catalogue import standard_catalogue
 from fairway.schema.node import JsonObject
 from fairway.server.rbac import Authorizer
-from fairway.store.interface import ResourceKey, Store, Stored, Write
+from fairway.store.interface import BY_HUB, ResourceKey, Store, Stored
 from fairway.store.keys import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -37,7 +37,6 @@ from fairway.store.kubernetes.defining import define, served
 from fairway.store.kubernetes.store import KubernetesStore
 from fairway.store.mirrors import Mirror, Name
 
-_SYSTEM = Write(user="system:fairway", manager="fairway-hub")
 _KIND_OF_ROLES = {
     ROLES: "Role",
     CLUSTER_ROLES: "ClusterRole",
@@ -123,7 +122,7 @@ async def prepare_kubernetes(store: KubernetesStore, clock: Clock) -> None:
     await note_creators(store, clock=clock)
     body: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     try:
-        await store.create(NAMESPACES, body, write=_SYSTEM)
+        await store.create(NAMESPACES, body, write=BY_HUB)
     except AlreadyExists:
         return
     except Forbidden:

@@ -15,10 +15,9 @@ from fairway.schema.node import JsonObject
 from fairway.server.bootstrap_roles import bootstrap_objects, completed
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import Patch, ResourceKey, Store, Write
+from fairway.store.interface import BY_HUB, Patch, ResourceKey, Store
 from fairway.store.keys import DEFINITIONS, NAMESPACES, resource_of
 
-_SYSTEM = Write(user="system:fairway", manager="fairway-hub")
 _NAMESPACES = ("default", "fairway-system", "kube-public", "kube-system")
 _SWITCH_SECONDS = 0.0005
 
@@ -79,7 +78,7 @@ async def load_demo(store: Store, catalogue: Catalogue) -> None:
 async def _apply(store: Store, kind: ResourceKey, body: JsonObject) -> None:
     """Makes an object what this version of the hub says, leaving what others added."""
     patch = Patch(type="apply", body=body, force=True)
-    await store.patch(kind, body["metadata"]["name"], patch, write=_SYSTEM)
+    await store.patch(kind, body["metadata"]["name"], patch, write=BY_HUB)
 
 
 async def _complete(store: EmbeddedStore, kind: ResourceKey, wanted: JsonObject) -> None:
@@ -87,16 +86,16 @@ async def _complete(store: EmbeddedStore, kind: ResourceKey, wanted: JsonObject)
     try:
         stored = await store.get(kind, wanted["metadata"]["name"])
     except NotFound:
-        await store.create(kind, wanted, write=_SYSTEM)
+        await store.create(kind, wanted, write=BY_HUB)
         return
     changed = completed(stored.object(), wanted)
     if changed is not None:
-        await store.update(kind, changed, write=_SYSTEM)
+        await store.update(kind, changed, write=BY_HUB)
 
 
 async def _create(store: Store, kind: ResourceKey, body: JsonObject, namespace: str = "") -> None:
     """Makes an object once; what an administrator made of it since then stays."""
     try:
-        await store.create(kind, body, namespace=namespace, write=_SYSTEM)
+        await store.create(kind, body, namespace=namespace, write=BY_HUB)
     except AlreadyExists:
         return

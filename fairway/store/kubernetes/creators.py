@@ -20,7 +20,7 @@ from fairway.api.meta import API_VERSION, GROUP
 from fairway.client.errors import UnknownKind
 from fairway.clock import Clock
 from fairway.schema.node import JsonObject
-from fairway.store.interface import Patch, ResourceKey, Write
+from fairway.store.interface import BY_HUB, Patch, ResourceKey, Write
 from fairway.store.keys import (
     ADMISSION,
     ADMISSION_BINDINGS,
@@ -33,8 +33,7 @@ from fairway.store.kubernetes.store import CREATED_BY, KubernetesStore
 _log = logging.getLogger(__name__)
 
 NAME = f"created-by.{GROUP}"
-_WRITE = Write(user="system:fairway", manager="fairway-hub")
-_TRIAL = Write(user="system:fairway", manager="fairway-hub", dry_run=True)
+_TRIAL = Write(user=BY_HUB.user, manager=BY_HUB.manager, dry_run=True)
 _LOOK_SECONDS = 0.2
 _PATIENCE_SECONDS = 60.0
 
@@ -63,7 +62,7 @@ async def _apply(store: KubernetesStore, kind: ResourceKey, body: JsonObject) ->
     """Makes the policy or its binding; one that may not leaves what an administrator made."""
     patch = Patch(type="apply", body=body, force=True)
     try:
-        await store.patch(kind, NAME, patch, write=_WRITE)
+        await store.patch(kind, NAME, patch, write=BY_HUB)
     except Forbidden:
         await store.get(kind, NAME)
 
