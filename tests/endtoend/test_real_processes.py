@@ -15,7 +15,8 @@ from typing import Any
 
 from fairway.api.workload import Workload
 from tests.agent.local import stamps
-from tests.endtoend.hubs import PATIENCE_SECONDS, ROOT, hub_process, processes_of
+from tests.endtoend.hubs import ROOT, hub_process, processes_of
+from tests.waiting import PATIENCE_SECONDS
 
 GAP_SECONDS_MAX = 10.0  # the machine that tests run on may be busy
 SEED = int(os.environ.get("SEED", "20"))

@@ -18,6 +18,7 @@ from tests.kubernetes.demand import demand
 from tests.kubernetes.fixtures import IN_THE_FLEET
 from tests.kubernetes.fleet import H100, MEMBERS, Fleet
 from tests.kubernetes.hubs import Json, basics, gang, hub_of
+from tests.waiting import seen
 
 pytestmark = IN_THE_FLEET
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
@@ -107,7 +108,7 @@ async def test_nothing_is_left_of_a_workload_that_is_cancelled(
             words = ("get", "jobs,pods", "--namespace=team", "-o", "name")
             return await hub.kubectl("berlin", *words)
 
-        await hub.until_so(left, lambda told: not told.strip(), "nothing left of it")
+        await seen(left, lambda told: not told.strip(), "nothing left of it")
 
 
 async def test_a_gang_moves_off_a_node_that_is_drained(fleet: Fleet, tmp_path: Path) -> None:
@@ -143,7 +144,7 @@ async def test_nothing_is_placed_in_a_member_that_is_full_of_others_pods(
                 found = await hub.client.get("clusters.fairway.dev", "edge")
                 return str(found["status"]["free"]["nvidia.com/gpu"])
 
-            await hub.until_so(free, lambda told: told == "0", "no free GPU")
+            await seen(free, lambda told: told == "0", "no free GPU")
             await hub.apply(gang("train", "sleep", "0.1", gpus=1))
             await hub.until("train", lambda one: bool(one.status.reason), "a reason to wait")
             assert await hub.phase("train") == "Waiting"
@@ -193,11 +194,11 @@ async def test_a_member_that_is_killed_is_missed_and_comes_back_as_it_was(
 
         member.kill()
         try:
-            await hub.until_so(phase, lambda told: told != "Ready", "the member to be missed")
+            await seen(phase, lambda told: told != "Ready", "the member to be missed")
             assert await hub.phase("train") == "Running"
         finally:
             member.bring_back()  # by this very thread, with which its processes live
-        await hub.until_so(phase, lambda told: told == "Ready", "the member to be back")
+        await seen(phase, lambda told: told == "Ready", "the member to be back")
         assert [one["metadata"]["uid"] for one in await hub.pods("edge", "train")] == before
         await hub.apply(gang("second", "sleep", "0.1", gpus=2))
         await hub.until("second", "Succeeded")

@@ -21,6 +21,7 @@ from tests.kubernetes import binaries
 from tests.kubernetes.fixtures import IN_THE_FLEET
 from tests.kubernetes.fleet import ROOT, Fleet, Member
 from tests.kubernetes.hubs import HubRig, basics, clear, gang
+from tests.waiting import seen
 
 pytestmark = IN_THE_FLEET
 MADE = (
@@ -167,7 +168,7 @@ async def test_an_agent_of_its_own_joins_is_accepted_and_runs_jobs(
                 assert process.poll() is None, log.read_text()
                 return log.read_text()
 
-            text = await rig.until_so(said, lambda told: "--fingerprint" in told, "it to ask")
+            text = await seen(said, lambda told: "--fingerprint" in told, "it to ask")
             key = text.split("--fingerprint ")[1].split()[0]
             assert (await spec_of(rig, "edge"))["accepted"] is False
             await terminal.fairway("accept", "edge", "--fingerprint", key, "--mode", "Manage")

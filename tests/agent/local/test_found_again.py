@@ -14,9 +14,10 @@ from fairway.agent.drivers.interface import DriverFault
 from fairway.api.codec import encode
 from fairway.api.work import Work
 from tests.agent.local import stamps
-from tests.agent.local.machines import PATIENCE_SECONDS, machine, phase_of, pod, program
+from tests.agent.local.machines import machine, phase_of, pod, program
 from tests.agent.local.test_processes import first_line, is_alive, is_over, is_ready
 from tests.contracts.drivers import in_phase, work
+from tests.waiting import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[3]
 
