@@ -8,6 +8,7 @@ tells a slow machine from one on which it never happens.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import TypeVar
@@ -34,6 +35,15 @@ async def seen(look: Callable[[], Awaitable[T]], is_so: Callable[[T], bool], wha
             return found
     except TimeoutError:
         raise AssertionError(f"waited in vain for {what}: {found}") from None
+
+
+def seen_at_last(look: Callable[[], T], is_so: Callable[[T], bool], what: str) -> T:
+    """As `seen`, for tests that are not asynchronous themselves."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not is_so(found := look()):
+        assert time.monotonic() < until, f"waited in vain for {what}: {found}"
+        time.sleep(_LOOK_SECONDS)
+    return found
 
 
 async def observed(driver: Driver, holds: Callable[[Observation], bool], what: str) -> Observation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from fairway.agent.joining.admitting import Refused, Request, Wanted
 from fairway.agent.joining.invitations import BadInvitation, Invitation, read
 from fairway.api.errors import ApiError, Forbidden, NotFound, Unauthorized
 from fairway.api.meta import ObjectMeta
+from fairway.api.names import work_namespace
 from fairway.api.report import ClusterReport, ClusterReportSpec
 from fairway.app import HubOptions, open_hub
 from fairway.app.on_kubernetes import prepare_kubernetes
@@ -40,10 +41,23 @@ from fairway.store.keys import (
     WORKS,
 )
 from fairway.store.kubernetes.store import KubernetesStore
+from tests.waiting import PATIENCE_SECONDS
 
 CLOCK = SystemClock()
 OWN, OTHER = "fairway-cluster-edge", "fairway-cluster-other"
 MERGE = Patch(type="merge", body={"metadata": {"labels": {"touched": "yes"}}})
+
+
+async def heeded(call: Callable[[], Awaitable[Any]]) -> None:
+    """Calls until the server heeds the rights that were given: a moment after they were."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            try:
+                await call()
+            except Forbidden:
+                await asyncio.sleep(0.05)
+            else:
+                return
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +69,15 @@ class Admin:
     opened: list[KubeApi] = field(default_factory=list)
 
     async def invite(self, cluster: str = "edge", **wanted: Any) -> Invitation:
-        return await admitting.invite(self.api, self.access, cluster, Wanted(**wanted))
+        invitation = await admitting.invite(self.api, self.access, cluster, Wanted(**wanted))
+        namespace = work_namespace(cluster)
+        guest = self.as_account(namespace, rights.GUEST)
+        await heeded(lambda: guest.get(SECRETS, rights.GUEST, namespace))
+        return invitation
+
+    def as_account(self, namespace: str, name: str) -> KubeApi:
+        """With the rights of an account, though not by its token, which servers remember."""
+        return self.api.acting_as(f"system:serviceaccount:{namespace}:{name}")
 
     def as_token(self, token: str) -> KubeApi:
         return self.seen_by(replace(self.access, token=token, certificate=b"", key=b""))
@@ -159,6 +181,9 @@ async def admitted(admin: Admin) -> KubeApi:
     await asking.ask(guest, "edge", request)
     await admitting.accept(admin.api, "edge", request)
     credential = await asking.accepted(guest, "edge", key, CLOCK)
+    agent = admin.as_account(OWN, rights.AGENT)
+    await heeded(lambda: agent.get(CLUSTERS, "edge"))
+    await heeded(lambda: listed(agent, WORKS, Selection(namespace=OWN)))
     return admin.as_token(credential.token)
 
 
@@ -329,7 +354,7 @@ async def test_a_new_invitation_ends_an_agents_credential_and_older_invitations(
 
 async def refused(agent: KubeApi) -> None:
     """A server may remember for some seconds that a token was good."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
                 await agent.get(CLUSTERS, "edge")
@@ -345,7 +370,7 @@ async def test_an_agent_keeps_its_credential_to_itself_and_renews_it(
     invitation = await admin.invite()
     options = PullOptions(data=desk.folder, invitation=invitation, tell=lambda _: None)
     joining = asyncio.ensure_future(join(desk, options, CLOCK))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while (request := await admitting.asked(admin.api, "edge")) is None:
             await asyncio.sleep(0.05)
     assert request.public_key == sealing.public_of(desk.key())

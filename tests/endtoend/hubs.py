@@ -18,6 +18,7 @@ import yaml
 
 from fairway.api.workload import Workload
 from fairway.client import AsyncClient
+from tests.ports import own_ports
 from tests.waiting import PATIENCE_SECONDS, followed
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +44,7 @@ class HubProcess:
         self._options = options
         self.said: list[str] = []
         self._process: asyncio.subprocess.Process | None = None
-        self._port = 0
+        self._port = own_ports(1)[0]
         self._client: AsyncClient | None = None
 
     async def launch(self) -> None:
@@ -65,11 +66,15 @@ class HubProcess:
     async def until_up(self) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while line := await self._line():
-                if line.strip().startswith("API"):
-                    self._port = int(line.rpartition(":")[2])
                 if line.startswith("Stop with"):
                     return
         raise AssertionError("the hub did not come up: " + "".join(self.said))
+
+    @property
+    def pid(self) -> int:
+        """Of the process of this life."""
+        assert self._process is not None
+        return self._process.pid
 
     async def kill(self) -> None:
         """As by `kill -9`: no goodbye."""

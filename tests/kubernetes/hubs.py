@@ -27,7 +27,7 @@ PRODUCTS = {"h100": H100, "a100": A100, "l4": L4}
 
 
 def basics(**quotas: int) -> list[Json]:
-    """A fleet that does not wait for long, a flavor for each model of GPU, and one queue."""
+    """A fleet that soon misses a member and gives none up, flavors by model, and one queue."""
     flavors = [
         {
             "apiVersion": "fairway.dev/v1alpha1",
@@ -48,7 +48,7 @@ def basics(**quotas: int) -> list[Json]:
             ],
         }
     ]
-    health = {"heartbeatSeconds": 2, "unreadySeconds": 10, "lostSeconds": 30, "skewSeconds": 1}
+    health = {"heartbeatSeconds": 2, "unreadySeconds": 10, "lostSeconds": 300, "skewSeconds": 1}
     return [
         {
             "apiVersion": "fairway.dev/v1alpha1",
@@ -161,6 +161,10 @@ class HubRig:
     ) -> Workload:
         return await followed(self.client, name, is_so, what, namespace="team")
 
+    async def cancel(self, name: str) -> None:
+        patch = {"spec": {"cancelled": True}}
+        await self.client.patch(WORKLOADS, name, patch, namespace="team")
+
     async def phase(self, name: str) -> str:
         found = await self.client.get(WORKLOADS, name, namespace="team")
         return str(found.get("status", {}).get("phase"))
@@ -215,7 +219,7 @@ async def hub_of(
 
 def clear(member: Member) -> None:
     """Removes all that a hub had in a member, and opens its nodes again."""
-    words = ("--all-namespaces", f"--selector={OURS}", "--wait=true", "--timeout=60s")
+    words = ("--all-namespaces", f"--selector={OURS}", "--wait=true", "--timeout=120s")
     kinds = ["jobs", "deployments", "configmaps", "secrets", "pods"]
     if "jobsets" in member.kubectl("api-resources", "-o", "name"):
         kinds.insert(0, "jobsets")

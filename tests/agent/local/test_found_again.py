@@ -75,7 +75,7 @@ async def test_a_hub_that_is_killed_finds_its_processes_again_and_nothing_runs_t
         (tmp_path / "end").touch()
         await rig.until(is_over(one), "the end of the pod")
     runs = stamps.read(tmp_path / "stamps")
-    assert stamps.faults(runs, tasks=["a"], gap_seconds_max=5.0) == []
+    assert stamps.faults(runs, tasks=["a"], gap_seconds_max=20.0) == []
 
 
 async def test_a_process_that_ends_while_there_is_no_hub_is_told_to_the_next(
@@ -114,13 +114,13 @@ async def test_a_hub_that_dies_while_it_starts_a_pod_starts_it_once(
         (tmp_path / "end").touch()
         await rig.until(is_over(one), "the end of the pod")
     runs = stamps.read(tmp_path / "stamps")
-    assert stamps.faults(runs, tasks=["a"], gap_seconds_max=5.0) == []
+    assert stamps.faults(runs, tasks=["a"], gap_seconds_max=20.0) == []
 
 
 async def test_a_pod_whose_supervisor_is_killed_is_lost_and_nothing_of_it_survives(
     tmp_path: Path,
 ) -> None:
-    text = "import os, time; print(os.getppid(), os.getpid(), flush=True); time.sleep(60)"
+    text = "import os, time; print(os.getppid(), os.getpid(), flush=True); time.sleep(3600)"
     one = work("one", pod("one", *program(text)))
     async with machine(tmp_path) as rig:
         await rig.driver.apply(one)
@@ -139,7 +139,7 @@ async def test_a_pod_whose_supervisor_is_killed_is_lost_and_nothing_of_it_surviv
 async def test_a_supervisor_that_was_killed_while_there_was_no_hub_leaves_a_lost_pod(
     tmp_path: Path,
 ) -> None:
-    text = "import os, time; print(os.getppid(), os.getpid(), flush=True); time.sleep(60)"
+    text = "import os, time; print(os.getppid(), os.getpid(), flush=True); time.sleep(3600)"
     one = work("one", pod("one", *program(text)))
     async with machine(tmp_path) as rig:
         await rig.driver.apply(one)
@@ -160,9 +160,9 @@ async def test_a_stop_goes_on_when_the_driver_starts_again(tmp_path: Path) -> No
         "import signal, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "print('up', flush=True)\n"
-        "time.sleep(60)"
+        "time.sleep(3600)"
     )
-    one = work("one", pod("one", *program(text)))
+    one = work("one", pod("one", *program(text)), grace_seconds=6)
     async with machine(tmp_path) as rig:
         await rig.driver.apply(one)
         await first_line(rig, one)
