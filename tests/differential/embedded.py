@@ -18,7 +18,7 @@ from kubernetes.client.exceptions import ApiException
 from tests.kubernetes.control_plane import bound_to_us
 from tests.ports import own_ports
 
-READY_SECONDS_MAX = 30
+READY_SECONDS_MAX = 120
 COMMAND = [sys.executable, "-c", "from fairway.cli.main import main; main()"]
 
 
