@@ -119,6 +119,9 @@ class Write:
     warnings: list[str] = field(default_factory=list)  # filled by the store
 
 
+BY_HUB = Write(manager="fairway-hub")  # what a hub itself needs, whoever uses it
+
+
 PatchType = Literal["json", "merge", "strategic", "apply"]
 
 
