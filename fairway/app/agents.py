@@ -22,9 +22,8 @@ from fairway.client.errors import ClientError
 from fairway.client.kubeconfig import access_of_text, load_access
 from fairway.clock import Clock
 from fairway.kinds.registry import KnownKinds
-from fairway.store.interface import ResourceKey, Store
-
-SECRETS = ResourceKey("", "v1", "secrets")
+from fairway.store.interface import Store
+from fairway.store.keys import SECRETS
 
 
 def make_agents(

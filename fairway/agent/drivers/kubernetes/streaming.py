@@ -23,7 +23,6 @@ from fairway.agent.drivers.interface import (
     PortQuery,
 )
 from fairway.agent.drivers.kubernetes import rights
-from fairway.agent.drivers.kubernetes.following import PODS
 from fairway.agent.drivers.kubernetes.picture import Picture
 from fairway.agent.drivers.kubernetes.pods import OwnPod
 from fairway.agent.drivers.kubernetes.works import Kept, Works
@@ -32,6 +31,7 @@ from fairway.api.errors import ApiError, Forbidden
 from fairway.clock import timestamp
 from fairway.kubeapi import KubeApi, path_of
 from fairway.loops import end
+from fairway.store.keys import PODS
 from fairway.streams.asking import Channel, Exchange
 
 # The fifth version can say that the input of a command ends, which older servers do not know.
