@@ -56,6 +56,10 @@ class Reaching:
         self._running: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
+        """Ends every line; agents that called will call again, here or elsewhere."""
+        await asyncio.gather(
+            *(line.close() for line in self._called.values()), return_exceptions=True
+        )
         await end(list(self._running))
 
     async def take(self, cluster: str, socket: Socket) -> None:

@@ -26,7 +26,7 @@ from fairway.app.pulling import Desk, PullOptions, join, renew
 from fairway.client.access import Access
 from fairway.client.kubeconfig import load_access
 from fairway.clock import SystemClock
-from fairway.kubeapi import KubeApi
+from fairway.kubeapi import KubeApi, path_of
 from fairway.store.interface import Patch, Selection, WatchFrom
 from fairway.store.keys import (
     ACCOUNTS,
@@ -41,6 +41,7 @@ from fairway.store.keys import (
     WORKS,
 )
 from fairway.store.kubernetes.store import KubernetesStore
+from fairway.streams.asking import PROTOCOL
 from tests.waiting import PATIENCE_SECONDS
 
 CLOCK = SystemClock()
@@ -193,6 +194,12 @@ async def watched(api: KubeApi, kind: Any, namespace: str) -> None:
         return
 
 
+async def called(api: KubeApi, cluster: str) -> None:
+    path = path_of(CLUSTERS, cluster, subresource="stream")
+    async with api.websocket(path, protocols=(PROTOCOL,)):
+        return
+
+
 async def listed(api: KubeApi, kind: Any, selection: Selection) -> None:
     await api.page(kind, selection, read=bytes)
 
@@ -241,6 +248,7 @@ def beyond(api: KubeApi, namespace: str = OTHER) -> dict[str, Any]:
             name="fairway-agent",
             subresource="token",
         ),
+        "answer for another's pods": called(api, "other"),
         "read workloads": listed(api, WORKLOADS, Selection()),
         "make workloads": api.create(
             WORKLOADS, {"metadata": {"name": "a"}, "spec": {}}, namespace="default"
