@@ -34,6 +34,7 @@ from tests.kubernetes.sweeping import sweep
 from tests.kubernetes.test_join import Terminal, hub
 from tests.kubernetes.test_join import edge as edge  # noqa: PLC0414 - a fixture
 from tests.streams.talking import run, told
+from tests.waiting import seen
 
 pytestmark = IN_THE_FLEET
 ALLOWED = ("--allow", "exec,port-forward")
@@ -108,10 +109,10 @@ async def joined(
                 assert process.poll() is None, log.read_text()
                 return log.read_text()
 
-            await rig.until_so(said, lambda told: "--fingerprint" in told, "it to ask")
+            await seen(said, lambda told: "--fingerprint" in told, "it to ask")
             await terminal.fairway("accept", "edge", "--yes", "--mode", "Manage")
             await rig.until_ready()
-            await rig.until_so(said, lambda told: "stream to the hub is open" in told, "a stream")
+            await seen(said, lambda told: "stream to the hub is open" in told, "a stream")
             yield Stage(rig=rig, terminal=terminal, log=log, asked=asked)
 
 
@@ -173,7 +174,7 @@ async def _ports(rig: HubRig, terminal: Terminal, folder: Path) -> None:
             assert process.poll() is None, log.read_text()
             return log.read_text()
 
-        text = await rig.until_so(said, lambda told: "Forwarding" in told, "it to listen")
+        text = await seen(said, lambda told: "Forwarding" in told, "it to listen")
         here = int(text.split(":")[1].split()[0])
         content = b"to and fro " * 20_000
 

@@ -35,7 +35,7 @@ from fairway.store.kubernetes.store import KubernetesStore
 from tests.agent.local.machines import cluster as machine
 
 CLOCK = SystemClock()
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 Json = dict[str, Any]
 
 
