@@ -47,6 +47,31 @@ async def test_another_takes_over_only_when_the_lease_has_not_changed_for_its_du
     assert not one.is_leader
 
 
+async def test_nobody_waits_for_a_leader_that_has_ended_in_order(
+    store: EmbeddedStore, clock: VirtualClock
+) -> None:
+    one, two = _terms(store, clock, "one"), _terms(store, clock, "two")
+    await one.campaign()
+    waiting = asyncio.ensure_future(two.campaign())
+    await clock.advance(1)
+    await one.release()
+    await clock.advance(3)
+    assert waiting.done()
+    assert two.is_leader
+    assert two.term > one.term
+
+
+async def test_who_led_once_takes_nothing_from_whoever_leads_now(
+    store: EmbeddedStore, clock: VirtualClock
+) -> None:
+    one, two = _terms(store, clock, "one"), _terms(store, clock, "two", takes_over_at_once=True)
+    await one.campaign()
+    await two.campaign()
+    await one.release()
+    assert not one.is_leader
+    assert await two.advance() > one.term
+
+
 async def test_a_leader_that_was_paused_decides_nothing_more(
     store: EmbeddedStore, clock: VirtualClock
 ) -> None:
