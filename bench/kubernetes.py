@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import uvloop
 
-from bench import objects
+from bench import members, objects
 from bench.figures import Report, percentile, resident_mib
+from bench.processes import cpu_seconds, hub
 from bench.running import _FLAVOR, _cluster, _queue, workload
 from fairway.api.names import work_name
 from fairway.app.on_kubernetes import prepare_kubernetes
@@ -42,7 +37,6 @@ _WRITES = re.compile(
     r'^apiserver_request_total\{.*,resource="(\w*)".*'
     r'verb="(POST|PUT|PATCH|APPLY|DELETE)".*\} (\S+)$'
 )
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def store_of(plane: control_plane.ControlPlane) -> KubernetesStore:
@@ -117,37 +111,6 @@ async def writes(store: KubernetesStore) -> Counter[str]:
         if match := _WRITES.match(line):
             found[match[1]] += int(float(match[3]))
     return found
-
-
-@asynccontextmanager
-async def hub(plane: control_plane.ControlPlane, data: Path) -> AsyncIterator[subprocess.Popen]:
-    command = [sys.executable, "-m", "fairway.cli.main", "up", "--store", "kubernetes"]
-    options = ["--kubeconfig", str(plane.kubeconfig), "--data", str(data), "--port", "0"]
-    with subprocess.Popen(
-        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        try:
-            for line in iter(process.stdout.readline, ""):
-                if line.startswith("Stop with"):
-                    break
-            yield process
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(30)
-
-
-def cpu_seconds(process: int) -> float:
-    """CPU time of a process and its children, those that live included."""
-    spent = 0.0
-    for one in (process, *_children(process)):
-        fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-        spent += sum(map(int, fields[11:15])) / _TICKS
-    return spent
-
-
-def _children(process: int) -> list[int]:
-    listed = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    return [one for child in map(int, listed) for one in (child, *_children(child))]
 
 
 async def dispatched(store: KubernetesStore, names: list[str]) -> dict[str, float]:
@@ -229,3 +192,4 @@ def run(report: Report, *, scale: float = 1.0) -> None:
         uvloop.run(measure_store(report, plane, scale))
     with tempfile.TemporaryDirectory() as folder, control_plane.running(Path(folder)) as plane:
         uvloop.run(measure_hub(report, plane, scale))
+    members.run(report, scale=scale)

@@ -101,7 +101,8 @@ class KubeApi:
         Watches fail and go on where they stopped; calls fail, and are sent again on new connections
         if twice is the same as once.
         """
-        await self.close()
+        await self._transport.break_off()
+        await self._streams.break_off()
 
     async def answers(self, within_seconds: float) -> None:
         """Asks once whether the server is there; raises why not."""

@@ -60,6 +60,8 @@ class Network:
         self._connections.add(connection)
         try:
             await self._join(connection, reader, writer)
+        except asyncio.CancelledError:
+            return  # the network is taken down
         finally:
             self._connections.discard(connection)
             connection.abort()

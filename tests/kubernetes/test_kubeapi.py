@@ -210,7 +210,9 @@ async def test_connections_that_died_unnoticed_are_given_up(
         running = asyncio.ensure_future(informer.run())
         try:
             async with asyncio.timeout(20):
-                await informer.is_complete.wait()
+                await make(api, "seen")
+                while informer.get((SPACE, "seen")) is None:
+                    await asyncio.sleep(0.01)  # so that it watches
                 await far.answers(5)
                 network.cut("Silent")
                 with pytest.raises(Unreachable):
@@ -222,7 +224,7 @@ async def test_connections_that_died_unnoticed_are_given_up(
                 assert informer.get((SPACE, "unseen")) is None
                 await far.reconnect()
                 informer.hurry()
-                assert len((await calling).items) == 1
+                assert len((await calling).items) == 2
                 while informer.get((SPACE, "unseen")) is None:
                     await asyncio.sleep(0.01)
         finally:
