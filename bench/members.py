@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,13 @@ from fairway.client.wire import Scope
 from fairway.clock import SystemClock
 from fairway.kubeapi import KubeApi
 from tests.kubernetes import fleet, lives
-from tests.kubernetes.driving import prepare
 from tests.kubernetes.hubs import HubRig, gang
 
 _WRITERS = 16
 _GPUS = 52
+_FILLED_SECONDS = 20.0  # by when all GPUs are taken
+_APART_SECONDS = 0.5
+_PATIENCE_SECONDS = 900.0
 _WRITES = re.compile(
     r'^apiserver_request_total\{.*,resource="(\w+)".*subresource="(\w*)".*'
     r'verb="(POST|PUT|PATCH|APPLY|DELETE)".*\} (\S+)$'
@@ -85,13 +88,16 @@ class Phases:
 
     async def follow_workloads(self) -> None:
         async for event in self._client.watch(WORKLOADS, scope=Scope(namespace="team")):
+            if event.type == "BOOKMARK":
+                continue
             status = event.object.get("status", {})
             self._note(event.object, self.running, status.get("phase") in ("Running", "Succeeded"))
             self._note(event.object, self.finished, status.get("phase") == "Succeeded")
 
     async def follow_works(self) -> None:
         async for event in self._client.watch("works.fairway.dev"):
-            self._note(event.object["spec"]["workload"], self.dispatched, True)
+            if event.type != "BOOKMARK":
+                self._note(event.object["spec"]["workload"], self.dispatched, True)
 
     def _note(self, who: Json, seen: dict[str, float], holds: bool) -> None:
         name = who.get("name") or who["metadata"]["name"]
@@ -107,8 +113,6 @@ class Phases:
 
 async def measure(report: Report, found: fleet.Fleet, scale: float) -> None:
     print("A hub on a kube-apiserver, 3 members with control planes of their own")
-    for one in found.members.values():
-        prepare(one, "team")
     with tempfile.TemporaryDirectory() as folder:
         async with (
             hub(found.hub, Path(folder)) as process,
@@ -118,18 +122,18 @@ async def measure(report: Report, found: fleet.Fleet, scale: float) -> None:
             queue |= {"apiVersion": "fairway.dev/v1alpha1", "kind": "Queue"}
             await HubRig(client, found.members).begin([queue])
             phases = Phases(client)
-            following = [
-                asyncio.ensure_future(phases.follow_workloads()),
-                asyncio.ensure_future(phases.follow_works()),
-            ]
-            await submit(client, [job("warm-up", 0.1, 1)])
-            await phases.until(phases.finished, ["warm-up"])
-            await _burst(report, client, phases, process.pid, max(20, int(200 * scale)))
-            await _freed(report, client, phases, found, max(1, int(2 * scale)))
-            report.add("hub memory by then", resident_mib(process.pid), "MiB")
-            for one in following:
-                one.cancel()
-            await asyncio.gather(*following, return_exceptions=True)
+            async with asyncio.timeout(_PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+                following = [
+                    tasks.create_task(phases.follow_workloads()),
+                    tasks.create_task(phases.follow_works()),
+                ]
+                await submit(client, [job("warm-up", 0.1, 1)])
+                await phases.until(phases.finished, ["warm-up"])
+                await _burst(report, client, phases, process.pid, max(20, int(200 * scale)))
+                await _freed(report, client, phases, found, min(_GPUS, max(20, int(40 * scale))))
+                report.add("hub memory by then", resident_mib(process.pid), "MiB")
+                for one in following:
+                    one.cancel()
 
 
 async def _burst(
@@ -165,28 +169,49 @@ async def _burst(
 
 
 async def _freed(
-    report: Report, client: AsyncClient, phases: Phases, found: fleet.Fleet, rounds: int
+    report: Report, client: AsyncClient, phases: Phases, found: fleet.Fleet, count: int
 ) -> None:
-    """Every GPU is taken and others wait: from the end of a pod until the next one runs."""
+    """Every GPU is taken and others wait: from the end of a pod until the next one runs.
+
+    Pods end one by one, so that this is the time it takes and not how many there are at once.
+    """
     since = time.time()
-    names = [f"line-{number}" for number in range(_GPUS * (1 + rounds))]
-    # Ends are spread, as they are in life.
-    bodies = [job(name, 8 + (at * 7 % 23) / 4, 1) for at, name in enumerate(names)]
-    await submit(client, bodies)
-    await phases.until(phases.finished, names)
-    waits: list[float] = []
+    first = [f"first-{number}" for number in range(_GPUS)]
+    spread = [_FILLED_SECONDS + at * _APART_SECONDS for at in range(_GPUS)]
+    await submit(
+        client, [job(name, seconds, 1) for name, seconds in zip(first, spread, strict=True)]
+    )
+    await phases.until(phases.running, first)
+    line = [f"line-{number}" for number in range(count)]
+    await submit(client, [job(name, 3600, 1) for name in line])
+    await phases.until(phases.running, line)
+    links: list[Link] = []
     for name, one in found.members.items():
-        waits += _gaps(lives.read(one.plane.folder, name, since))
+        links += _links(lives.read(one.plane.folder, name, since))
+    waits = [after.start - before.end for before, after in links]
     report.add(f"freed GPU used again, p50 of {len(waits)}", percentile(waits, 0.5), "s")
     report.add("freed GPU used again, p99", percentile(waits, 0.99), "s", aim=1.0)
+    known = [phases.finished.get(_name(before), before.end) - before.end for before, _ in links]
+    sent = [phases.dispatched[_name(after)] - before.end for before, after in links]
+    report.add("  of which until the hub knows of the end, p50", percentile(known, 0.5), "s")
+    report.add("  until the next work is dispatched, p50", percentile(sent, 0.5), "s")
 
 
-def _gaps(runs: list[lives.Run]) -> list[float]:
-    """Of one member that is full: how long after the n-th end the n-th later start came."""
-    capacity, starts, ends = 0, sorted(one.start for one in runs), sorted(one.end for one in runs)
-    while capacity < len(starts) and starts[capacity] < ends[0]:
-        capacity += 1
-    return [start - end for end, start in zip(ends, starts[capacity:], strict=False)]
+Link = tuple[lives.Run, lives.Run]  # who ended, and who ran next in its place
+
+
+def _name(run: lives.Run) -> str:
+    return run.work.rpartition(".")[2]
+
+
+def _links(runs: list[lives.Run]) -> list[Link]:
+    """Of one member that is full: the n-th end, and the n-th later start."""
+    starts = sorted(runs, key=lambda one: one.start)
+    ends = sorted((one for one in runs if one.end < inf), key=lambda one: one.end)
+    if not ends:
+        return []
+    later = [one for one in starts if one.start > ends[0].end]
+    return list(zip(ends, later, strict=False))
 
 
 def run(report: Report, *, scale: float = 1.0) -> None:
