@@ -55,9 +55,14 @@ async def writes(client: AsyncClient) -> Counter[str]:
     return found
 
 
-def job(name: str, seconds: float, gpus: int) -> Json:
+def job(name: str, seconds: float, gpus: int, *, is_pod: bool = False) -> Json:
     """A workload as a person would submit it; without GPUs, many fit on a node."""
     found = gang(name, "sleep", str(seconds), gpus=gpus)
+    if is_pod:
+        template = found["spec"]["template"]["manifests"][0]["spec"]["template"]
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, **template}
+        found["spec"]["template"]["manifests"] = [{**pod, "metadata": {"name": name}}]
+        return found
     container = found["spec"]["template"]["manifests"][0]["spec"]["template"]["spec"]["containers"]
     container[0]["resources"] = {"limits": {"nvidia.com/gpu": gpus} if gpus else {"cpu": "100m"}}
     return found
@@ -173,17 +178,17 @@ async def _freed(
 ) -> None:
     """Every GPU is taken and others wait: from the end of a pod until the next one runs.
 
-    Pods end one by one, so that this is the time it takes and not how many there are at once.
+    Pods end one by one, so that this is the time it takes and not how many there are at once. They
+    are plain ones: the controller of Jobs looks at a pod that ended a second later, by design.
     """
     since = time.time()
     first = [f"first-{number}" for number in range(_GPUS)]
     spread = [_FILLED_SECONDS + at * _APART_SECONDS for at in range(_GPUS)]
-    await submit(
-        client, [job(name, seconds, 1) for name, seconds in zip(first, spread, strict=True)]
-    )
+    ends = dict(zip(first, spread, strict=True))
+    await submit(client, [job(name, seconds, 1, is_pod=True) for name, seconds in ends.items()])
     await phases.until(phases.running, first)
     line = [f"line-{number}" for number in range(count)]
-    await submit(client, [job(name, 3600, 1) for name in line])
+    await submit(client, [job(name, 3600, 1, is_pod=True) for name in line])
     await phases.until(phases.running, line)
     links: list[Link] = []
     for name, one in found.members.items():

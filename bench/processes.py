@@ -35,12 +35,13 @@ async def hub(plane: control_plane.ControlPlane, data: Path) -> AsyncIterator[su
 def cpu_seconds(process: int) -> float:
     """CPU time of a process and its children, those that live included."""
     spent = 0.0
-    for one in (process, *_children(process)):
+    for one in (process, *children(process)):
         fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
         spent += sum(map(int, fields[11:15])) / _TICKS
     return spent
 
 
-def _children(process: int) -> list[int]:
+def children(process: int) -> list[int]:
+    """Those that a process started, and theirs."""
     listed = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    return [one for child in map(int, listed) for one in (child, *_children(child))]
+    return [one for child in map(int, listed) for one in (child, *children(child))]

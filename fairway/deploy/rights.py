@@ -3,8 +3,8 @@
 A hub writes our own kinds everywhere, since tenants have their workloads in namespaces of their
 own. Of everything else it has only what it uses. It neither defines kinds nor makes admission
 policies: whoever may write those can do anything in a cluster, so an administrator does that when
-installing. Secrets it reads one by one, by name: what `fairway join` leaves for it, those in its own
-namespace, and those in namespaces whose owners bind `fairway-hub-secrets`.
+installing. Secrets it reads one by one, by name: what `fairway join` leaves for it, those in its
+own namespace, and those in namespaces whose owners bind `fairway-hub-secrets`.
 """
 
 from __future__ import annotations

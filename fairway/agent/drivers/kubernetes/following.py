@@ -102,8 +102,9 @@ class Following:
 
     def hurry(self) -> None:
         """The cluster answers again: whoever waits to follow it need not."""
-        kinds = (informer for informer, _ in self._kinds.values())
-        for one in (self._nodes, self._pods, self._events, *self._devices, *kinds):
+        informers: list[Informer[Any]] = [self._nodes, self._pods, self._events, *self._devices]
+        informers += [informer for informer, _ in self._kinds.values()]
+        for one in informers:
             one.hurry()
 
     async def open(self, kinds: list[Served], devices: str = "") -> None:
