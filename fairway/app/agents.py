@@ -27,9 +27,8 @@ from fairway.clock import Clock
 from fairway.controllers.cache import Cache
 from fairway.kinds.registry import KnownKinds
 from fairway.server.questions import LogRequest
-from fairway.store.interface import ResourceKey, Store
-
-SECRETS = ResourceKey("", "v1", "secrets")
+from fairway.store.interface import Store
+from fairway.store.keys import SECRETS
 
 
 def make_agents(

@@ -23,8 +23,7 @@ from fairway.server.routes import Target
 from fairway.server.service_accounts import ServiceAccountTokens
 from fairway.server.tokens import Authenticator
 from fairway.server.watching import Streams
-
-_RBAC = "rbac.authorization.k8s.io"
+from fairway.store.keys import RBAC
 
 
 def make_api(backing: Backing, data: Path, audit_log: AuditLog, clock: Clock) -> Api:
@@ -69,7 +68,7 @@ def _gate(authorizer: Authorizer) -> Gate:
     """Nobody hands out rights that they do not hold."""
 
     def gate(identity: Identity, target: Target, body: JsonObject, old: JsonObject | None) -> None:
-        if target.group == _RBAC:
+        if target.group == RBAC:
             escalation.confirm(
                 authorizer,
                 identity,

@@ -271,7 +271,7 @@ class KubeApi:
         )
         answer = await self._patiently(request)
         if write is not None and answer.warnings:
-            write.warnings.extend(answer.warnings)
+            write.warn(answer.warnings)
         return answer
 
     async def stream(

@@ -74,7 +74,7 @@ def test_deleting_a_cluster_takes_its_agents_rights(fairway: Fairway, client: Cl
     role = client.get("clusterroles", "fairway:cluster:brief")
     assert [one["kind"] for one in role["metadata"]["ownerReferences"]] == ["Cluster"]
     assert fairway("delete", "cluster", "brief").code == 0
-    waited = fairway("wait", "clusterrole/fairway:cluster:brief", "--for=delete", "--timeout=10s")
+    waited = fairway("wait", "clusterrole/fairway:cluster:brief", "--for=delete", "--timeout=120s")
     assert waited.code == 0
 
 

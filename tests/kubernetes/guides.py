@@ -21,6 +21,7 @@ import yaml
 
 from tests.kubernetes import binaries
 from tests.kubernetes.fleet import ROOT, Member
+from tests.waiting import PATIENCE_SECONDS, seen
 
 
 def blocks_of(guide: Path) -> list[str]:
@@ -79,13 +80,16 @@ class Desk:
                 stderr=written,
             )
             try:
-                while b"Waiting" not in log.read_bytes():
+
+                async def said() -> str:
                     assert agent.poll() is None, log.read_text()
-                    await asyncio.sleep(0.1)
+                    return log.read_text()
+
+                await seen(said, lambda told: "Waiting" in told, "it to wait")
                 yield
             finally:
                 agent.terminate()
-                await asyncio.to_thread(agent.wait, 20)
+                await asyncio.to_thread(agent.wait, PATIENCE_SECONDS)
 
 
 def desk_of(folder: Path, contexts: Mapping[str, Member]) -> Desk:

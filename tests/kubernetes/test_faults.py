@@ -26,9 +26,9 @@ from tests.kubernetes.fixtures import IN_THE_FLEET
 from tests.kubernetes.fleet import L4, Fleet
 from tests.kubernetes.hubs import HubRig, Json, basics, gang, hub_of, replicas_of, runs_in
 from tests.kubernetes.network import Cut, network_to
+from tests.waiting import PATIENCE_SECONDS, seen
 
 pytestmark = IN_THE_FLEET
-PATIENCE_SECONDS = 150.0
 JOBS = 16  # of four GPUs each, which is more than there are
 
 
@@ -50,7 +50,7 @@ class Broken:
         return next(one for one in self.replicas if one.process == holder)
 
     async def until_another_leads(self, before: Json) -> None:
-        await self.rig.until_so(
+        await seen(
             self.term,
             lambda now: now["holderIdentity"] != before["holderIdentity"],
             "another replica to lead",
@@ -186,14 +186,14 @@ async def test_what_runs_goes_on_while_the_network_to_its_member_is_cut(
                 found = await rig.client.get("clusters.fairway.dev", "edge")
                 return str(found["status"]["phase"])
 
-            await rig.until_so(phase, lambda told: told != "Ready", "the member to be missed")
+            await seen(phase, lambda told: told != "Ready", "the member to be missed")
             # Nothing new goes there, and what was there is waited for.
             await rig.apply(gang("elsewhere", "sleep", "0.1", gpus=2))
             await rig.until("elsewhere", "Succeeded")
             assert len(await rig.pods("berlin", "elsewhere")) == 1
             assert await rig.phase("train") == "Running"
             network.mend()
-            await rig.until_so(phase, lambda told: told == "Ready", "the member to be back")
+            await seen(phase, lambda told: told == "Ready", "the member to be back")
             done = await rig.until("ends-unseen", "Succeeded")
             assert [one.reason for one in done.status.history] == ["Succeeded"]
             train = await rig.until("train", "Running")

@@ -20,6 +20,7 @@ from tests.kubernetes.fixtures import IN_THE_FLEET
 from tests.kubernetes.fleet import ROOT, Fleet, Member
 from tests.kubernetes.guides import desk_of
 from tests.kubernetes.hubs import HubRig, basics, clear, gang
+from tests.waiting import PATIENCE_SECONDS, seen
 
 pytestmark = IN_THE_FLEET
 MADE = (
@@ -52,7 +53,7 @@ class Terminal:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             check=False,
         )
         assert done.returncode == 0, f"fairway {' '.join(words)}: {done.stderr}"
@@ -74,7 +75,7 @@ class Terminal:
                 yield process
             finally:
                 process.terminate()
-                await asyncio.to_thread(process.wait, 20)
+                await asyncio.to_thread(process.wait, PATIENCE_SECONDS)
 
 
 @asynccontextmanager
@@ -166,7 +167,7 @@ async def test_an_agent_of_its_own_joins_is_accepted_and_runs_jobs(
                 assert process.poll() is None, log.read_text()
                 return log.read_text()
 
-            text = await rig.until_so(said, lambda told: "--fingerprint" in told, "it to ask")
+            text = await seen(said, lambda told: "--fingerprint" in told, "it to ask")
             key = text.split("--fingerprint ")[1].split()[0]
             assert (await spec_of(rig, "edge"))["accepted"] is False
             await terminal.fairway("accept", "edge", "--fingerprint", key, "--mode", "Manage")

@@ -20,11 +20,9 @@ from fairway.api.meta import API_VERSION, JsonObject
 from fairway.api.names import work_namespace
 from fairway.client.access import Access
 from fairway.kubeapi import KubeApi
-from fairway.store.interface import Patch, ResourceKey, Write
-from fairway.store.keys import CLUSTERS, NAMESPACES, resource_of
+from fairway.store.interface import Patch, Write
+from fairway.store.keys import ACCOUNTS, CLUSTERS, NAMESPACES, SECRETS, resource_of
 
-ACCOUNTS = ResourceKey("", "v1", "serviceaccounts")
-SECRETS = ResourceKey("", "v1", "secrets")
 CREDENTIAL_SECONDS = 7 * 24 * 3600
 _WRITE = Write(manager="fairway-join")
 

@@ -17,7 +17,7 @@ from fairway.agent.drivers.interface import DriverFault, LogQuery, Observation, 
 from fairway.agent.drivers.kubernetes import rights
 from fairway.agent.drivers.kubernetes.accelerators import accelerators_of
 from fairway.agent.drivers.kubernetes.ending import Ending
-from fairway.agent.drivers.kubernetes.following import PODS, Following
+from fairway.agent.drivers.kubernetes.following import Following
 from fairway.agent.drivers.kubernetes.hands import Hands, Refused
 from fairway.agent.drivers.kubernetes.keys import key_of
 from fairway.agent.drivers.kubernetes.making import Making
@@ -34,6 +34,7 @@ from fairway.clock import Clock, timestamp
 from fairway.kinds.permitted import FindKind
 from fairway.kubeapi import Access, KubeApi, path_of
 from fairway.loops import Loop
+from fairway.store.keys import PODS
 
 _log = logging.getLogger(__name__)
 
