@@ -169,6 +169,7 @@ async def _burst(
     made = (await writes(client)) - before
     each = (sum(made.values()) - made[_SUBMITTED]) / count
     report.add("hub writes for each workload until finished", each, "writes")
+    print("    writes: " + ", ".join(f"{key} {n}" for key, n in made.most_common()))
     used = cpu_seconds(process) - spent
     report.add("hub CPU for each workload until finished", used / count * 1000, "ms")
 
