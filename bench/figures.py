@@ -32,7 +32,7 @@ class Report:
         extra = "".join(f"  {key} {number:,.2f}" for key, number in more.items())
         against = ""
         if aim is not None:
-            is_most = unit in ("s", "ms", "MiB")
+            is_most = unit in ("s", "ms", "MiB", "writes")
             ratio = aim / value if is_most else value / aim
             sign = "at most" if is_most else "at least"
             against = f"  ({sign} {aim:,.0f}: {ratio:.2f}x{'' if ratio >= 1 else '  MISSED'})"

@@ -8,29 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import uvloop
 
-from bench import objects
+from bench import members, objects
 from bench.figures import Report, percentile, resident_mib
+from bench.processes import children, cpu_seconds, hub
 from bench.running import _FLAVOR, _cluster, _queue, workload
 from fairway.api.names import work_name
 from fairway.app.on_kubernetes import prepare_kubernetes
 from fairway.clock import SystemClock
 from fairway.controllers.cache import CLUSTERS, FLAVORS, QUEUES, WORKLOADS, WORKS
 from fairway.kubeapi import KubeApi, load_access
-from fairway.store.interface import Stored, WatchFrom, Write
+from fairway.store.interface import Selection, Stored, WatchFrom, Write
 from fairway.store.kubernetes.store import KubernetesStore
 from fairway.store.mirrors import Mirror
 from tests.kubernetes import control_plane
@@ -42,7 +37,6 @@ _WRITES = re.compile(
     r'^apiserver_request_total\{.*,resource="(\w*)".*'
     r'verb="(POST|PUT|PATCH|APPLY|DELETE)".*\} (\S+)$'
 )
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def store_of(plane: control_plane.ControlPlane) -> KubernetesStore:
@@ -65,7 +59,7 @@ async def side_by_side(count: int, call) -> tuple[float, float]:
 
 async def measure_store(report: Report, plane: control_plane.ControlPlane, scale: float) -> None:
     print("Kubernetes store, 32 writers")
-    count = max(200, int(5_000 * scale))
+    count = max(200, int(1_000 * scale))
     store = store_of(plane)
     await prepare_kubernetes(store, SystemClock())
 
@@ -119,37 +113,6 @@ async def writes(store: KubernetesStore) -> Counter[str]:
     return found
 
 
-@asynccontextmanager
-async def hub(plane: control_plane.ControlPlane, data: Path) -> AsyncIterator[subprocess.Popen]:
-    command = [sys.executable, "-m", "fairway.cli.main", "up", "--store", "kubernetes"]
-    options = ["--kubeconfig", str(plane.kubeconfig), "--data", str(data), "--port", "0"]
-    with subprocess.Popen(
-        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        try:
-            for line in iter(process.stdout.readline, ""):
-                if line.startswith("Stop with"):
-                    break
-            yield process
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(30)
-
-
-def cpu_seconds(process: int) -> float:
-    """CPU time of a process and its children, those that live included."""
-    spent = 0.0
-    for one in (process, *_children(process)):
-        fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-        spent += sum(map(int, fields[11:15])) / _TICKS
-    return spent
-
-
-def _children(process: int) -> list[int]:
-    listed = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    return [one for child in map(int, listed) for one in (child, *_children(child))]
-
-
 async def dispatched(store: KubernetesStore, names: list[str]) -> dict[str, float]:
     """When the work of each workload was first seen."""
     wanted = {work_name("default", name): name for name in names}
@@ -173,7 +136,7 @@ async def dispatched(store: KubernetesStore, names: list[str]) -> dict[str, floa
 
 async def measure_hub(report: Report, plane: control_plane.ControlPlane, scale: float) -> None:
     print("A hub on a kube-apiserver, 8 simulated clusters of 200 nodes")
-    count = max(50, int(1_000 * scale))
+    count = max(50, int(300 * scale))
     store = store_of(plane)
     with tempfile.TemporaryDirectory() as folder:
         async with hub(plane, Path(folder)) as process:
@@ -184,7 +147,33 @@ async def measure_hub(report: Report, plane: control_plane.ControlPlane, scale: 
             await _submitted(store, ["warm-up"])
             await dispatched(store, ["warm-up"])
             await _burst(report, store, process.pid, count)
+            await _memory(report, store, process.pid, scale)
     await store.close()
+
+
+async def _memory(report: Report, store: KubernetesStore, process: int, scale: float) -> None:
+    """What a hub holds with so many workloads that wait; its planner is a process of its own."""
+    await store.create(QUEUES, _queue("full", 0), write=WRITE)
+    there = 0
+    first = max(100, int(1_000 * min(1.0, scale)))
+    for wanted in (first, *([10_000] if scale >= 10 else [])):
+        names = [f"waits-{number}" for number in range(there, wanted)]
+        await _submitted(store, names, queue="full")
+        await _told(store, names[-1])
+        there = wanted
+        held = resident_mib(process)
+        planner = sum(resident_mib(one) for one in children(process))
+        report.add(f"hub memory, {wanted:,} that wait", held, "MiB", planner=planner)
+
+
+async def _told(store: KubernetesStore, name: str) -> None:
+    """Returns once a workload was told why it waits."""
+    chosen = Selection(namespace="default", fields=f"metadata.name={name}")
+    watching = await store.watch(WORKLOADS, chosen)
+    async for event in watching:
+        if event.type != "BOOKMARK" and event.stored.object().get("status", {}).get("reason"):
+            break
+    await watching.close()
 
 
 async def _burst(report: Report, store: KubernetesStore, process: int, count: int) -> None:
@@ -203,20 +192,23 @@ async def _burst(report: Report, store: KubernetesStore, process: int, count: in
     waits = [seen[name] - submitted[name] for name in names]
     report.add("workloads/s submitted, by 32 writers", count / submitting, "/s")
     report.add("workloads/s dispatched", count / taken, "/s", aim=60)
-    report.add("hub writes for each workload by then", sum(made.values()) / count - 1, "writes")
+    each = sum(made.values()) / count - 1
+    report.add("hub writes for each workload by then", each, "writes", aim=4)
     report.add("hub CPU for each workload by then", used / count * 1000, "ms")
     report.add("submitted to dispatched, p50", percentile(waits, 0.5), "s")
     report.add("hub memory", resident_mib(process), "MiB")
     print("    writes by kind: " + ", ".join(f"{k} {v}" for k, v in sorted(made.items())))
 
 
-async def _submitted(store: KubernetesStore, names: list[str]) -> dict[str, float]:
+async def _submitted(
+    store: KubernetesStore, names: list[str], queue: str = "bench"
+) -> dict[str, float]:
     numbers = iter(names)
     at: dict[str, float] = {}
 
     async def submit() -> None:
         for name in numbers:
-            body = json.loads(workload(name, seconds=30))
+            body = json.loads(workload(name, seconds=30, queue=queue))
             await store.create(WORKLOADS, body, namespace="default", write=WRITE)
             at[name] = time.perf_counter()
 
@@ -229,3 +221,4 @@ def run(report: Report, *, scale: float = 1.0) -> None:
         uvloop.run(measure_store(report, plane, scale))
     with tempfile.TemporaryDirectory() as folder, control_plane.running(Path(folder)) as plane:
         uvloop.run(measure_hub(report, plane, scale))
+    members.run(report, scale=scale)

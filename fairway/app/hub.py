@@ -154,6 +154,8 @@ async def _controlled(
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await plane.close()
+        if not is_alone:
+            await plane.terms.release()
         sink.close()
 
 

@@ -83,6 +83,7 @@ class Transport:
         self._proxy = access.proxy or _environment_proxy(access.server)
         self._credentials = Credentials(access, clock)
         self._session: aiohttp.ClientSession | None = None
+        self._answering: set[aiohttp.ClientResponse] = set()  # that are being read
         self._shown: tuple[bytes, bytes] = (b"", b"")
         self._lock = asyncio.Lock()
 
@@ -168,6 +169,18 @@ class Transport:
             for _ in range(_TURNS_TO_CLOSE):
                 await asyncio.sleep(0)
 
+    async def break_off(self) -> None:
+        """Breaks every connection off: what is under way on it fails now, and not in its own time.
+
+        Answers that are being read come first, since closing the pool would leave their readers
+        waiting for ever.
+        """
+        for response in self._answering:
+            _break_off(response)
+        for _ in range(_TURNS_TO_CLOSE):
+            await asyncio.sleep(0)
+        await self.close()
+
     @asynccontextmanager
     async def _open(
         self, request: Request, limits: aiohttp.ClientTimeout
@@ -178,7 +191,11 @@ class Transport:
                 response.release()
                 response = await self._start(request, limits)
             async with response:
-                yield response
+                self._answering.add(response)
+                try:
+                    yield response
+                finally:
+                    self._answering.discard(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _failure(self.server, error) from error
 

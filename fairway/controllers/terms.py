@@ -134,6 +134,18 @@ class Terms:
         async with self._writing:
             await self._write(self.term)
 
+    async def release(self) -> None:
+        """Tells the others that they need not wait; for one whose every deed has ended."""
+        self.resign()
+        lease = self._lease
+        if lease is None or lease["spec"].get("holderIdentity") != self._settings.identity:
+            return
+        body = {**lease, "spec": {**lease["spec"], "holderIdentity": ""}}
+        try:
+            await self._store.update(LEASES, body, namespace=self._settings.namespace, write=_WRITE)
+        except (ApiError, OSError) as fault:
+            _log.info("the leadership is left to run out: %s", fault)
+
     def resign(self) -> None:
         self._led_until = float("-inf")
         self._resigned.mark()

@@ -3,14 +3,15 @@
 A hub writes our own kinds everywhere, since tenants have their workloads in namespaces of their
 own. Of everything else it has only what it uses. It neither defines kinds nor makes admission
 policies: whoever may write those can do anything in a cluster, so an administrator does that when
-installing. Secrets it reads one by one, by name: in its own namespace, where the kubeconfigs of
-members are, and in those namespaces whose owners bind `fairway-hub-secrets`.
+installing. Secrets it reads one by one, by name: what `fairway join` leaves for it, those in its
+own namespace, and those in namespaces whose owners bind `fairway-hub-secrets`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from fairway.agent.joining import pushing
 from fairway.api.kindrule import KINDS_GROUP
 from fairway.api.kinds import KINDS
 from fairway.api.meta import GROUP, JsonObject
@@ -64,6 +65,7 @@ def _beside() -> list[JsonObject]:
         rule("", ["namespaces"], (*_READ, "create")),  # each cluster has one for its works
         rule("", ["events"], (*_READ, "create", "patch")),
         rule("", ["configmaps", "serviceaccounts"], ("get",)),  # they travel with workloads
+        rule("", ["secrets"], ("get",), [pushing.SECRET]),  # the way to a cluster that joined
         rule("", ["persistentvolumeclaims"], (*_READ, "patch")),  # pinned to a cluster by a mark
         rule("scheduling.k8s.io", ["priorityclasses"], _READ),
         rule(RBAC, ["roles", "clusterroles", "rolebindings", "clusterrolebindings"], _READ),

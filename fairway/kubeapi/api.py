@@ -92,6 +92,31 @@ class KubeApi:
         await self._transport.close()
         await self._streams.close()
 
+    async def reconnect(self) -> None:
+        """Breaks all connections off, since they may be dead without anybody having been told.
+
+        Watches fail and go on where they stopped; calls fail, and are sent again on new connections
+        if twice is the same as once.
+        """
+        await self._transport.break_off()
+        await self._streams.break_off()
+
+    async def answers(self, within_seconds: float) -> None:
+        """Asks once whether the server is there; raises why not."""
+        request = Request(
+            method="GET",
+            path="/version",
+            headers=self._headers,
+            read_timeout_seconds=within_seconds,
+        )
+        self.counts["GET"] += 1
+        try:
+            answer = await self._transport.send(request)
+        except ClientError as error:
+            raise errors.of_client(error) from error
+        if answer.status >= 400:
+            raise errors.of_answer(answer)
+
     async def get(
         self, kind: ResourceKey, name: str, namespace: str = "", subresource: str = ""
     ) -> bytes:

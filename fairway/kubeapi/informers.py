@@ -17,6 +17,7 @@ from fairway.clock import Clock
 from fairway.kubeapi.api import KubeApi
 from fairway.kubeapi.patience import spread
 from fairway.kubeapi.reading import Head, Read, SeenEvent, T
+from fairway.loops import Alarm
 from fairway.store.interface import EVERYTHING, ResourceKey, Selection, WatchFrom
 
 Name = tuple[str, str]  # (namespace, name)
@@ -51,6 +52,8 @@ class Informer(Generic[T]):
         self._objects: dict[Name, T] = {}
         self._heads: dict[Name, Head] = {}
         self._version = ""
+        self._hurry = Alarm(clock)
+        self.heard_at = float("-inf")  # when the server last sent anything, by a clock nobody sets
 
     def get(self, name: Name) -> T | None:
         return self._objects.get(name)
@@ -84,7 +87,11 @@ class Informer(Generic[T]):
             if failures:
                 # Watches that end at once must not be opened in a tight loop either.
                 longest = min(_BACK_OFF_SECONDS * 2.0 ** (failures - 1), _BACK_OFF_SECONDS_MAX)
-                await self._clock.sleep(spread(longest))
+                await self._hurry.wait(self._clock.now() + spread(longest))
+
+    def hurry(self) -> None:
+        """Somebody knows that the server answers: if this one waits to try again, it need not."""
+        self._hurry.mark()
 
     async def _list(self) -> None:
         found: set[Name] = set()
@@ -94,6 +101,7 @@ class Informer(Generic[T]):
                 found.add((seen.head.namespace, seen.head.name))
                 self._put(seen.head, seen.value)
             version = page.version
+            self.heard_at = self._clock.monotonic()
             await asyncio.sleep(0)
         for name in [one for one in self._objects if one not in found]:
             self._drop(name)
@@ -110,6 +118,7 @@ class Informer(Generic[T]):
         async with aclosing(watch) as batches:
             async for batch in batches:
                 is_quiet, self.fault = is_quiet and not batch, None
+                self.heard_at = self._clock.monotonic()
                 for event in batch:
                     self._take(event)
         return is_quiet

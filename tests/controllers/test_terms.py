@@ -20,6 +20,31 @@ def _terms(store: EmbeddedStore, clock: VirtualClock, identity: str, **settings:
     return Terms(store, clock, Settings(identity=identity, **settings))  # type: ignore[arg-type]
 
 
+async def test_nobody_waits_for_a_leader_that_has_ended_in_order(
+    store: EmbeddedStore, clock: VirtualClock
+) -> None:
+    one, two = _terms(store, clock, "one"), _terms(store, clock, "two")
+    await one.campaign()
+    waiting = asyncio.ensure_future(two.campaign())
+    await clock.advance(1)
+    await one.release()
+    await clock.advance(3)
+    assert waiting.done()
+    assert two.is_leader
+    assert two.term > one.term
+
+
+async def test_who_led_once_takes_nothing_from_whoever_leads_now(
+    store: EmbeddedStore, clock: VirtualClock
+) -> None:
+    one, two = _terms(store, clock, "one"), _terms(store, clock, "two", takes_over_at_once=True)
+    await one.campaign()
+    await two.campaign()
+    await one.release()
+    assert not one.is_leader
+    assert await two.advance() > one.term
+
+
 async def test_leadership_ends_by_itself_when_it_is_not_renewed(
     store: EmbeddedStore, clock: VirtualClock
 ) -> None:

@@ -241,6 +241,15 @@ class TestTheDecisionIsWritten:
         assert spec.run_seconds_estimate == 500
         assert spec.stop_when_silent_seconds == FleetSpec().health.lost_seconds + 600
 
+    @pytest.mark.parametrize(("connection", "is_told"), [("Push", False), ("Pull", True)])
+    def test_only_an_agent_that_is_there_is_told_to_stop_by_itself(
+        self, connection: str, is_told: bool
+    ) -> None:
+        here = {"a": cluster("a", simulated=None, kubernetes={"connection": connection})}
+        settings = Settings(on_cluster_lost="StopAndMove")
+        spec = sent(gang(pods("a")), clusters=here, settings=settings)["a"].spec
+        assert (spec.stop_when_silent_seconds is not None) == is_told
+
     def test_a_cluster_that_does_not_listen_is_not_told_another_silence(self) -> None:
         found = gang(pods("a"))
         works = sent(found, settings=Settings(on_cluster_lost="StopAndMove"))

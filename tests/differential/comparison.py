@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 LIST = Path(__file__).parent / "differences.yaml"
+STORES = Path(__file__).parent / "store_differences.yaml"
 ABSENT = "<absent>"
 
 
@@ -49,9 +50,9 @@ class Accepted:
         )
 
 
-def topics() -> list[dict[str, Any]]:
-    """The list as it is written, for the documentation."""
-    content: list[dict[str, Any]] = yaml.safe_load(LIST.read_text(encoding="utf-8")) or []
+def topics(listed: Path = LIST) -> list[dict[str, Any]]:
+    """A list as it is written, for the documentation."""
+    content: list[dict[str, Any]] = yaml.safe_load(listed.read_text(encoding="utf-8")) or []
     return content
 
 
@@ -77,16 +78,16 @@ def unstamped(outcome: Any, names: set[str]) -> Any:
     return plain
 
 
-def accepted() -> list[Accepted]:
-    """The whole list, one entry for each group that an entry names."""
+def accepted(listed: Path = LIST) -> list[Accepted]:
+    """A whole list, one entry for each group that an entry names."""
     entries = []
-    for topic in topics():
+    for topic in topics(listed):
         for place in topic.get("where", ()):
             entries.append(
                 Accepted(
                     topic=topic["topic"],
                     why=topic["why"],
-                    group=place["group"],
+                    group=place.get("group", ""),
                     steps=tuple(_listed(place.get("steps", "*"))),
                     at=tuple(_listed(place["at"])),
                     kubectl=tuple(str(each) for each in _listed(place.get("kubectl", []))),

@@ -46,6 +46,13 @@ class HubProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._port = own_ports(1)[0]
         self._client: AsyncClient | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def process(self) -> int:
+        """The process of this life."""
+        assert self._process is not None
+        return self._process.pid
 
     async def launch(self) -> None:
         """Begins a life, and does not wait for anything."""
@@ -67,6 +74,8 @@ class HubProcess:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while line := await self._line():
                 if line.startswith("Stop with"):
+                    assert self._process is not None
+                    self._reading = asyncio.ensure_future(self._read_on(self._process))
                     return
         raise AssertionError("the hub did not come up: " + "".join(self.said))
 
@@ -90,10 +99,15 @@ class HubProcess:
         with suppress(ProcessLookupError):
             process.send_signal(number)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            assert process.stdout is not None
-            while line := await process.stdout.readline():
-                self.said.append(line.decode())
+            reading, self._reading = self._reading, None
+            await (reading or self._read_on(process))
             return await process.wait()
+
+    async def _read_on(self, process: asyncio.subprocess.Process) -> None:
+        """Takes in what it says, since nobody who is not heard can go on speaking."""
+        assert process.stdout is not None
+        while line := await process.stdout.readline():
+            self.said.append(line.decode())
 
     async def _line(self) -> str:
         assert self._process is not None

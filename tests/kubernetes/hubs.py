@@ -1,13 +1,18 @@
-"""A hub in this process whose clusters are real members, and what a user does with it."""
+"""A hub whose objects and clusters are on real control planes, and what a user does with it.
+
+After each hub it is looked up on the nodes what truly ran: no workload twice at the same time.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -15,10 +20,16 @@ import yaml
 from fairway.api.cluster import Cluster
 from fairway.api.codec import decode
 from fairway.api.workload import Workload
-from fairway.app import HubOptions, open_hub
+from fairway.app import HubOptions, OnKubernetes, open_hub
 from fairway.client import AsyncClient
 from fairway.client.asynchronous import WORKLOADS
+from fairway.clock import SystemClock
+from fairway.kubeapi import KubeApi, load_access
+from fairway.store.kubernetes.store import KubernetesStore
+from tests.endtoend.hubs import HubProcess
+from tests.kubernetes import lives
 from tests.kubernetes.fleet import A100, H100, L4, Fleet, Member
+from tests.kubernetes.sweeping import sweep
 from tests.waiting import followed, seen
 
 Json = dict[str, Any]
@@ -72,10 +83,11 @@ def basics(**quotas: int) -> list[Json]:
     ]
 
 
-def secret_of(member: Member) -> Json:
+def secret_of(member: Member, url: str = "") -> Json:
     """The kubeconfig of a member as the hub keeps it: all in one text."""
     config = yaml.safe_load(member.plane.kubeconfig.read_text())
     cluster = config["clusters"][0]["cluster"]
+    cluster["server"] = url or cluster["server"]
     authority = Path(cluster.pop("certificate-authority")).read_bytes()
     cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
     text = base64.b64encode(yaml.safe_dump(config).encode()).decode()
@@ -151,6 +163,21 @@ class HubRig:
     def __init__(self, client: AsyncClient, members: dict[str, Member]) -> None:
         self.client = client
         self.members = members
+        self.since = time.time()
+
+    async def begin(
+        self,
+        objects: list[Json] | None = None,
+        urls: Mapping[str, str] = MappingProxyType({}),
+        **settings: Any,
+    ) -> None:
+        """Gives the hub its members, queues and flavors; `urls` are other ways to members."""
+        team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+        await self.apply(team, *(objects if objects is not None else basics()))
+        for one in self.members.values():
+            secret = secret_of(one, urls.get(one.name, ""))
+            await self.apply(secret, cluster_of(one, **settings))
+        await self.until_ready()
 
     async def apply(self, *bodies: Json) -> None:
         for body in bodies:
@@ -198,23 +225,58 @@ class HubRig:
 async def hub_of(
     fleet: Fleet, folder: Path, *names: str, objects: list[Json] | None = None, **settings: Any
 ) -> AsyncIterator[HubRig]:
-    """A hub that has some members of the fleet; what it leaves there is removed after it."""
-    members = {name: fleet.members[name] for name in names}
-    try:
+    """A hub in this process that has some members of the fleet; what it leaves is removed."""
+    async with clean(fleet, *names) as members:
+        where = OnKubernetes(kubeconfig=str(fleet.hub.kubeconfig))
         async with (
-            open_hub(HubOptions(data=folder, port=0)) as hub,
+            open_hub(HubOptions(data=folder, port=0, kubernetes=where)) as hub,
             AsyncClient.connect(str(hub.kubeconfig)) as client,
         ):
             rig = HubRig(client, members)
-            team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
-            await rig.apply(team, *(objects if objects is not None else basics()))
-            for one in members.values():
-                await rig.apply(secret_of(one), cluster_of(one, **settings))
-            await rig.until_ready()
+            await rig.begin(objects, **settings)
             yield rig
+
+
+@asynccontextmanager
+async def replicas_of(
+    fleet: Fleet, folder: Path, *names: str, count: int = 2, objects: list[Json] | None = None
+) -> AsyncIterator[tuple[HubRig, list[HubProcess]]]:
+    """Processes of one hub, that may be killed; people talk to its kube-apiserver."""
+    words = ("--store", "kubernetes", "--kubeconfig", str(fleet.hub.kubeconfig))
+    replicas = [HubProcess(folder / str(at), *words) for at in range(count)]
+    async with clean(fleet, *names) as members:
+        try:
+            await asyncio.gather(*(one.start() for one in replicas))
+            async with AsyncClient.connect(str(fleet.hub.kubeconfig)) as client:
+                rig = HubRig(client, members)
+                await rig.begin(objects)
+                yield rig, replicas
+        finally:
+            for one in replicas:
+                await one.kill()
+
+
+@asynccontextmanager
+async def clean(fleet: Fleet, *names: str) -> AsyncIterator[dict[str, Member]]:
+    """Members of the fleet, and a server for the hub, of which other tests left nothing."""
+    members = {name: fleet.members[name] for name in names}
+    store = KubernetesStore(KubeApi(load_access(str(fleet.hub.kubeconfig)), SystemClock()))
+    since = time.time()
+    try:
+        await sweep(store)
+        yield members
+        assert lives.twice(runs_in(members, since)) == []
     finally:
+        await store.close()
         for one in members.values():
             await asyncio.to_thread(clear, one)
+
+
+def runs_in(members: dict[str, Member], since: float = 0.0) -> list[lives.Run]:
+    """What truly ran, and from when to when."""
+    return [
+        run for name, one in members.items() for run in lives.read(one.plane.folder, name, since)
+    ]
 
 
 def clear(member: Member) -> None:

@@ -11,6 +11,9 @@ No container is started; what a pod does is read from its command, as a shell wo
 `sleep 5` runs for five seconds, `exit 3` ends with that code, `oom` is killed for its memory,
 `echo words` writes a line. An image whose name holds `absent` cannot be pulled. A node with the
 annotation `silent` is heard of no more, nor is one that was removed, until it is made again.
+
+What truly ran, and from when to when, is written down beside the list of nodes (see `lives`): it is
+known here even while the control plane is gone.
 """
 
 from __future__ import annotations
@@ -21,16 +24,18 @@ import json
 import re
 import ssl
 import sys
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from aiohttp import web
 
 from fairway.api.errors import ApiError
 from fairway.client import AsyncClient, ClientError, PatchType
+from tests.kubernetes import lives
 from tests.kubernetes.node_streams import serve_command, serve_port
 
 Json = dict[str, Any]
@@ -59,6 +64,7 @@ class Life:
     output: list[bytes] = field(default_factory=list)
     is_over: bool = False
     is_ending: bool = False
+    is_running: bool = False
     task: asyncio.Task[None] | None = None
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -75,8 +81,9 @@ class Life:
 class NodeAgent:
     """The nodes of one cluster, and the pods on them."""
 
-    def __init__(self, client: AsyncClient, nodes: list[Json]) -> None:
+    def __init__(self, client: AsyncClient, nodes: list[Json], written: TextIO) -> None:
         self._client = client
+        self._written = written
         self._nodes = {one["name"]: one for one in nodes}
         self._silent: set[str] = set()
         self._lives: dict[str, Life] = {}  # by uid
@@ -170,6 +177,7 @@ class NodeAgent:
             life = self._lives.get(uid)
             if event.type == "DELETED":
                 if life is not None:
+                    self._write_down(life, is_running=False)
                     life.is_over = True
                     life.news.set()
                     if life.task is not None:
@@ -202,6 +210,7 @@ class NodeAgent:
             await asyncio.sleep(START_SECONDS)
             await self._until_heard(life)
             life.started_at = now()
+            self._write_down(life, is_running=True)
             await self._tell(life, "Running", {"running": {"startedAt": life.started_at}})
             life.write(f"{life.place[1]} started on {life.pod['spec']['nodeName']}")
             for line in _ECHO.findall(program):
@@ -215,6 +224,7 @@ class NodeAgent:
                 "startedAt": life.started_at,
                 "finishedAt": now(),
             }
+            self._write_down(life, is_running=False, code=ended["exitCode"])
             policy = life.pod["spec"].get("restartPolicy", "Always")
             if policy == "Always" or (policy == "OnFailure" and ended["exitCode"]):
                 life.restarts += 1
@@ -231,6 +241,7 @@ class NodeAgent:
         await self._until_heard(life)
         if life.task is not None:
             life.task.cancel()
+        self._write_down(life, is_running=False)
         namespace, name = life.place
         status = life.pod.get("status", {})
         if status.get("phase") not in ("Succeeded", "Failed") and life.started_at:
@@ -249,6 +260,22 @@ class NodeAgent:
             "preconditions": {"uid": life.pod["metadata"]["uid"]},
         }
         await self._client.delete("pods", name, namespace=namespace, options=options)
+
+    def _write_down(self, life: Life, *, is_running: bool, code: int | None = None) -> None:
+        """Notes that the pod runs from now on, or no more."""
+        if life.is_running == is_running:
+            return
+        life.is_running = is_running
+        metadata = life.pod["metadata"]
+        note = {
+            "at": time.time(),
+            "isRunning": is_running,
+            "uid": metadata["uid"],
+            "pod": metadata["name"],
+            "labels": metadata.get("labels", {}),
+            "code": code,
+        }
+        self._written.write(json.dumps(note) + "\n")
 
     async def _until_heard(self, life: Life) -> None:
         while life.pod["spec"]["nodeName"] in self._silent:
@@ -368,8 +395,16 @@ async def _gently(call: Coroutine[Any, Any, None]) -> None:
 
 
 async def main(kubeconfig: str, nodes: str, certificate: str, key: str) -> None:
+    listed = json.loads(Path(nodes).read_text())
+    with lives.file_of(Path(nodes).parent).open("a", buffering=1) as written:
+        await _run(kubeconfig, listed, written, certificate, key)
+
+
+async def _run(
+    kubeconfig: str, nodes: list[Json], written: TextIO, certificate: str, key: str
+) -> None:
     async with AsyncClient.connect(kubeconfig) as client:
-        agent = NodeAgent(client, json.loads(Path(nodes).read_text()))
+        agent = NodeAgent(client, nodes, written)
         await agent.run(Path(certificate), Path(key))
 
 

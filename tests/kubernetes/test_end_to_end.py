@@ -1,4 +1,5 @@
-"""A hub and real members: pods run where the plan said, and what happens to them is heard of.
+"""A hub on a kube-apiserver and real members: pods run where the plan said, and what becomes of
+them is heard of.
 
 Jobs are run by Kubernetes' own controllers and scheduler; no test writes a status of theirs.
 """

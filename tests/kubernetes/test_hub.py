@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from fairway.api import codec
+from fairway.api.names import FINALIZER
 from fairway.api.workload import Workload
 from fairway.app.on_kubernetes import prepare_kubernetes
 from fairway.clock import SystemClock
@@ -234,12 +235,24 @@ async def test_the_server_notes_who_creates_a_workload_and_lets_nobody_say_other
             await ada.create(WORKLOADS, body, namespace="default", write=Write(user="root"))
         ).object()
         assert made["metadata"]["annotations"][CREATED_BY] == "ada"
+        assert made["metadata"]["finalizers"] == [FINALIZER]
         for note in ("root", None):
             patch = Patch(type="merge", body={"metadata": {"annotations": {CREATED_BY: note}}})
             changed, _ = await ada.patch(
                 WORKLOADS, "train-0", patch, namespace="default", write=Write()
             )
             assert changed.object()["metadata"]["annotations"][CREATED_BY] == "ada"
+        # The finalizer is given once, and others stay beside it.
+        none = Patch(type="merge", body={"metadata": {"finalizers": None}})
+        changed, _ = await ada.patch(WORKLOADS, "train-0", none, namespace="default", write=Write())
+        assert "finalizers" not in changed.object()["metadata"]
+        other = {"name": "another", "finalizers": ["example.com/other"]}
+        made = (
+            await ada.create(
+                WORKLOADS, {**body, "metadata": other}, namespace="default", write=Write(user="ada")
+            )
+        ).object()
+        assert set(made["metadata"]["finalizers"]) == {"example.com/other", FINALIZER}
         body["metadata"]["name"] = "by-the-hub"
         made = (
             await store.create(WORKLOADS, body, namespace="default", write=Write(user="grace"))

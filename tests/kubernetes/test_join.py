@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -17,9 +16,9 @@ import yaml
 
 from fairway.app import HubOptions, open_hub
 from fairway.client import AsyncClient
-from tests.kubernetes import binaries
 from tests.kubernetes.fixtures import IN_THE_FLEET
 from tests.kubernetes.fleet import ROOT, Fleet, Member
+from tests.kubernetes.guides import desk_of
 from tests.kubernetes.hubs import HubRig, basics, clear, gang
 from tests.waiting import PATIENCE_SECONDS, seen
 
@@ -189,89 +188,16 @@ async def test_an_agent_of_its_own_joins_is_accepted_and_runs_jobs(
 GUIDE = ROOT / "docs" / "guides" / "join.md"
 
 
-def blocks_of(guide: Path) -> list[str]:
-    """The commands of a guide, block by block."""
-    return re.findall(r"^```sh\n(.*?)^```$", guide.read_text(), re.DOTALL | re.MULTILINE)
-
-
-def desk_of(folder: Path, hub_kubeconfig: Path, contexts: dict[str, Member]) -> dict[str, str]:
-    """The environment of somebody who has read the guide up to here."""
-    programs, home = folder / "bin", folder / "home"
-    programs.mkdir()
-    script = f'#!/bin/sh\nexec {sys.executable} -m fairway.cli.main "$@"\n'
-    (programs / "fairway").write_text(script)
-    (programs / "fairway").chmod(0o755)
-    (programs / "kubectl").symlink_to(binaries.program("kubectl"))
-    merged: dict[str, Any] = {"apiVersion": "v1", "kind": "Config"}
-    for name, member in contexts.items():
-        found = yaml.safe_load(member.plane.kubeconfig.read_text())
-        for plural, singular in (("clusters", "cluster"), ("users", "user")):
-            entry = {"name": name, singular: found[plural][0][singular]}
-            merged.setdefault(plural, []).append(entry)
-        context = {"name": name, "context": {"cluster": name, "user": name}}
-        merged.setdefault("contexts", []).append(context)
-    (home / ".kube").mkdir(parents=True)
-    (home / ".kube" / "config").write_text(yaml.safe_dump(merged))
-    share = home / ".local" / "share" / "fairway"
-    share.mkdir(parents=True)
-    (share / "kubeconfig").write_bytes(hub_kubeconfig.read_bytes())
-    path = f"{programs}:{os.environ['PATH']}"
-    return {"PATH": path, "HOME": str(home), "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
-
-
 async def test_the_guide_leads_to_a_fleet_of_two(
     fleet: Fleet, edge: Member, tmp_path: Path
 ) -> None:
     hangzhou = fleet.members["hangzhou"]
     hangzhou.kubectl("delete", *MADE, "--ignore-not-found", "--wait=true")
-    environment: dict[str, str] = {}
-
-    async def typed(block: str) -> str:
-        """Runs a block as it stands in the guide; whoever is asked says yes."""
-        done = await asyncio.to_thread(
-            subprocess.run,
-            ["bash", "-euo", "pipefail", "-c", block],
-            env=environment,
-            input="y\n" * 9 if "accept" in block else None,
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
-        assert done.returncode == 0, f"{block}: {done.stdout}{done.stderr}"
-        return done.stdout
-
     try:
         async with open_hub(HubOptions(data=tmp_path / "hub", port=0)) as opened:
-            contexts = {"hz1": hangzhou, "edge": edge}
-            environment.update(desk_of(tmp_path, opened.kubeconfig, contexts))
-            blocks = blocks_of(GUIDE)
-            at = next(at for at, one in enumerate(blocks) if "fairway accept" in one)
-            for block in blocks[:at]:
-                told = await typed(block)
-            command = told.strip().splitlines()[-1]
-            log = (tmp_path / "agent.log").open("wb")
-            agent = subprocess.Popen(
-                [*command.split(), "--context", "edge"],
-                env=environment,
-                executable=str(tmp_path / "bin" / "fairway"),
-                stdout=log,
-                stderr=log,
-            )
-            try:
-
-                async def said() -> str:
-                    told = (tmp_path / "agent.log").read_text()
-                    assert agent.poll() is None, told
-                    return told
-
-                await seen(said, lambda told: "Waiting" in told, "it to wait")
-                for block in blocks[at:]:
-                    await typed(block)
-            finally:
-                agent.terminate()
-                await asyncio.to_thread(agent.wait, PATIENCE_SECONDS)
-                log.close()
+            desk = desk_of(tmp_path, {"hz1": hangzhou, "edge": edge})
+            desk.know_hub(opened.kubeconfig)
+            await desk.follow(GUIDE, agent_of="edge")
     finally:
         clear(hangzhou)
         hangzhou.kubectl("delete", *MADE, "--ignore-not-found", "--wait=true")

@@ -26,6 +26,7 @@ from fairway.kubeapi import Access, Informer, KubeApi, Limits, Unreachable, load
 from fairway.store.interface import Deletion, Patch, ResourceKey, Selection, WatchFrom, Write
 from tests.client.scripted_server import drops, says, serving, streams
 from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.network import network_to
 from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.kubernetes]
@@ -197,6 +198,58 @@ async def test_an_informer_keeps_what_there_is(api: KubeApi) -> None:
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_connections_that_died_unnoticed_are_given_up(
+    api: KubeApi, real: ControlPlane
+) -> None:
+    clock = SystemClock()
+    async with network_to(real.url) as network:
+        access = replace(load_access(str(real.kubeconfig)), server=network.url)
+        far = KubeApi(access, clock)
+        informer = Informer(far, CONFIG_MAPS, read=decode_map, clock=clock, selection=here())
+        running = asyncio.ensure_future(informer.run())
+        try:
+            async with asyncio.timeout(20):
+                await make(api, "seen")
+                while informer.get((SPACE, "seen")) is None:
+                    await asyncio.sleep(0.01)  # so that it watches
+                await far.answers(5)
+                network.cut("Silent")
+                with pytest.raises(Unreachable):
+                    await far.answers(0.2)
+                calling = asyncio.ensure_future(far.page(CONFIG_MAPS, here(), read=bytes))
+                await make(api, "unseen")
+                network.mend()
+                await far.answers(5)
+                assert informer.get((SPACE, "unseen")) is None
+                await far.reconnect()
+                informer.hurry()
+                assert len((await calling).items) == 2
+                while informer.get((SPACE, "unseen")) is None:
+                    await asyncio.sleep(0.01)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await far.close()
+
+
+async def test_one_who_waits_to_follow_need_not_once_the_server_is_known_to_answer() -> None:
+    clock = VirtualClock()
+    page = {"metadata": {"resourceVersion": "7"}, "items": []}
+    async with serving(*([says({}, status=503)] * 4), says(page)) as script:
+        api = KubeApi(script.access, clock)
+        informer = Informer(api, PODS, read=bytes, clock=clock)
+        running = asyncio.ensure_future(informer.run())
+        async with asyncio.timeout(10):
+            while informer.fault is None:
+                await clock.advance(1)
+                await asyncio.sleep(0.001)
+            informer.hurry()
+            await informer.is_complete.wait()  # no further time has passed
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await api.close()
 
 
 async def test_somebody_else_has_their_own_rights(api: KubeApi) -> None:

@@ -307,9 +307,18 @@ def _silence(known: Known, cluster: Cluster, same: Work | None) -> int | None:
     if same is not None and cluster.status.phase in ("Unready", "Lost"):
         return same.spec.stop_when_silent_seconds
     place = Place(when_lost=cluster.spec.when_lost)
-    if lost_action(known.settings, place) != "StopAndMove":
+    if lost_action(known.settings, place) != "StopAndMove" or _is_reached_from_here(cluster):
         return None
     return silence_allowed(known.settings, place)
+
+
+def _is_reached_from_here(cluster: Cluster) -> bool:
+    """Whether its agent runs in the hub: when the way there is cut, nobody can stop anything.
+
+    A promise to stop after a while would be empty then, so what is there is waited for.
+    """
+    settings = cluster.spec.kubernetes
+    return settings is not None and settings.connection == "Push"
 
 
 def _is_same(before: Work, after: Work) -> bool:

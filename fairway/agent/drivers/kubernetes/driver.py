@@ -234,29 +234,34 @@ class _Open:
         return list({(one.group, one.plural): one for one in reversed(self._kinds)}.values())
 
     async def _probe(self) -> None:
-        """Finds out whether the cluster answers while its watches do not, and what it serves."""
+        """Finds out whether the cluster answers when its watches tell nothing, and what it serves.
+
+        A network that loses what is sent breaks no connection. So a cluster that is quiet is asked;
+        and once one that did not answer does, all connections of the time before are given up.
+        """
         silent_since: float | None = None
         discovered_at = self._clock.now()
         while True:
+            asked_at = self._clock.monotonic()
             await self._clock.sleep(_PROBE_SECONDS)
             self._sum_up()
             now = self._clock.now()
             is_due = now >= discovered_at + _DISCOVERY_SECONDS
-            if self.following.fault is None and not is_due:
-                silent_since, self.is_reached = None, True
-                continue
+            is_heard = self.following.fault is None and self.following.heard_at >= asked_at
             try:
+                if not is_heard or silent_since is not None:
+                    await self._api.answers(_PROBE_SECONDS)
+                if silent_since is not None:
+                    await self._api.reconnect()
+                    self.following.hurry()
+                silent_since, self.is_reached = None, True
                 if is_due:
                     self._api.discovery.forget()
                     await self._discover()
                     discovered_at = now
-                else:
-                    await self._api.read("/version")
             except ApiError:
                 silent_since = now if silent_since is None else silent_since
-                self.is_reached = now < silent_since + _SILENT_SECONDS
-            else:
-                silent_since, self.is_reached = None, True
+                self.is_reached = self._clock.now() < silent_since + _SILENT_SECONDS
 
     # What is seen.
 

@@ -74,6 +74,7 @@ class Following:
         self._selection = Selection(labels=marks.selector(cluster))
         self._kinds: dict[tuple[str, str], tuple[Informer[JsonObject], asyncio.Task[None]]] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._devices: tuple[Informer[Any], ...] = ()
         self._nodes = Informer(api, NODES, read=ReadNode(), clock=clock)
         self._pods = Informer(api, PODS, read=ReadPod(marks.label(cluster)), clock=clock)
         self._events = Informer(
@@ -90,6 +91,18 @@ class Following:
     def fault(self) -> ApiError | None:
         """Why the cluster cannot be seen as it is."""
         return self._nodes.fault or self._pods.fault
+
+    @property
+    def heard_at(self) -> float:
+        """When the cluster last told anything of itself, by a clock that nobody sets."""
+        return max(self._nodes.heard_at, self._pods.heard_at, self._events.heard_at)
+
+    def hurry(self) -> None:
+        """The cluster answers again: whoever waits to follow it need not."""
+        informers: list[Informer[Any]] = [self._nodes, self._pods, self._events, *self._devices]
+        informers += [informer for informer, _ in self._kinds.values()]
+        for one in informers:
+            one.hurry()
 
     async def open(self, kinds: list[Served], devices: str = "") -> None:
         """Begins; returns once all nodes, pods and objects of ours are known.
@@ -117,8 +130,8 @@ class Following:
         published.followers.append(lambda name, one: self._picture.take_slice(name[1], one))
         claimed = Informer(self._api, claims, read=read_allocation, clock=self._clock)
         claimed.followers.append(self._picture.take_claim)
-        self._tasks.append(asyncio.ensure_future(published.run()))
-        self._tasks.append(asyncio.ensure_future(claimed.run()))
+        self._devices = (published, claimed)
+        self._tasks += [asyncio.ensure_future(one.run()) for one in self._devices]
 
     async def close(self) -> None:
         tasks = [*self._tasks, *(task for _, task in self._kinds.values())]
