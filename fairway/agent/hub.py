@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from fairway.agent.joining.rights import owner_of
 from fairway.api.codec import to_plain
 from fairway.api.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from fairway.api.meta import JsonObject, ObjectMeta
@@ -104,7 +105,10 @@ class Hub:
                 self.store.create(kind, body, namespace=self.namespace, write=self._write)
             )
         except NotFound:
-            namespace = {"metadata": {"name": self.namespace}}
+            found = await self._heard(self.store.get(CLUSTERS, self.cluster))
+            # With its cluster it goes as well, and all that is in it.
+            owner = owner_of(found.object())
+            namespace = {"metadata": {"name": self.namespace, "ownerReferences": [owner]}}
             await self._heard(self.store.create(NAMESPACES, namespace, write=self._write))
         return await self._heard(
             self.store.create(kind, body, namespace=self.namespace, write=self._write)

@@ -127,6 +127,8 @@ class ControlPlane:
         await run_all([kept_up(one, self._clock) for one in parts])
 
     async def close(self) -> None:
+        """Ends what `run` left, and lets another replica lead."""
+        await self.terms.release()
         await self.scheduler.close()
 
     async def _lead(self) -> None:

@@ -23,8 +23,9 @@ from fairway.app import HubOptions, OnKubernetes, open_hub, prepare_store
 from fairway.controllers.migrations import Migrations
 from fairway.loops import end
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import EVERYTHING, Patch, ResourceKey, Store, WatchFrom, Write
+from fairway.store.interface import Patch, ResourceKey, Store, Stored, Write
 from fairway.store.keys import DEFINITIONS
+from fairway.store.mirrors import Mirror
 from tests.contracts.test_leaders import RealTimes, Times, VirtualTimes
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.sweeping import sweep
@@ -207,26 +208,33 @@ class Writers:
         self.written[name, field] = value
 
 
-@asynccontextmanager
-async def watching(store: Store, kind: ResourceKey) -> AsyncIterator[dict[str, Json]]:
-    """All flavors as one who watches them in a version believes them to be."""
-    believed: dict[str, Json] = {}
-    watch = await store.watch(kind, EVERYTHING, WatchFrom())
+class Watcher:
+    """All flavors as one who watches them in a version believes them to be.
 
-    async def follow() -> None:
-        async for event in watch:
-            body = event.stored.object()
-            assert body["apiVersion"] == f"fairway.dev/{kind.version}"
-            if event.type in ("ADDED", "MODIFIED"):
-                believed[body["metadata"]["name"]] = body
+    A real server ends its watches when a definition changes; one who follows takes them up again.
+    """
 
-    following = asyncio.ensure_future(follow())
-    try:
-        yield believed
-        assert not following.done()
-    finally:
-        await watch.close()
-        await end([following])
+    def __init__(self, store: Store, times: Times, kind: ResourceKey) -> None:
+        self._mirror = Mirror(store, kind, clock=times.clock)
+        self._said = {f"fairway.dev/{kind.version}"}
+        self.versions: set[str] = set()
+        self._mirror.followers.append(self._see)
+
+    def _see(self, _name: object, stored: Stored | None) -> None:
+        if stored is not None:
+            self.versions.add(stored.object()["apiVersion"])
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        following = asyncio.ensure_future(self._mirror.run())
+        try:
+            yield
+            assert self.versions == self._said
+        finally:
+            await end([following])
+
+    def believed(self) -> dict[str, Json]:
+        return {name[1]: stored.object() for name, stored in self._mirror.items()}
 
 
 async def test_objects_are_brought_into_another_version_while_everybody_goes_on(
@@ -236,7 +244,8 @@ async def test_objects_are_brought_into_another_version_while_everybody_goes_on(
         await store.create(NEW, flavor(f"flavor-{number}", capacity="Reserved"), write=ADA)
     assert await kept_as() == {"fairway.dev/v1alpha1"}
     writers = Writers(store, times)
-    async with watching(store, OLD) as as_old, watching(store, NEW) as as_new:
+    as_old, as_new = Watcher(store, times, OLD), Watcher(store, times, NEW)
+    async with as_old.watching(), as_new.watching():
         writing = asyncio.ensure_future(writers.run())
         for target in ("v1beta1", "v1alpha1"):  # there, and back as after an upgrade undone
             await _migrate(store, times, target)
@@ -273,15 +282,15 @@ async def _check(
     store: Store,
     times: Times,
     writers: Writers,
-    as_old: dict[str, Json],
-    as_new: dict[str, Json],
+    as_old: Watcher,
+    as_new: Watcher,
 ) -> None:
     """Nothing that was answered for is lost, and whoever watched knows it."""
     old = {one.object()["metadata"]["name"]: one.object() for one in (await store.list(OLD)).items}
     new = {one.object()["metadata"]["name"]: one.object() for one in (await store.list(NEW)).items}
 
     async def is_told() -> bool:
-        return _plain(as_old) == _plain(old) and _plain(as_new) == _plain(new)
+        return _plain(as_old.believed()) == _plain(old) and _plain(as_new.believed()) == _plain(new)
 
     await times.until(is_told, "watchers know everything")
     assert {versions.convert(one, "fairway.dev/v1alpha1")["spec"] == old[name]["spec"]
