@@ -18,9 +18,10 @@ import yaml
 from fairway.api import versions
 from fairway.api.amounts import Quantity, QuantityError
 from fairway.api.errors import BadRequest, FieldError, Invalid, show_value
-from fairway.api.meta import VERSION, JsonObject, Object
+from fairway.api.meta import VERSION, JsonObject, Object, Part
 
 T = TypeVar("T", bound=Object)
+P = TypeVar("P", bound=Part)
 
 _PATH = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
 _ANY_KEY = "[...]"
@@ -63,6 +64,14 @@ def _in_our_version(
     if group != kind.api_group or not versions.knows(group, kind.__name__, version):
         return data
     return versions.convert(dict(plain), f"{group}/{VERSION}")
+
+
+def decode_part(data: bytes | str, part: type[P]) -> P | None:
+    """A part of an object from JSON that we wrote somewhere ourselves; None where it is none."""
+    try:
+        return msgspec.json.decode(data, type=part, dec_hook=_read_custom)
+    except msgspec.DecodeError:
+        return None
 
 
 def encode(thing: msgspec.Struct) -> bytes:

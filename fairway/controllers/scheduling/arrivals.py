@@ -1,9 +1,9 @@
 """Who has been heard since this hub started.
 
 A hub may have been restored from a backup, and then know nothing of what was decided since. Its
-agents know: they report what runs, and bring the works back. So a hub that starts plans nothing
-until every cluster that it knew to be well has reported, or was silent for so long that it would
-not count as well any more.
+agents know: they report what runs, and bring the works back. So a hub that starts plans nothing,
+and sends nothing that was decided before, until every cluster that it knew to be well has reported,
+or was silent for so long that it would not count as well any more.
 """
 
 from __future__ import annotations
@@ -63,6 +63,10 @@ class Arrivals:
         self._is_over = True
         self._heard.clear()
         return None
+
+    def is_waiting(self) -> bool:
+        """Whether what runs may not all be known yet."""
+        return not self._is_over and (self._began_at is None or self.waits_until() is not None)
 
     def _missing(self) -> bool:
         return any(
