@@ -56,7 +56,12 @@ class Hub:
         self._has_called = False
         self._clock = clock
         self._epoch = epoch
-        self._write = Write(user=f"system:fairway:agent:{cluster}", manager="fairway-agent")
+        # A hub of an earlier version leaves out what it does not know, rather than hear nothing.
+        self._write = Write(
+            user=f"system:fairway:agent:{cluster}",
+            manager="fairway-agent",
+            field_validation="Ignore",
+        )
         self._versions: dict[str, str] = {}  # of our reports
         self._has_versions = False
 

@@ -69,7 +69,7 @@ class Resource:
     has_status: bool = False
     scale: ScalePaths | None = None
     is_custom: bool = False  # from a custom resource definition
-    is_strict: bool = False  # unknown fields are always refused, not only when asked for
+    is_strict: bool = False  # unknown fields are refused, unless they are asked to be ignored
     counts_generations: bool = True  # metadata.generation rises when anything but status changes
     storage_version: str = ""
     to_this: Convert | None = None  # from whichever version; None: all versions have one shape
