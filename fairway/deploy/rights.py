@@ -4,8 +4,8 @@ A hub writes our own kinds everywhere, since tenants have their workloads in nam
 own. Of everything else it has only what it uses. It neither defines kinds nor makes admission
 policies: whoever may write those can do anything in a cluster, so an administrator does that when
 installing. Definitions of ours that have several versions it may change: they say who converts.
-Secrets it reads one by one, by name: in its own namespace, where the kubeconfigs of members are, and
-in those namespaces whose owners bind `fairway-hub-secrets`.
+Secrets it reads one by one, by name: in its own namespace, where the kubeconfigs of members are,
+and in those namespaces whose owners bind `fairway-hub-secrets`.
 """
 
 from __future__ import annotations
