@@ -22,7 +22,7 @@ from fairway.controllers.notes import Notes
 from fairway.controllers.scheduling.claims import last_attempt
 from fairway.controllers.states import States
 from fairway.controllers.terms import NotLeader, Terms
-from fairway.controllers.works.adoption import is_own
+from fairway.controllers.works.adoption import is_adopted, is_own
 from fairway.controllers.works.derive import (
     Create,
     Delete,
@@ -164,7 +164,7 @@ class Works:
             self._settled.pop(name, None)
             return None
         if workload is not None and self._is_overtaken(name, workload, works):
-            return None  # its agent puts the work back, which is told
+            return None  # the work is put back and its claim with it, which is told
         inputs = self._inputs(name, workload, works)
         if inputs is not None and self._settled.get(name) == inputs:
             return None
@@ -221,6 +221,8 @@ class Works:
         if workload.status.claim is None:
             return False
         last, own = last_attempt(workload.status), work_name(*name)
+        if any(is_adopted(one) and one.spec.attempt > last for one in works.values()):
+            return True  # its claim is about to be what it was
         return any(
             state.attempt > last and not gathering.seen_of(state).is_over
             for _, cluster in self._cache.names(CLUSTERS)
