@@ -6,6 +6,7 @@ Each call that the hub answers is a sign of life; the agent counts the hub's sil
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -114,7 +115,8 @@ class Hub:
             # With its cluster it goes as well, and all that is in it.
             owner = owner_of(found.object())
             namespace = {"metadata": {"name": self.namespace, "ownerReferences": [owner]}}
-            await self._heard(self.store.create(NAMESPACES, namespace, write=self._write))
+            with suppress(AlreadyExists):  # another call of ours was faster
+                await self._heard(self.store.create(NAMESPACES, namespace, write=self._write))
         return await self._heard(
             self.store.create(kind, body, namespace=self.namespace, write=self._write)
         )
