@@ -13,7 +13,7 @@ import heapq
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from fairway.api.errors import ApiError, Conflict
 from fairway.clock import Clock
@@ -31,7 +31,7 @@ _SLICE = 500  # items that are walked without a pause
 _SPARE_TIMERS = 1_024  # that may be kept though an earlier one took their place
 
 
-async def end(tasks: Iterable[asyncio.Future[None]]) -> None:
+async def end(tasks: Iterable[asyncio.Future[Any]]) -> None:
     """Cancels tasks and waits until the last is over, even if whoever waits is cancelled too.
 
     By `gather` a second cancellation would reach each task amid its own end, and what it was about

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 from fairway.agent import cluster_status
+from fairway.agent.answering import answer
 from fairway.agent.cluster_status import AgentFacts
-from fairway.agent.drivers.interface import Driver, DriverFault, LogQuery
+from fairway.agent.drivers.interface import Driver, DriverFault
 from fairway.agent.hub import Hub
 from fairway.agent.memory import Memory
 from fairway.agent.settings import AgentSettings
@@ -33,6 +34,7 @@ from fairway.loops import Alarm, Loop
 from fairway.store.interface import Selection, Store, Stored
 from fairway.store.keys import CLUSTERS, WORKS
 from fairway.store.mirrors import Mirror, Name
+from fairway.streams.asking import Ask, Exchange, Outcome
 
 _log = logging.getLogger(__name__)
 
@@ -79,9 +81,9 @@ class Agent:
             self._parts.tender.settings = settings
             self._parts.teller.settings = settings
 
-    def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
-        """Output of a pod."""
-        return self._driver.logs(query)
+    async def answer(self, ask: Ask, exchange: Exchange) -> Outcome:
+        """Answers what is asked of pods of this cluster: output, commands, ports."""
+        return await answer(self.cluster, self._driver, ask, exchange)
 
     async def run(self) -> None:
         """Looks after the cluster until cancelled; what runs for works goes on."""

@@ -72,7 +72,7 @@ class Hub:
 
     def silent_at(self, seconds: float) -> float:
         """When the hub will not have answered for so long, if it stays silent."""
-        return self._clock.now() + seconds - (self._clock.monotonic() - self._silent_since)
+        return self._clock.now() + seconds - self.silent_seconds()
 
     async def _heard(self, call: Awaitable[T]) -> T:
         answer = await call

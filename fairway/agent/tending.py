@@ -195,7 +195,7 @@ class Tender:
         if kept.ended is not None or kept.work.spec.tombstone:
             return None
         moments = []
-        if name in self._applied:
+        if name in self._applied and not self._teller.is_frozen(name):
             moments.append(self._applied[name][1] + self._drift(name))
         limit = kept.work.spec.stop_when_silent_seconds
         if limit is not None:

@@ -44,6 +44,12 @@ def work_name(namespace: str, name: str) -> str:
     return plain if len(plain) <= _NAME_MOST else _shortened(plain, _NAME_MOST, of=plain)
 
 
+def namespace_and_name(workload: str) -> tuple[str, str]:
+    """Which object is meant by the one word, `namespace/name`, that plans call a workload."""
+    namespace, _, name = workload.partition("/")
+    return namespace, name
+
+
 def report_name(cluster: str, chunk: int, *, is_difference: bool = False) -> str:
     """The report on one chunk of a cluster: the whole one, or what changed since."""
     end = f"-{chunk}-difference" if is_difference else f"-{chunk}"

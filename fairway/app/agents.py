@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from fairway.agent.agent import Agent
-from fairway.agent.drivers.interface import Driver, DriverFault, LogQuery
+from fairway.agent.drivers.interface import Driver, DriverFault
 from fairway.agent.drivers.kubernetes.driver import KubernetesDriver
 from fairway.agent.drivers.local.driver import LocalDriver
 from fairway.agent.drivers.simulated.driver import Worlds
@@ -18,18 +17,13 @@ from fairway.agent.memory import Memory
 from fairway.agent.settings import AgentSettings
 from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError, NotFound
-from fairway.api.names import work_name
-from fairway.api.workload import Workload
 from fairway.client.access import Access
 from fairway.client.errors import ClientError
 from fairway.client.kubeconfig import access_of_text, load_access
 from fairway.clock import Clock
-from fairway.controllers.cache import Cache
 from fairway.kinds.registry import KnownKinds
-from fairway.server.questions import LogRequest
-from fairway.store.interface import ResourceKey, Store
-
-SECRETS = ResourceKey("", "v1", "secrets")
+from fairway.store.interface import Store
+from fairway.store.keys import SECRETS
 
 
 def make_agents(
@@ -98,64 +92,3 @@ async def access_to(store: Store, cluster: Cluster) -> Access:
     except (binascii.Error, UnicodeDecodeError) as fault:
         raise NotFound(f"{source} holds no text: {fault}", details={}) from fault
     return access_of_text(text, source=source, context=settings.context)
-
-
-class Logs:
-    """Output of pods, by the agents of this process."""
-
-    def __init__(self, agents: Agents, cache: Cache, clock: Clock) -> None:
-        self._agents = agents
-        self._cache = cache
-        self._clock = clock
-
-    def read(self, request: LogRequest) -> AsyncIterator[bytes]:
-        """Output of one pod of a workload, in whichever cluster it runs or ran last."""
-        clusters = [request.cluster] if request.cluster else self._clusters_of(request)
-        agents = [one for one in map(self._agents.get, clusters) if one is not None]
-        if not agents:
-            where = ", ".join(clusters)
-            raise NotFound(f"no agent of this hub looks after cluster {where}", details={})
-        seconds = request.since_seconds
-        return _told(
-            agents,
-            LogQuery(
-                work=work_name(request.namespace, request.name),
-                pod=request.pod,
-                container=request.container,
-                follow=request.follow,
-                tail_lines=request.tail_lines,
-                since=None if seconds is None else self._clock.now() - seconds,
-                is_previous=request.is_previous,
-            ),
-        )
-
-    def _clusters_of(self, request: LogRequest) -> list[str]:
-        """Where it is, then where it leaves; else where it was last."""
-        workload = self._cache.get(Workload, request.name, request.namespace)
-        if workload is not None:
-            status = workload.status
-            placements = (*(status.claim.placements if status.claim else ()), *status.releasing)
-            found = list(dict.fromkeys(one.cluster for one in placements if one.cluster))
-            for past in reversed(status.history):
-                found = found or list(past.clusters)
-            if found:
-                return found
-        raise NotFound(f"{request.name} has not run anywhere yet", details={})
-
-
-async def _told(agents: Sequence[Agent], query: LogQuery) -> AsyncIterator[bytes]:
-    """Output, of the first that has such a pod; what nobody has is not found."""
-    faults = []
-    for agent in agents:
-        has_begun = False
-        try:
-            async for chunk in agent.logs(query):
-                has_begun = True
-                yield chunk
-        except DriverFault as fault:
-            if has_begun:
-                raise NotFound(str(fault), details={}) from fault
-            faults.append(str(fault))
-        else:
-            return
-    raise NotFound(faults[0], details={})

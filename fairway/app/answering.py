@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import msgspec
 
-from fairway.app.agents import Logs
+from fairway.app.reaching import Output, Reaching
 from fairway.controllers.plane import ControlPlane
 from fairway.controllers.whatif import WhatIf, read_change
 from fairway.schema.node import JsonObject
@@ -16,9 +14,9 @@ from fairway.server.questions import LogRequest
 class HubAnswers:
     """Answers for the server."""
 
-    def __init__(self, plane: ControlPlane, logs: Logs) -> None:
+    def __init__(self, plane: ControlPlane, reaching: Reaching) -> None:
         self._plane = plane
-        self._logs = logs
+        self._reaching = reaching
         self._whatif = WhatIf()
 
     async def explain(self, namespace: str, name: str) -> JsonObject | None:
@@ -40,5 +38,5 @@ class HubAnswers:
         objects = [msgspec.json.decode(one) for one in snapshot["items"]]
         return await self._whatif.answer(objects, now, wanted)
 
-    def log(self, request: LogRequest) -> AsyncIterator[bytes]:
-        return self._logs.read(request)
+    async def log(self, request: LogRequest) -> Output:
+        return await self._reaching.log(request)

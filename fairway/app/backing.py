@@ -14,14 +14,19 @@ from fairway.resources.catalogue import Catalogue
 from fairway.server.metrics import Metrics
 from fairway.server.rbac import Authorizer
 from fairway.server.service_accounts import FindUid
+from fairway.server.vouching import Vouch
 from fairway.store.embedded.history import Change
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import Patch, Store, Write
-from fairway.store.keys import CLUSTER_ROLES
+from fairway.store.interface import BY_HUB, Patch, Store
+from fairway.store.keys import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    RBAC,
+    ROLE_BINDINGS,
+    ROLES,
+)
 
-_SYSTEM = Write(user="system:fairway", manager="fairway-hub")
-_RBAC = "rbac.authorization.k8s.io"
-_ROLES = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
+_ROLES = (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
 _UID_KINDS = {"ServiceAccount": "serviceaccounts", "Pod": "pods", "Secret": "secrets"}
 
 
@@ -37,6 +42,7 @@ class Backing:
     observe: Callable[[Metrics], None]  # told once: whoever counts
     gather: Callable[[Metrics], None]  # told before metrics are read
     end_watches: Callable[[], Awaitable[None]]
+    vouch: Vouch | None = None  # who else knows tokens
 
 
 def embedded(store: EmbeddedStore) -> Backing:
@@ -63,11 +69,11 @@ def embedded(store: EmbeddedStore) -> Backing:
 
 def _follow_roles(store: EmbeddedStore) -> Authorizer:
     """An authorizer that knows every role and binding from the moment it is on disk."""
-    objects = [body for plural in _ROLES for body in store.bodies((_RBAC, plural))]
+    objects = [body for kind in _ROLES for body in store.bodies((kind.group, kind.plural))]
     authorizer = Authorizer(objects)
 
     def follow(change: Change) -> None:
-        if change.kind[0] != _RBAC:
+        if change.kind[0] != RBAC:
             return
         body = change.record.body()
         if change.is_removed:
@@ -88,4 +94,4 @@ async def _write_aggregations(store: Store, authorizer: Authorizer) -> None:
     for role in authorizer.unwritten_aggregations():
         patch = Patch(type="merge", body={"rules": role["rules"]})
         with suppress(NotFound):  # deleted meanwhile
-            await store.patch(CLUSTER_ROLES, role["metadata"]["name"], patch, write=_SYSTEM)
+            await store.patch(CLUSTER_ROLES, role["metadata"]["name"], patch, write=BY_HUB)

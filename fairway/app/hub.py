@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairway.agent.fleet import Agents
-from fairway.app.agents import Logs, make_agents
+from fairway.app.agents import make_agents
 from fairway.app.answering import HubAnswers
 from fairway.app.backing import Backing, embedded
 from fairway.app.converting import Conversions, client_of, with_shared_authority
@@ -22,6 +22,7 @@ from fairway.app.on_kubernetes import (
     open_kubernetes,
     prepare_kubernetes,
 )
+from fairway.app.reaching import Reaching
 from fairway.app.records import BackgroundSink, FileSink
 from fairway.app.serving import make_api
 from fairway.app.storing import load_demo, open_store, prepare_store
@@ -153,13 +154,15 @@ async def _controlled(
             beside=() if is_alone else (agents, conversions),
         ),
     )
-    api.questions.answers_from = HubAnswers(plane, Logs(agents, plane.cache, clock))
+    reaching = api.talks.reach = Reaching(agents, plane.cache, clock)
+    api.questions.answers_from = HubAnswers(plane, reaching)
     parts = [plane.run(), *([kept_up(agents.run, clock)] if is_alone else [])]
     running = asyncio.ensure_future(run_all(parts))
     try:
         yield plane, agents
     finally:
-        api.questions.answers_from = None
+        api.questions.answers_from = api.talks.reach = None
+        await reaching.close()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await plane.close()

@@ -7,11 +7,14 @@ watches: who signs in at the hub has the rights that the cluster's own RBAC obje
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from fairway.api import crds
 from fairway.api.errors import AlreadyExists, Forbidden, NotFound, Unavailable
@@ -23,22 +26,30 @@ from fairway.clock import Clock
 from fairway.kubeapi import KubeApi
 from fairway.resources.catalogue import standard_catalogue
 from fairway.schema.node import JsonObject
+from fairway.server.identity import Identity, authenticated
 from fairway.server.rbac import Authorizer
-from fairway.store.interface import ResourceKey, Store, Stored, Write
+from fairway.store.interface import BY_HUB, ResourceKey, Store, Stored
+from fairway.store.keys import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    NAMESPACES,
+    ROLE_BINDINGS,
+    ROLES,
+)
 from fairway.store.kubernetes.creators import note_creators
 from fairway.store.kubernetes.defining import define, served
 from fairway.store.kubernetes.store import KubernetesStore
 from fairway.store.mirrors import Mirror, Name
 
-_SYSTEM = Write(user="system:fairway", manager="fairway-hub")
-_RBAC = "rbac.authorization.k8s.io"
-_ROLES = {
-    "roles": "Role",
-    "clusterroles": "ClusterRole",
-    "rolebindings": "RoleBinding",
-    "clusterrolebindings": "ClusterRoleBinding",
+_log = logging.getLogger(__name__)
+
+_KIND_OF_ROLES = {
+    ROLES: "Role",
+    CLUSTER_ROLES: "ClusterRole",
+    ROLE_BINDINGS: "RoleBinding",
+    CLUSTER_ROLE_BINDINGS: "ClusterRoleBinding",
 }
-_NAMESPACES = ResourceKey("", "v1", "namespaces")
+_TOKEN_REVIEWS = ResourceKey("authentication.k8s.io", "v1", "tokenreviews")
 NAMESPACE = "fairway-system"
 
 
@@ -71,7 +82,7 @@ async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Back
     for definition in crds.definitions():
         catalogue.put_definition(definition)
     authorizer = Authorizer([])
-    mirrors = [_followed(plural, store, authorizer, clock) for plural in _ROLES]
+    mirrors = [_followed(kind, store, authorizer, clock) for kind in _KIND_OF_ROLES]
     following = [asyncio.ensure_future(one.run()) for one in mirrors]
 
     try:
@@ -84,6 +95,7 @@ async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Back
             observe=lambda metrics: None,
             gather=lambda metrics: None,
             end_watches=store.end_watches,
+            vouch=lambda token: _vouched(store, token),
         )
     finally:
         for task in following:
@@ -91,13 +103,31 @@ async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Back
         await asyncio.gather(*following, return_exceptions=True)
 
 
-def _followed(plural: str, store: Store, authorizer: Authorizer, clock: Clock) -> Mirror:
+async def _vouched(store: KubernetesStore, token: str) -> Identity | None:
+    """Who a token of the server stands for, as the server itself says."""
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenReview",
+        "spec": {"token": token},
+    }
+    try:
+        status = msgspec.json.decode(await store.api.create(_TOKEN_REVIEWS, body))["status"]
+    except Forbidden as fault:
+        _log.warning("nobody can sign in with a token of the server: %s", fault)
+        return None
+    if not status.get("authenticated"):
+        return None
+    user = status["user"]
+    return authenticated(user["username"], uid=user.get("uid", ""), groups=user.get("groups") or ())
+
+
+def _followed(kind: ResourceKey, store: Store, authorizer: Authorizer, clock: Clock) -> Mirror:
     """A mirror of one kind of role or binding that keeps an authorizer up to date."""
-    mirror = Mirror(store, ResourceKey(_RBAC, "v1", plural), clock=clock)
+    mirror = Mirror(store, kind, clock=clock)
 
     def follow(name: Name, stored: Stored | None) -> None:
         if stored is None:
-            authorizer.remove(_ROLES[plural], name[1], name[0])
+            authorizer.remove(_KIND_OF_ROLES[kind], name[1], name[0])
         else:
             authorizer.upsert(stored.object())
 
@@ -118,11 +148,11 @@ async def prepare_kubernetes(store: KubernetesStore, clock: Clock) -> None:
     await note_creators(store, clock=clock)
     body: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     try:
-        await store.create(_NAMESPACES, body, write=_SYSTEM)
+        await store.create(NAMESPACES, body, write=BY_HUB)
     except AlreadyExists:
         return
     except Forbidden:
-        await store.get(_NAMESPACES, NAMESPACE)
+        await store.get(NAMESPACES, NAMESPACE)
 
 
 async def _found(store: KubernetesStore, definitions: list[JsonObject], clock: Clock) -> None:

@@ -20,6 +20,7 @@ import msgspec
 
 from fairway import __version__
 from fairway.agent.agent import Agent
+from fairway.agent.calling import Caller
 from fairway.agent.drivers.interface import DriverFault
 from fairway.agent.drivers.kubernetes.driver import KubernetesDriver
 from fairway.agent.fleet import Agents
@@ -72,6 +73,8 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
     invitation: str  # the digest of the one that it came by
     authority: str = ""
     tls_server_name: str = ""
+    streams: str = ""  # where the hub takes streams, if not there
+    streams_authority: str = ""
 
 
 class Desk:
@@ -111,6 +114,17 @@ class Desk:
             token_file=self._token,
         )
 
+    def streams(self, membership: Membership) -> Access:
+        """Where the hub takes streams, with the same token."""
+        if not membership.streams:
+            return self.access(membership)
+        return Access(
+            server=membership.streams,
+            source=str(self.folder),
+            authority=membership.streams_authority.encode(),
+            token_file=self._token,
+        )
+
 
 async def run_agent(options: PullOptions, *, clock: Clock | None = None) -> None:
     """Joins where that is still to do, and looks after the cluster until cancelled."""
@@ -118,6 +132,7 @@ async def run_agent(options: PullOptions, *, clock: Clock | None = None) -> None
     desk = Desk(options.data)
     membership = await join(desk, options, clock)
     hub = KubeApi(desk.access(membership), clock)
+    streams = KubeApi(desk.streams(membership), clock)
     store = KubernetesStore(hub)
     kinds = LiveKinds(built_in())
     rules = _followed(store, kinds, clock)
@@ -129,7 +144,10 @@ async def run_agent(options: PullOptions, *, clock: Clock | None = None) -> None
             tasks.create_task(keep_renewing(desk, hub, clock))
             await rules.is_complete.wait()
             tasks.create_task(kept_up(agents.run, clock))
+            caller = Caller(streams, membership.cluster, agents, clock)
+            tasks.create_task(kept_up(caller.run, clock))
     finally:
+        await streams.close()
         await store.close()
 
 
@@ -151,6 +169,8 @@ async def join(desk: Desk, options: PullOptions, clock: Clock) -> Membership:
         invitation=invitation.digest(),
         authority=invitation.authority,
         tls_server_name=invitation.tls_server_name,
+        streams=invitation.streams,
+        streams_authority=invitation.streams_authority,
     )
     desk.keep(membership, credential)
     hub = KubeApi(desk.access(membership), clock)

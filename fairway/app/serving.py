@@ -21,10 +21,11 @@ from fairway.server.rbac import Authorizer
 from fairway.server.reviewing import Reviewer
 from fairway.server.routes import Target
 from fairway.server.service_accounts import ServiceAccountTokens
+from fairway.server.talks import Talks
 from fairway.server.tokens import Authenticator
+from fairway.server.vouching import Vouching
 from fairway.server.watching import Streams
-
-_RBAC = "rbac.authorization.k8s.io"
+from fairway.store.keys import RBAC
 
 
 def make_api(backing: Backing, data: Path, audit_log: AuditLog, clock: Clock) -> Api:
@@ -57,11 +58,13 @@ def make_api(backing: Backing, data: Path, audit_log: AuditLog, clock: Clock) ->
         objects=Objects(store, clock, Streams(store, clock, metrics), _gate(authorizer)),
         reviewer=reviewer,
         questions=Questions(store),
+        talks=Talks(store, clock),
         documents=documents,
         page=Page(built_files()),
         audit_log=audit_log,
         metrics=metrics,
         clock=clock,
+        vouching=Vouching(backing.vouch, clock) if backing.vouch is not None else None,
     )
 
 
@@ -69,7 +72,7 @@ def _gate(authorizer: Authorizer) -> Gate:
     """Nobody hands out rights that they do not hold."""
 
     def gate(identity: Identity, target: Target, body: JsonObject, old: JsonObject | None) -> None:
-        if target.group == _RBAC:
+        if target.group == RBAC:
             escalation.confirm(
                 authorizer,
                 identity,

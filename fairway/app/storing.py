@@ -15,12 +15,11 @@ from fairway.schema.node import JsonObject
 from fairway.server.bootstrap_roles import bootstrap_objects, completed
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import Patch, ResourceKey, Store, Write
+from fairway.store.interface import BY_HUB, Patch, ResourceKey, Store
+from fairway.store.keys import DEFINITIONS, NAMESPACES, resource_of
 
-_SYSTEM = Write(user="system:fairway", manager="fairway-hub")
 _NAMESPACES = ("default", "fairway-system", "kube-public", "kube-system")
 _SWITCH_SECONDS = 0.0005
-_RBAC = "rbac.authorization.k8s.io"
 
 
 def settle_memory() -> None:
@@ -57,12 +56,12 @@ def open_store(folder: Path, *, clock: Clock | None = None) -> EmbeddedStore:
 async def prepare_store(store: EmbeddedStore) -> None:
     """What every hub holds from the start: namespaces, roles, and our kinds."""
     for definition in crds.definitions():
-        await _apply(store, ("apiextensions.k8s.io", "v1", "customresourcedefinitions"), definition)
+        await _apply(store, DEFINITIONS, definition)
     for name in _NAMESPACES:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        await _create(store, ("", "v1", "namespaces"), body)
+        await _create(store, NAMESPACES, body)
     for role in bootstrap_objects():
-        await _complete(store, ResourceKey(_RBAC, "v1", role["kind"].lower() + "s"), role)
+        await _complete(store, resource_of(role["apiVersion"], role["kind"]), role)
 
 
 async def load_demo(store: Store, catalogue: Catalogue) -> None:
@@ -73,13 +72,13 @@ async def load_demo(store: Store, catalogue: Catalogue) -> None:
         resource = catalogue.of_kind(group, version, body["kind"])
         assert resource is not None, f"{document.place}: no such kind"
         namespace = body["metadata"].get("namespace", "")
-        await _create(store, (group, version, resource.plural), body, namespace)
+        await _create(store, ResourceKey(group, version, resource.plural), body, namespace)
 
 
-async def _apply(store: Store, kind: tuple[str, str, str], body: JsonObject) -> None:
+async def _apply(store: Store, kind: ResourceKey, body: JsonObject) -> None:
     """Makes an object what this version of the hub says, leaving what others added."""
     patch = Patch(type="apply", body=body, force=True)
-    await store.patch(ResourceKey(*kind), body["metadata"]["name"], patch, write=_SYSTEM)
+    await store.patch(kind, body["metadata"]["name"], patch, write=BY_HUB)
 
 
 async def _complete(store: EmbeddedStore, kind: ResourceKey, wanted: JsonObject) -> None:
@@ -87,18 +86,16 @@ async def _complete(store: EmbeddedStore, kind: ResourceKey, wanted: JsonObject)
     try:
         stored = await store.get(kind, wanted["metadata"]["name"])
     except NotFound:
-        await store.create(kind, wanted, write=_SYSTEM)
+        await store.create(kind, wanted, write=BY_HUB)
         return
     changed = completed(stored.object(), wanted)
     if changed is not None:
-        await store.update(kind, changed, write=_SYSTEM)
+        await store.update(kind, changed, write=BY_HUB)
 
 
-async def _create(
-    store: Store, kind: tuple[str, str, str], body: JsonObject, namespace: str = ""
-) -> None:
+async def _create(store: Store, kind: ResourceKey, body: JsonObject, namespace: str = "") -> None:
     """Makes an object once; what an administrator made of it since then stays."""
     try:
-        await store.create(ResourceKey(*kind), body, namespace=namespace, write=_SYSTEM)
+        await store.create(kind, body, namespace=namespace, write=BY_HUB)
     except AlreadyExists:
         return

@@ -25,6 +25,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "See what happens": {
         "logs": ("logs:logs", "Print the output of a workload's pods"),
+        "exec": ("execute:execute", "Run a command in a pod of a workload"),
+        "port-forward": ("forward:forward", "Let ports here lead to ports of a workload's pod"),
         "queue": ("queue:queue", "Show queues: what they use, borrow and lend, and who is next"),
         "top": ("top:top", "Show clusters, queues and workloads as they are now"),
         "why": ("why:why", "Say why a workload waits, and what would let it start"),
@@ -167,7 +169,10 @@ class Command(click.Command):
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         if not context.allow_interspersed_args:  # some of the words are another program's
             return super().parse_args(context, args)
-        return super().parse_args(context, [one for word in args for one in self._plain(word)])
+        # What stands behind -- is another program's as well.
+        at = args.index("--") if "--" in args else len(args)
+        own = [one for word in args[:at] for one in self._plain(word)]
+        return super().parse_args(context, [*own, *args[at:]])
 
     def _plain(self, word: str) -> list[str]:
         """Flags given with a value, as kubectl takes them, without: --wait=false is --no-wait."""

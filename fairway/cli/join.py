@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,11 +23,15 @@ from fairway.cli.session import Failure, Session, current, say
 from fairway.client.access import Access
 from fairway.client.wire import Object
 
+if TYPE_CHECKING:
+    from fairway.agent.joining.admitting import Wanted
+
 EXAMPLES = """
     fairway join --name hangzhou-1 --context hz1                read-only at first
     fairway join --name hangzhou-1 --context hz1 --discover     with Flavors and topology
     fairway join --name hangzhou-1 --context hz1 --mode Manage  let the hub act there
     fairway join --print-rbac --mode Manage --context hz1       what the hub may do there
+    fairway join --name hangzhou-1 --context hz1 --mode Manage --allow exec,port-forward
     fairway join --name edge-7 --pull                           one that the hub cannot reach
 """
 _TURNS = {"Observe": "look and touch nothing", "Shadow": "look, and say what it would do"}
@@ -39,6 +45,7 @@ class Wish:
     mode: str
     discovers: bool
     is_dry: bool
+    allowed: tuple[str, ...] = ()
 
     @property
     def may_act(self) -> bool:
@@ -54,6 +61,13 @@ class Wish:
     show_default=True,
     help="Only look; also say what would be done; or act.",
 )
+@click.option(
+    "--allow",
+    "allowed",
+    default="",
+    metavar="LIST",
+    help="What users may do inside their pods besides reading output: exec, port-forward.",
+)
 @click.option("--discover", "discovers", is_flag=True, help="Draft Flavors, topology and pools.")
 @click.option("--print-rbac", "prints", is_flag=True, help="Print the rights it needs, and stop.")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Print what would be made; make nothing.")
@@ -68,12 +82,25 @@ class Wish:
     help="With --pull: how long the invitation lasts; 10m at least.",
 )
 @click.option("--hub-url", default="", metavar="URL", help="With --pull: the hub as seen there.")
+@click.option(
+    "--stream-url",
+    default="",
+    metavar="URL",
+    help="With --pull: where the hub takes streams, if it keeps its objects on Kubernetes.",
+)
+@click.option(
+    "--stream-authority",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --stream-url: who signed the certificate there, as PEM; else the system's own.",
+)
 @click.option("--hub-kubeconfig", default="", metavar="FILE", help="The hub's own kubeconfig.")
 @click.option("--hub-context", default="", metavar="NAME", help="The hub's own context.")
 def join(  # noqa: PLR0913 - one argument for each option
     *,
     name: str,
     mode: str,
+    allowed: str,
     discovers: bool,
     prints: bool,
     is_dry: bool,
@@ -81,6 +108,8 @@ def join(  # noqa: PLR0913 - one argument for each option
     replaces: bool,
     valid_for: float,
     hub_url: str,
+    stream_url: str,
+    stream_authority: Path | None,
     hub_kubeconfig: str,
     hub_context: str,
 ) -> int:
@@ -90,7 +119,9 @@ def join(  # noqa: PLR0913 - one argument for each option
     commands find by themselves, or that --hub-kubeconfig and --hub-context name.
     """
     session = current()
-    wish = Wish(name=name, mode=mode, discovers=discovers, is_dry=is_dry)
+    wish = Wish(
+        name=name, mode=mode, discovers=discovers, is_dry=is_dry, allowed=_allowed(allowed, mode)
+    )
     if prints:
         return _print_rights(session, wish)
     if not name:
@@ -101,7 +132,20 @@ def join(  # noqa: PLR0913 - one argument for each option
             raise click.UsageError(
                 "With --pull, the hub is named by --hub-kubeconfig, --hub-context."
             )
-        return _invite(hub, wish, hub_url, int(valid_for), replaces=replaces)
+        from fairway.agent.joining.admitting import Wanted  # noqa: PLC0415 - starts fast
+
+        return _invite(
+            hub,
+            wish,
+            hub_url,
+            Wanted(
+                mode=mode,
+                seconds=int(valid_for),
+                replaces=replaces,
+                streams=stream_url.rstrip("/"),
+                streams_authority=stream_authority.read_text() if stream_authority else "",
+            ),
+        )
     return asyncio.run(_push(_member(session), hub.find_access(), wish))
 
 
@@ -114,15 +158,32 @@ def _member(session: Session) -> Access:
     return access_to(OnKubernetes(kubeconfig=session.kubeconfig, context=session.context))
 
 
-def _print_rights(session: Session, wish: Wish) -> int:
+def _allowed(text: str, mode: str) -> tuple[str, ...]:
+    from fairway.agent.drivers.kubernetes.rights import ALLOWABLE  # noqa: PLC0415 - starts fast
+
+    named = tuple(one.strip() for one in text.split(",") if one.strip())
+    for one in named:
+        if one not in ALLOWABLE:
+            raise click.UsageError(f"--allow knows {', '.join(ALLOWABLE)}; not {one}.")
+    if named and mode != "Manage":
+        raise click.UsageError("--allow is for --mode Manage: nothing else runs pods there.")
+    return named
+
+
+def _rights(kinds: Sequence[tuple[str, str]], wish: Wish) -> list[Object]:
     from fairway.agent.joining import pushing  # noqa: PLC0415 - starts fast without it
-    from fairway.cli.surveying import known_kinds, look  # noqa: PLC0415 - as above
+
+    return pushing.member_objects(kinds, may_act=wish.may_act, allowed=wish.allowed)
+
+
+def _print_rights(session: Session, wish: Wish) -> int:
+    from fairway.cli.surveying import known_kinds, look  # noqa: PLC0415 - starts fast without it
 
     if session.kubeconfig or session.context:
         kinds = asyncio.run(look(_member(session))).kinds
     else:
         kinds = known_kinds()
-    terminal.write([to_documents(pushing.member_objects(kinds, may_act=wish.may_act))])
+    terminal.write([to_documents(_rights(kinds, wish))])
     return 0
 
 
@@ -135,7 +196,7 @@ async def _push(access: Access, hub_access: Access, wish: Wish) -> int:
     pushed = pushing.Pushed(
         cluster=wish.name, mode=wish.mode, topology=found.topology if wish.discovers else ()
     )
-    rights = pushing.member_objects(found.kinds, may_act=wish.may_act)
+    rights = _rights(found.kinds, wish)
     drafts = found.flavors if wish.discovers else []
     if wish.is_dry:
         made = [*rights, *drafts, pushing.cluster_object(pushed)]
@@ -169,16 +230,16 @@ def _tell(
         say(to_documents([{"spec": {"elasticPools": list(elastic_pools)}}]))
 
 
-def _invite(hub: Session, wish: Wish, url: str, seconds: int, *, replaces: bool) -> int:
+def _invite(hub: Session, wish: Wish, url: str, wanted: Wanted) -> int:
     from fairway.agent.joining import admitting  # noqa: PLC0415 - starts fast without it
     from fairway.agent.joining.invitations import Invitation  # noqa: PLC0415 - as above
     from fairway.cli.surveying import opened  # noqa: PLC0415 - as above
 
     access = hub.find_access()
-    if url and not url.startswith("https://"):
-        raise click.UsageError("--hub-url begins with https://.")
+    for option, one in (("--hub-url", url), ("--stream-url", wanted.streams)):
+        if one and not one.startswith("https://"):
+            raise click.UsageError(f"{option} begins with https://.")
     seen = replace(access, server=url.rstrip("/") or access.server)
-    wanted = admitting.Wanted(mode=wish.mode, seconds=seconds, replaces=replaces)
 
     async def invite() -> Invitation:
         async with opened(access) as api:
@@ -190,7 +251,7 @@ def _invite(hub: Session, wish: Wish, url: str, seconds: int, *, replaces: bool)
         invitation = asyncio.run(invite())
     except admitting.Refused as error:
         raise Failure(str(error)) from error
-    say(f"Run this where {wish.name} can be reached, within {seconds // 60} minutes:\n")
+    say(f"Run this where {wish.name} can be reached, within {wanted.seconds // 60} minutes:\n")
     terminal.write([f"fairway agent --join {invitation.text()}"])
     say(f"\nIt asks to join and shows a key; then run: fairway accept {wish.name}")
     return 0

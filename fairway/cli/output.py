@@ -16,7 +16,9 @@ from dataclasses import dataclass, field, replace
 from fairway.api.errors import Forbidden, NotFound
 from fairway.api.names import work_name, work_namespace
 from fairway.cli import workloads
+from fairway.cli.session import Failure
 from fairway.client.asynchronous import WORKLOADS, AsyncClient
+from fairway.client.errors import ConnectionFailed
 from fairway.client.wire import Object
 
 WORKS = "works.fairway.dev"
@@ -136,6 +138,12 @@ async def _copy_pod(source: Source, where: PodAt, *, called: str, follow: bool) 
             async with aclosing(chunks):
                 async for chunk in chunks:
                     write(chunk)
+        except ConnectionFailed as error:
+            if error.is_refused:
+                raise
+            raise Failure(
+                "the output was cut: the hub, or its stream to the cluster, is lost"
+            ) from (error)
         except NotFound:
             # It may have a place already, and not have begun there.
             if not follow or workloads.is_over(source.workload):

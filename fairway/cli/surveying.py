@@ -18,10 +18,8 @@ from fairway.clock import SystemClock
 from fairway.kinds import permitted
 from fairway.kinds.registry import built_in
 from fairway.kubeapi import KubeApi
-from fairway.store.interface import ResourceKey, Write
-from fairway.store.keys import resource_of
-
-NODES = ResourceKey("", "v1", "nodes")
+from fairway.store.interface import Write
+from fairway.store.keys import NODES, resource_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ refusal raises an `fairway.api.errors.ApiError`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -19,8 +20,9 @@ from fairway.client.access import Access
 from fairway.client.calls import Calls, refusal
 from fairway.client.catalogue import Served
 from fairway.client.discovery import Discovery
+from fairway.client.errors import UpgradeRefused
 from fairway.client.kubeconfig import load_access
-from fairway.client.transport import Transport
+from fairway.client.transport import Transport, WebSocket
 from fairway.client.typed import TypedCalls
 from fairway.client.watching import Watching, follow
 from fairway.client.wire import (
@@ -31,6 +33,7 @@ from fairway.client.wire import (
     Listing,
     Object,
     PatchType,
+    Query,
     Request,
     Scope,
 )
@@ -106,13 +109,13 @@ class AsyncClient:
         question: str,
         *,
         namespace: str | None = None,
-        query: Mapping[str, str] | None = None,
+        query: Query | None = None,
     ) -> Object:
         """What a hub works out when asked of an object: `explain`, `decisions`, `standing`."""
         return await self._calls.json(await self._question(kind, name, question, namespace, query))
 
     async def log(
-        self, name: str, *, namespace: str | None = None, query: Mapping[str, str] | None = None
+        self, name: str, *, namespace: str | None = None, query: Query | None = None
     ) -> AsyncGenerator[bytes, None]:
         """Output of a pod of a workload, in chunks as they come; `query` says which and how."""
         request = await self._question(WORKLOADS, name, "log", namespace, query)
@@ -124,6 +127,24 @@ class AsyncClient:
                 yield chunk
         finally:
             await chunks.aclose()
+
+    @asynccontextmanager
+    async def converse(
+        self,
+        name: str,
+        what: str,
+        *,
+        namespace: str | None = None,
+        query: Query | None = None,
+        protocols: tuple[str, ...] = (),
+    ) -> AsyncIterator[WebSocket]:
+        """A stream to a pod of a workload, in both directions: `exec` or `portforward`."""
+        request = await self._question(WORKLOADS, name, what, namespace, query)
+        try:
+            async with self._calls.transport.websocket(request, protocols=protocols) as socket:
+                yield socket
+        except UpgradeRefused as error:
+            raise refusal(error.answer) from error
 
     async def list(
         self, kind: str | Served, *, scope: Scope = EVERYTHING, page_size: int = PAGE_SIZE
@@ -311,7 +332,7 @@ class AsyncClient:
         name: str,
         question: str,
         namespace: str | None,
-        query: Mapping[str, str] | None,
+        query: Query | None,
     ) -> Request:
         served = await self._served(kind)
         home = self._namespace(served, namespace)

@@ -6,6 +6,8 @@ is unusable, nobody answers, or the server serves no such kind.
 
 from __future__ import annotations
 
+from fairway.client.wire import Answer
+
 
 class ClientError(Exception):
     """The call could not be made."""
@@ -23,6 +25,14 @@ class ConnectionFailed(ClientError):
         self.server = server
         self.why = why
         self.is_refused = is_refused
+
+
+class UpgradeRefused(ClientError):
+    """The server answered, and opened no stream in both directions."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(f"the server opened no stream, and answered {answer.status}")
+        self.answer = answer
 
 
 class UnknownKind(ClientError):

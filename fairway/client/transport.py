@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlencode
@@ -24,8 +25,8 @@ from yarl import URL
 from fairway import __version__
 from fairway.client.access import Access
 from fairway.client.credentials import Credentials, Identity
-from fairway.client.errors import ConfigError, ConnectionFailed
-from fairway.client.wire import Answer, Request
+from fairway.client.errors import ConfigError, ConnectionFailed, UpgradeRefused
+from fairway.client.wire import JSON, Answer, Request
 from fairway.clock import Clock
 
 _log = logging.getLogger(__name__)
@@ -35,6 +36,39 @@ READ_SECONDS = 65.0  # servers give up on their own after 60
 CONNECTIONS_MAX = 64
 MESSAGE_BYTES_MAX = 1 << 22
 _TURNS_TO_CLOSE = 4
+
+
+class WebSocket:
+    """A stream of whole messages in both directions; a connection that breaks just ends it."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+
+    @property
+    def protocol(self) -> str:
+        """What was agreed on; empty where the server chose none."""
+        return self._socket.protocol or ""
+
+    async def send(self, message: bytes) -> None:
+        """Returns once there is room for more; OSError where the connection is gone."""
+        await self._socket.send_bytes(message)
+
+    async def receive(self) -> bytes | None:
+        """The next message; None at the end."""
+        while True:
+            found = await self._socket.receive()
+            match found.type:
+                case aiohttp.WSMsgType.BINARY:
+                    return bytes(found.data)
+                case aiohttp.WSMsgType.TEXT:
+                    return str(found.data).encode()
+                case aiohttp.WSMsgType.PING | aiohttp.WSMsgType.PONG:
+                    continue
+                case _:
+                    return None
+
+    async def close(self) -> None:
+        await self._socket.close()
 
 
 class Transport:
@@ -90,9 +124,17 @@ class Transport:
 
     @asynccontextmanager
     async def websocket(
-        self, request: Request, *, protocols: tuple[str, ...] = ()
-    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-        """A stream in both directions, as exec, attach and port-forward need it."""
+        self,
+        request: Request,
+        *,
+        protocols: tuple[str, ...] = (),
+        beat_seconds: float | None = None,
+    ) -> AsyncIterator[WebSocket]:
+        """A stream in both directions, as exec, attach and port-forward need it.
+
+        UpgradeRefused where the server answers otherwise. With `beat_seconds` the server is asked
+        so often whether it is there; only for streams of which both sides always read.
+        """
         identity = await self._credentials.current()
         session = await self._session_for(identity)
         try:
@@ -101,11 +143,22 @@ class Transport:
                 protocols=protocols,
                 headers=[*request.headers, *_shown(identity)],
                 max_msg_size=MESSAGE_BYTES_MAX,
+                heartbeat=beat_seconds,
                 proxy=self._proxy,
+                server_hostname=self._access.tls_server_name or None,
             ) as socket:
-                yield socket
+                yield WebSocket(socket)
+        except aiohttp.WSServerHandshakeError as error:
+            self._credentials.refuse()
+            raise UpgradeRefused(await self._why(request, error.status)) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _failure(self.server, error) from error
+
+    async def _why(self, request: Request, status: int) -> Answer:
+        """What a server says that opens no stream; the library keeps that to itself, so it is
+        asked again, for no stream."""
+        answer = await self.send(replace(request, accept=JSON))
+        return answer if answer.status == status else Answer(status=status, body=b"")
 
     async def close(self) -> None:
         if self._session is not None:
@@ -210,9 +263,9 @@ def _warned(header: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+def _encoded(query: tuple[tuple[str, str | tuple[str, ...]], ...]) -> str:
     """Most requests ask in one of a few ways."""
-    return f"?{urlencode(query)}"
+    return f"?{urlencode(query, doseq=True)}"
 
 
 def _environment_proxy(server: str) -> str | None:

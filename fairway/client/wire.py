@@ -12,6 +12,8 @@ from enum import Enum
 from typing import Any
 
 Object = dict[str, Any]
+# Parameters of a request; some may be given several times.
+Query = Mapping[str, str | tuple[str, ...]]
 
 JSON = "application/json"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -33,7 +35,7 @@ class Request:
 
     method: str
     path: str
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Query = field(default_factory=dict)
     body: bytes | None = None
     content_type: str = JSON
     accept: str = JSON

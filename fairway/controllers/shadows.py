@@ -17,6 +17,7 @@ from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError
 from fairway.api.meta import Condition
+from fairway.api.names import namespace_and_name
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
 from fairway.controllers.notes import Notes
@@ -101,8 +102,7 @@ class Shadows:
 
     async def _note(self, cluster: str, workloads: list[str]) -> None:
         for key in sorted(workloads)[:_NAMED_MOST]:
-            namespace, _, name = key.partition("/")
-            stored = self._cache.mirror(WORKLOADS).get((namespace, name))
+            stored = self._cache.mirror(WORKLOADS).get(namespace_and_name(key))
             if stored is not None:
                 message = f"it would run in {cluster}, if that cluster were managed"
                 await self._notes.say(stored.object(), "WouldRun", message)

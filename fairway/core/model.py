@@ -153,6 +153,18 @@ class Placed:
     attempt: int = 0  # to which its pods belong; 0: the claim's
 
 
+def usage_of(*placed: Placed) -> dict[FlavorResource, int]:
+    """What placements are charged to quota, together."""
+    if len(placed) == 1 and len(placed[0].pods) == 1:
+        return placed[0].pods[0].usage()
+    total: dict[FlavorResource, int] = {}
+    for one in placed:
+        for pods in one.pods:
+            for pair, amount in pods.usage().items():
+                total[pair] = total.get(pair, 0) + amount
+    return total
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stray:
     """Pods of ours that no claim accounts for: of an attempt that is over, or still ending."""

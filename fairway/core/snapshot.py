@@ -24,7 +24,7 @@ from fairway.core.fitting.eligibility import Eligibility
 from fairway.core.fitting.overlaps import Overlap, overlaps, rivals_of
 from fairway.core.ledger import Ledger, is_same_ground
 from fairway.core.missing import missing_of
-from fairway.core.model import EVERYWHERE, Flavor, Placed, Policy, Queue, Stray, Workload
+from fairway.core.model import EVERYWHERE, Flavor, Policy, Queue, Stray, Workload, usage_of
 from fairway.core.nodes import Cluster, Packing
 from fairway.core.numbering import count_of
 from fairway.core.occupancy import Occupancy, Seat, seats_of
@@ -113,7 +113,7 @@ class Snapshot:
         # Who has pods in a cluster, known or not; and the nodes of those that are.
         self._placed: dict[str, dict[str, list[Seat]]] = {}
         self._occupancies: dict[str, Occupancy] = {}
-        self._rebates = Rebates()
+        self.rebates = Rebates()
         self._take_in_all()
         self.stock = Stock(self)
 
@@ -125,7 +125,7 @@ class Snapshot:
                 self.reserving.append(workload.key)
             if workload.held or workload.releasing:
                 self._charge(workload, 1)
-                self._rebates.add(workload)
+                self.rebates.add(workload)
                 for cluster, seats in seats_of(workload).items():
                     self._placed.setdefault(cluster, {})[workload.key] = seats
         self.reserving.sort()
@@ -133,7 +133,7 @@ class Snapshot:
             line.sort(key=precedence)
         for name in self._clusters:
             self._people(name)
-        self._rebates.give(self.tree, self._workloads)
+        self.rebates.give(self.tree, self._workloads)
         self.ledger.settle()
 
     # Changes. The snapshot then equals one made with them from the start.
@@ -155,13 +155,13 @@ class Snapshot:
 
     def change(self, change: Change) -> None:
         """Takes in what is different from before."""
-        self._rebates.take_back(self.tree)
+        self.rebates.take_back(self.tree)
         self._change_rules(change)
         touched: dict[str, set[str]] = {}  # cluster -> whose placements in it are others
         for key, workload in change.workloads.items():
             for cluster in self._replace(key, workload):
                 touched.setdefault(cluster, set()).add(key)
-        self._rebates.give(self.tree, self._workloads)
+        self.rebates.give(self.tree, self._workloads)
         for name, strays in change.strays.items():
             self._strays[name] = strays
             if not strays:
@@ -235,7 +235,7 @@ class Snapshot:
         if workload.reservation:
             insort(self.reserving, workload.key)
         self._charge(workload, 1)
-        self._rebates.add(workload)
+        self.rebates.add(workload)
 
     def _drop(self, workload: Workload) -> None:
         del self._workloads[workload.key]
@@ -248,7 +248,7 @@ class Snapshot:
         if workload.reservation:
             del self.reserving[bisect_left(self.reserving, workload.key)]
         self._charge(workload, -1)
-        self._rebates.drop(workload)
+        self.rebates.drop(workload)
 
     def _charge(self, workload: Workload, sign: int) -> None:
         """Charges what a workload has of quota, or takes the charge back."""
@@ -399,12 +399,3 @@ def wants_more(workload: Workload, policy: Policy) -> bool:
             return False
         return running + count_of(workload.tasks_over) < workload.tasks
     return missing_of(workload) is not None
-
-
-def usage_of(placed: Placed) -> dict[tuple[str, str], int]:
-    """What a placement is charged to quota."""
-    total: dict[tuple[str, str], int] = {}
-    for pods in placed.pods:
-        for key, amount in pods.usage().items():
-            total[key] = total.get(key, 0) + amount
-    return total

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fairway.core.model import FlavorResource, Placed, Workload
+from fairway.core.model import FlavorResource, Workload, usage_of
 from fairway.core.turns.quota import Tree
+
+if TYPE_CHECKING:
+    from fairway.core.ledger import Ledger
 
 Charges = dict[str, dict[FlavorResource, int]]  # by queue
 
@@ -34,11 +38,13 @@ class Rebates:
     def __init__(self) -> None:
         self._heirs: dict[str, dict[str, None]] = {}  # victim -> who waits or waited for it
         self._given: Charges = {}
+        self._leaving: Charges = {}  # all that is about to be given back
 
     def add(self, workload: Workload) -> None:
         """A workload has come, or changed."""
         for key, _ in _victims(workload):
             self._heirs.setdefault(key, {})[workload.key] = None
+        self._count(workload, 1)
 
     def drop(self, workload: Workload) -> None:
         """A workload is gone, or about to change."""
@@ -47,6 +53,19 @@ class Rebates:
             heirs.pop(workload.key, None)
             if not heirs:
                 self._heirs.pop(key, None)
+        self._count(workload, -1)
+
+    def _count(self, workload: Workload, sign: int) -> None:
+        if not workload.releasing:
+            return
+        queue = queue_of(workload)
+        of_queue = self._leaving.setdefault(queue, {})
+        for pair, amount in usage_of(*workload.releasing).items():
+            of_queue[pair] = of_queue.get(pair, 0) + sign * amount
+            if not of_queue[pair]:
+                del of_queue[pair]
+        if not of_queue:
+            del self._leaving[queue]
 
     def take_back(self, tree: Tree) -> None:
         """Before charges change: what is given back hangs on all of them."""
@@ -70,6 +89,13 @@ class Rebates:
             for queue, usage in self._given.items():
                 tree.charge(queue, {pair: -amount for pair, amount in usage.items()})
 
+    def let_go(self, ledger: Ledger) -> None:
+        """Within a trial: everything that leaves is gone."""
+        for queue, usage in self._leaving.items():
+            ledger.release(queue, usage)
+        for queue, usage in self._given.items():
+            ledger.charge(queue, usage)
+
 
 def inherited(heirs: Sequence[Workload], workloads: Mapping[str, Workload]) -> Iterator[Inherited]:
     """What heirs wait for, of each of their victims that is still there.
@@ -78,12 +104,12 @@ def inherited(heirs: Sequence[Workload], workloads: Mapping[str, Workload]) -> I
     no concern of theirs.
     """
     left = {
-        key: [(one.attempt, total((one,))) for one in workloads[key].releasing]
+        key: [(one.attempt, usage_of(one)) for one in workloads[key].releasing]
         for heir in heirs
         for key, _ in _victims(heir)
         if key in workloads
     }
-    needs = {heir.key: total(heir.held.placed if heir.held else ()) for heir in heirs}
+    needs = {heir.key: usage_of(*(heir.held.placed if heir.held else ())) for heir in heirs}
     for is_own in (True, False):
         for heir in heirs:
             for key, until in _victims(heir):
@@ -137,16 +163,6 @@ def overlap(tree: Tree, parts: Iterable[Inherited]) -> Charges:
 def queue_of(workload: Workload) -> str:
     """The queue that a workload is charged to."""
     return (workload.held.queue if workload.held else "") or workload.queue
-
-
-def total(placed: Iterable[Placed]) -> dict[FlavorResource, int]:
-    """What placements use of quota, together."""
-    found: dict[FlavorResource, int] = {}
-    for one in placed:
-        for pods in one.pods:
-            for pair, amount in pods.usage().items():
-                found[pair] = found.get(pair, 0) + amount
-    return found
 
 
 def _victims(workload: Workload) -> tuple[tuple[str, int], ...]:

@@ -68,6 +68,7 @@ def _beside() -> list[JsonObject]:
         rule("", ["persistentvolumeclaims"], (*_READ, "patch")),  # pinned to a cluster by a mark
         rule("scheduling.k8s.io", ["priorityclasses"], _READ),
         rule(RBAC, ["roles", "clusterroles", "rolebindings", "clusterrolebindings"], _READ),
+        rule("authentication.k8s.io", ["tokenreviews"], ("create",)),  # who calls: agents, people
         rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
         # Of kinds with several versions it says who converts them, and which are still kept.
         rule(

@@ -24,7 +24,7 @@ rotate and credential plug-ins are those of `fairway.client`.
     as_tenant = api.acting_as("system:serviceaccount:team:default")
     async for chunk in api.stream(path_of(PODS, "web-0", "default", "log"), {"follow": "true"}):
         ...
-    async with api.websocket(path, {"command": "sh"}, protocols=("v5.channel.k8s.io",)) as socket:
+    async with api.websocket(path, {"command": "ls"}, protocols=("v5.channel.k8s.io",)) as socket:
         ...
     await api.close()
 

@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from fairway.client.access import Access
 from fairway.client.calls import Calls
 from fairway.client.discovery import Discovery
-from fairway.client.errors import ClientError, ConnectionFailed
-from fairway.client.transport import Transport
-from fairway.client.wire import Answer, PatchType, Request
+from fairway.client.errors import ClientError, ConnectionFailed, UpgradeRefused
+from fairway.client.transport import Transport, WebSocket
+from fairway.client.wire import Answer, PatchType, Query, Request
 from fairway.clock import Clock
 from fairway.kubeapi import errors, paths
 from fairway.kubeapi.patience import Patience
@@ -34,9 +34,6 @@ from fairway.store.interface import (
     WatchFrom,
     Write,
 )
-
-if TYPE_CHECKING:
-    import aiohttp
 
 _MEDIA_TYPES = {
     "json": PatchType.JSON.value,
@@ -246,7 +243,7 @@ class KubeApi:
         )
         answer = await self._patiently(request)
         if write is not None and answer.warnings:
-            write.warnings.extend(answer.warnings)
+            write.warn(answer.warnings)
         return answer
 
     async def stream(
@@ -255,11 +252,12 @@ class KubeApi:
         query: Mapping[str, str] | None = None,
         *,
         silent_seconds: float | None = None,
+        tells_opening: bool = False,
     ) -> AsyncGenerator[bytes, None]:
         """Chunks as they arrive, such as a pod's log.
 
-        With `silent_seconds`, a stream that is silent for longer has failed; it begins with an
-        empty chunk once the server answers.
+        With `silent_seconds`, a stream that is silent for longer has failed. One of those, or with
+        `tells_opening`, begins with an empty chunk once the server answers.
         """
         request = Request(
             method="GET",
@@ -274,7 +272,8 @@ class KubeApi:
             tries += 1
             self.counts["WATCH" if silent_seconds else "GET"] += 1
             refusal: Answer | None = None
-            opened = self._streams.stream(request, tells_opening=silent_seconds is not None)
+            tells = tells_opening or silent_seconds is not None
+            opened = self._streams.stream(request, tells_opening=tells)
             try:
                 async with aclosing(opened) as chunks:
                     async for chunk in chunks:
@@ -295,22 +294,27 @@ class KubeApi:
     def websocket(
         self,
         path: str,
-        query: Mapping[str, str] | None = None,
+        query: Query | None = None,
         *,
         protocols: tuple[str, ...] = (),
-    ) -> AbstractAsyncContextManager[aiohttp.ClientWebSocketResponse]:
+        beat_seconds: float | None = None,
+    ) -> AbstractAsyncContextManager[WebSocket]:
         """A stream in both directions (exec, attach, port-forward)."""
         request = Request(method="GET", path=path, query=query or {}, headers=self._headers)
-        return self._websocket(request, protocols)
+        return self._websocket(request, protocols, beat_seconds)
 
     @asynccontextmanager
     async def _websocket(
-        self, request: Request, protocols: tuple[str, ...]
-    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        self, request: Request, protocols: tuple[str, ...], beat_seconds: float | None
+    ) -> AsyncIterator[WebSocket]:
         self.counts["GET"] += 1
         try:
-            async with self._streams.websocket(request, protocols=protocols) as socket:
+            async with self._streams.websocket(
+                request, protocols=protocols, beat_seconds=beat_seconds
+            ) as socket:
                 yield socket
+        except UpgradeRefused as error:
+            raise errors.of_answer(error.answer) from error
         except ClientError as error:
             raise errors.of_client(error) from error
 

@@ -34,7 +34,9 @@ from fairway.server.rbac import Authorizer
 from fairway.server.rbac_rules import Attributes
 from fairway.server.reviewing import Reviewer
 from fairway.server.routes import Target, target_of
+from fairway.server.talks import Talks
 from fairway.server.tokens import Authenticator
+from fairway.server.vouching import Vouching
 
 _log = logging.getLogger(__name__)
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -59,11 +61,13 @@ class Api:
     objects: Objects
     reviewer: Reviewer
     questions: Questions
+    talks: Talks
     documents: Documents
     page: Page
     audit_log: audit.AuditLog
     metrics: Metrics
     clock: Clock
+    vouching: Vouching | None = None  # who else knows tokens
 
     async def answer(self, request: Request) -> Response:
         """Answers a request; whatever goes wrong is an answer as well."""
@@ -93,11 +97,7 @@ class Api:
         if (converted := conversions.answer(request)) is not None:
             return converted
         target = seen.target = target_of(request)
-        identity = seen.identity = self._authenticate(request)
-        acting = impersonate(identity, request.headers, self.authorizer.authorize)
-        if acting is not identity:
-            seen.identity, seen.impersonated_by = acting, identity
-        self._authorize(request, target, acting)
+        acting = await self._admit(request, target, seen)
         if not target.is_resource:
             return await self._answer_path(request)
         resource = self.catalogue.find(target.group, target.version, target.plural)
@@ -106,16 +106,36 @@ class Api:
             return await self.reviewer.answer(call)
         if self.questions.answers(call):
             return await self.questions.answer(call)
+        if self.talks.answers(call):
+            return await self.talks.answer(call, lambda: self._is_admitted(request, target))
         return await self.objects.answer(call)
 
-    def _authenticate(self, request: Request) -> Identity:
+    async def _admit(self, request: Request, target: Target, seen: _Seen) -> Identity:
+        """Who acts, and may."""
+        identity = seen.identity = await self._authenticate(request)
+        acting = impersonate(identity, request.headers, self.authorizer.authorize)
+        if acting is not identity:
+            seen.identity, seen.impersonated_by = acting, identity
+        self._authorize(request, target, acting)
+        return acting
+
+    async def _is_admitted(self, request: Request, target: Target) -> bool:
+        """Whether a request that lasts would be admitted now."""
+        try:
+            await self._admit(request, target, _Seen())
+        except ApiError:
+            return False
+        return True
+
+    async def _authenticate(self, request: Request) -> Identity:
         given = request.header("authorization")
         if not given:
             return ANONYMOUS
         scheme, _, token = given.partition(" ")
-        identity = (
-            self.authenticator.authenticate(token.strip()) if scheme.lower() == "bearer" else None
-        )
+        token = token.strip() if scheme.lower() == "bearer" else ""
+        identity = self.authenticator.authenticate(token) if token else None
+        if identity is None and token and self.vouching is not None:
+            identity = await self.vouching.identity(token)
         if identity is None:
             self.metrics.authentication_failed()
             raise Unauthorized("Unauthorized")

@@ -156,6 +156,7 @@ def _edit_rules() -> list[JsonObject]:
         _rule(_WRITE, ("batch",), ("jobs",)),
         _rule((*_READ, *_WRITE), ("coordination.k8s.io",), ("leases",)),
         _rule(_WRITE, (_FAIRWAY,), _TENANT_KINDS),
+        _rule(("create",), (_FAIRWAY,), ("workloads/exec", "workloads/portforward")),
         _rule(_READ, (_FAIRWAY,), ("works", "works/status")),
     ]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
+
+from fairway.streams.line import Socket
 
 JSON = "application/json"
 
@@ -34,6 +36,10 @@ class Request:
                 return value
         return ""
 
+    def parameters(self, name: str) -> tuple[str, ...]:
+        """All values of a parameter that may be given several times."""
+        return tuple(value for key, value in self.query if key == name)
+
     def flag(self, name: str) -> bool | None:
         """A parameter that is on or off: off only for `false` and `0`; None where it is missing."""
         for key, value in self.query:
@@ -50,9 +56,18 @@ class ByteStream(Protocol):
     async def aclose(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meeting:
+    """A stream of messages in both directions, which lasts as long as `hold` does."""
+
+    hold: Callable[[Socket], Awaitable[None]]
+    protocols: tuple[str, ...] = ()
+    beat_seconds: float | None = None  # between questions whether a client is there that reads
+
+
 @dataclass(slots=True, kw_only=True)
 class Response:
-    """What the client gets: a body, or a stream of chunks."""
+    """What the client gets: a body, a stream of chunks, or a meeting."""
 
     status: int = 200
     body: bytes = b""
@@ -60,6 +75,7 @@ class Response:
     headers: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     stream: ByteStream | None = None
+    meeting: Meeting | None = None
 
 
 def json_response(value: Any, status: int = 200, **extra: Any) -> Response:

@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import unquote
 
-from aiohttp import ClientError, web
+from aiohttp import ClientError, WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from fairway.api.errors import ApiError, BadRequest, TooLarge, readable
-from fairway.server.exchange import ByteStream, Request, Response, json_response
+from fairway.server.exchange import ByteStream, Meeting, Request, Response, json_response
 
 BODY_BYTES_MAX = 3 << 20
 _HEADER_BYTES_MAX = 64 << 10
@@ -23,6 +23,8 @@ _HEADER_BYTES_MAX = 64 << 10
 _STALLED_SECONDS = 60.0
 # How long streams get to say goodbye when the hub stops.
 _FAREWELL_SECONDS = 1.0
+MESSAGE_BYTES_MAX = 1 << 20  # of one message of a stream in both directions
+_NO_UPGRADE = BadRequest("a WebSocket is needed here, version 13")
 Answer = Callable[[Request], Awaitable[Response]]
 
 
@@ -82,6 +84,8 @@ class HttpServer:
             return _whole(response)
         # What a client asked for is done and written down, even if it does not wait for it.
         response = await asyncio.shield(self._answer(request))
+        if response.meeting is not None:
+            return await self._meet(incoming, response.meeting)
         if response.stream is None:
             return _whole(response)
         return await self._send(incoming, response, response.stream)
@@ -100,14 +104,65 @@ class HttpServer:
                 async with asyncio.timeout(self._stalled_seconds):
                     await answer.write(chunk)
             await answer.write_eof()
-        except (ConnectionError, asyncio.CancelledError, TimeoutError):
-            # The client is gone or takes nothing, or the hub is stopping.
+        except (ConnectionError, asyncio.CancelledError, TimeoutError, ApiError):
+            # The client is gone or takes nothing, the hub is stopping, or there is no more to be
+            # had of what was promised: without its end the client knows that it was cut.
             if incoming.transport is not None:
                 incoming.transport.abort()
         finally:
             self._streams.discard(task)
             await stream.aclose()
         return answer
+
+    async def _meet(self, incoming: web.BaseRequest, meeting: Meeting) -> web.StreamResponse:
+        socket = web.WebSocketResponse(
+            protocols=meeting.protocols,
+            heartbeat=meeting.beat_seconds,
+            max_msg_size=MESSAGE_BYTES_MAX,
+            compress=False,
+            timeout=_FAREWELL_SECONDS,
+        )
+        if not socket.can_prepare(incoming).ok:
+            return _whole(json_response(_NO_UPGRADE.status(), status=_NO_UPGRADE.code))
+        task = asyncio.current_task()
+        assert task is not None
+        self._streams.add(task)
+        try:
+            await socket.prepare(incoming)
+            await meeting.hold(_Socket(socket))
+            await socket.close()
+        except (ConnectionError, asyncio.CancelledError, TimeoutError):
+            if incoming.transport is not None:
+                incoming.transport.abort()
+        finally:
+            self._streams.discard(task)
+        return socket
+
+
+class _Socket:
+    """A stream of messages with a client."""
+
+    def __init__(self, socket: web.WebSocketResponse) -> None:
+        self._socket = socket
+
+    async def send(self, message: bytes) -> None:
+        await self._socket.send_bytes(message)
+
+    async def receive(self) -> bytes | None:
+        while True:
+            found = await self._socket.receive()
+            match found.type:
+                case WSMsgType.BINARY:
+                    return bytes(found.data)
+                case WSMsgType.TEXT:
+                    return str(found.data).encode()
+                case WSMsgType.PING | WSMsgType.PONG:
+                    continue
+                case _:
+                    return None
+
+    async def close(self) -> None:
+        await self._socket.close()
 
 
 async def _read(incoming: web.BaseRequest) -> Request:

@@ -4,6 +4,9 @@ They are subresources, so that rights hold for them like for everything else:
 
     workloads/NAME/explain      why it waits, and what would let it start
     workloads/NAME/log          the output of its pods, as text, followed if asked
+    workloads/NAME/exec         a command in one of its pods; see `talks`, as for the next two
+    workloads/NAME/portforward  a port of one of its pods
+    clusters/NAME/stream        the stream by which an agent is reached that calls its hub
     fleets/fleet/decisions      what was decided lately, the latest last
     fleets/fleet/standing       queues with what they hold and who is next
     fleets/fleet/snapshot       everything that a decision looks at, for `fairway plan`
@@ -14,8 +17,6 @@ Who answers is given from outside; the server knows only what may be asked.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,29 +24,39 @@ from fairway.api.errors import BadRequest, MethodNotAllowed, NotFound, Unavailab
 from fairway.api.meta import GROUP
 from fairway.schema.node import JsonObject
 from fairway.server import options
-from fairway.server.exchange import Request, Response, json_response
+from fairway.server.exchange import ByteStream, Request, Response, json_response
 from fairway.server.objects import Call
+from fairway.server.routes import OPENED
 from fairway.store.interface import Store
 
 SUBRESOURCES = {
-    "workloads": ("explain", "log"),
+    "workloads": ("explain", "log", "exec", "portforward"),
+    "clusters": ("stream",),
     "fleets": ("decisions", "standing", "snapshot", "whatif"),
 }
 _ASKED_BY_POST = frozenset({"whatif"})
+_OPENED = frozenset(subresource for _, subresource in OPENED)
 _DECISIONS = 100
 _DECISIONS_MOST = 5_000
-_BEGIN_SECONDS = 0.25  # for which the head of an answer waits for the first output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogRequest:
-    """Which output of which pod of a workload."""
+class PodRequest:
+    """Which pod of a workload, and who asks."""
 
     namespace: str
     name: str
     cluster: str = ""  # empty: where it runs, or ran last
     pod: str = ""
     container: str = ""
+    user: str = ""
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRequest(PodRequest):
+    """Which output of it."""
+
     follow: bool = False
     tail_lines: int | None = None
     since_seconds: int | None = None
@@ -65,7 +76,9 @@ class Answers(Protocol):
 
     async def whatif(self, change: JsonObject) -> JsonObject: ...
 
-    def log(self, request: LogRequest) -> AsyncIterator[bytes]: ...
+    async def log(self, request: LogRequest) -> ByteStream:
+        """Output as it comes; returns once it is known that there is such output."""
+        ...
 
 
 class Questions:
@@ -78,7 +91,11 @@ class Questions:
 
     def answers(self, call: Call) -> bool:
         target = call.target
-        return target.group == GROUP and target.subresource in SUBRESOURCES.get(target.plural, ())
+        return (
+            target.group == GROUP
+            and target.subresource in SUBRESOURCES.get(target.plural, ())
+            and target.subresource not in _OPENED
+        )
 
     async def answer(self, call: Call) -> Response:
         if call.target.verb != verb_of(call.target.subresource):
@@ -125,58 +142,34 @@ class Questions:
 
 def verb_of(subresource: str) -> str:
     """The verb by which a question is asked: one that carries much is a POST."""
-    return "create" if subresource in _ASKED_BY_POST else "get"
+    return "create" if subresource in _ASKED_BY_POST | _OPENED else "get"
 
 
 async def _log(call: Call, answers: Answers) -> Response:
     request = call.request
     wanted = LogRequest(
-        namespace=call.namespace,
-        name=call.target.name,
-        cluster=request.parameter("cluster"),
-        pod=request.parameter("pod"),
-        container=request.parameter("container"),
+        **pod_of(call),
         follow=bool(request.flag("follow")),
         tail_lines=_number(request, "tailLines"),
         since_seconds=_number(request, "sinceSeconds"),
         is_previous=bool(request.flag("previous")),
     )
-    stream = _Chunks(answers.log(wanted))
-    await stream.begin()
+    stream = await answers.log(wanted)
     return Response(stream=stream, content_type="text/plain; charset=utf-8")
 
 
-class _Chunks:
-    """The chunks of an iterator, which ends when the client goes."""
-
-    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
-        self._chunks = chunks
-        self._first = asyncio.ensure_future(_next(chunks))
-
-    async def begin(self) -> None:
-        """Reads ahead for a moment, so that what cannot be read at all is refused as such."""
-        done, _ = await asyncio.wait((self._first,), timeout=_BEGIN_SECONDS)
-        if done:
-            self._first.result()
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        first = await self._first
-        if first is not None:
-            yield first
-            async for chunk in self._chunks:
-                yield chunk
-
-    async def aclose(self) -> None:
-        if not self._first.done():
-            self._first.cancel()
-            await asyncio.wait((self._first,))
-        close: Any = getattr(self._chunks, "aclose", None)
-        if close is not None:
-            await close()
-
-
-async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(chunks, None)
+def pod_of(call: Call) -> dict[str, Any]:
+    """Which pod a request is about, and who asks."""
+    request = call.request
+    return {
+        "namespace": call.namespace,
+        "name": call.target.name,
+        "cluster": request.parameter("cluster"),
+        "pod": request.parameter("pod"),
+        "container": request.parameter("container"),
+        "user": call.identity.user,
+        "groups": tuple(call.identity.groups),
+    }
 
 
 def _number(request: Request, name: str) -> int | None:

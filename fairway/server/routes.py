@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fairway.api.meta import GROUP
 from fairway.server.exchange import Request
 
 # What stands behind a namespace's name is either one of these or a kind inside it.
@@ -22,6 +23,8 @@ _VERBS = {
     "DELETE": "delete",
 }
 _ON_MANY = {"get": "list", "delete": "deletecollection"}
+# Streams in both directions are opened by GET, and do more than read.
+OPENED = frozenset({("workloads", "exec"), ("workloads", "portforward"), ("clusters", "stream")})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +82,11 @@ def _resource_target(
     subresource = rest[2] if len(rest) > 2 else ""
     return Target(
         path=request.path,
-        verb=_verb(request, name, is_watch=is_watch),
+        verb=(
+            "create"
+            if group == GROUP and (plural, subresource) in OPENED and request.method == "GET"
+            else _verb(request, name, is_watch=is_watch)
+        ),
         group=group,
         version=version,
         plural=plural,

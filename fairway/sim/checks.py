@@ -118,6 +118,7 @@ class Checks:
         self._term = 0
         self._attempts: dict[str, int] = {}  # by uid
         self._claimed: dict[str, tuple[Usage, frozenset[str]]] = {}  # with victims waited for
+        self._ran: dict[str, Usage] = {}  # as much of the last claim as may have run
         self._releasing: dict[str, Usage] = {}
         self._nominal: deque[tuple[float, dict[str, dict[str, int]]]] = deque()
         self.seen: dict[str, Seen] = {}
@@ -153,8 +154,8 @@ class Checks:
         before = _decode(change.previous.raw) if change.previous is not None else None
         if change.is_removed:
             self.seen.pop(name, None)
-            self._claimed.pop(name, None)
-            self._releasing.pop(name, None)
+            for known in (self._claimed, self._releasing, self._ran):
+                known.pop(name, None)
             self._removed(after)
             return
         self.seen[name] = after
@@ -253,14 +254,16 @@ class Checks:
         return max(totals, default=0)
 
     def _charge(self, name: str, status: _Status) -> None:
-        before, waited = self._claimed.get(name, (Counter(), frozenset()))
-        leaves = _usage(status.queue, status.releasing)
-        if status.claim is None and self._is_waiting(waited):
-            leaves = Counter()  # nothing of it ever ran
-        self._releasing[name] = leaves
+        before, waited = self._claimed.pop(name, (Counter(), frozenset()))
+        if before and not self._is_waiting(waited):
+            self._ran[name] = before
+        elif not before and not self._releasing.get(name):
+            self._ran[name] = Counter()  # another attempt
+        ran = self._ran[name]
+        # What was added while it waited for others never ran, and so need not end.
+        self._releasing[name] = _usage(status.queue, status.releasing) & ran
         claim = status.claim
         if claim is None:
-            self._claimed.pop(name, None)
             return
         usage = _usage(claim.queue or status.queue, claim.placements)
         victims = frozenset(
@@ -277,9 +280,8 @@ class Checks:
     def _check_totals(self, name: str, grown: set[tuple[str, str, str]]) -> None:
         """What all that may run now hold together: who waits for victims does not run yet."""
         total: Usage = Counter()
-        for usage, victims in self._claimed.values():
-            if not self._is_waiting(victims):
-                total.update(usage)
+        for claimed, (usage, victims) in self._claimed.items():
+            total.update(usage & self._ran[claimed] if self._is_waiting(victims) else usage)
         for usage in self._releasing.values():
             total.update(usage)
         for flavor in sorted({place[1] for place in grown}):

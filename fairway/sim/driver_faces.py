@@ -5,10 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Callable
 
-from fairway.agent.drivers.interface import Driver, DriverFault, LogQuery, Observation
+from fairway.agent.drivers.interface import (
+    CommandQuery,
+    Driver,
+    DriverFault,
+    LogQuery,
+    Observation,
+    PortQuery,
+)
 from fairway.api.work import Stop, Work
 from fairway.sim.log import Log
 from fairway.sim.time import Gate, Time
+from fairway.streams.asking import Exchange
 
 
 class DriverFace:
@@ -65,6 +73,12 @@ class DriverFace:
 
     def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
         return self._driver.logs(query)
+
+    async def execute(self, query: CommandQuery, exchange: Exchange) -> int:
+        return await self._driver.execute(query, exchange)
+
+    async def forward(self, query: PortQuery, exchange: Exchange) -> None:
+        await self._driver.forward(query, exchange)
 
     async def _meet(self, what: str, name: str, work: Work | None) -> None:
         await self._gate.passed()

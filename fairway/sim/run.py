@@ -28,7 +28,7 @@ from fairway.sim.journal import MemoryJournal
 from fairway.sim.log import Log
 from fairway.sim.participants import ClusterAgent, HubReplica, Stage
 from fairway.sim.rest import Rest
-from fairway.sim.time import START, Time, run
+from fairway.sim.time import START, Stuck, Time, run
 from fairway.sim.truth import Truth
 from fairway.sim.users import Users
 from fairway.store.embedded.journal import Row
@@ -118,6 +118,9 @@ def _simulate(seed: int, *, keeps_lines: bool) -> Result:
     try:
         simulation = Simulation(seed, time, log, folder)
         phases = run(time, simulation.run())
+    except Stuck as fault:
+        log.violated(str(fault))
+        phases = {}
     finally:
         logger.removeHandler(complaints)
         logger.setLevel(level)

@@ -14,12 +14,14 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 START = 1_800_000_000.0
+_ROUNDS_MOST = 100_000  # of an event loop, at one moment
+_LEAST_SECONDS = 1e-6  # less is no time at all for a clock that has counted so far
 
 T = TypeVar("T")
 
 
 class Stuck(Exception):
-    """Everybody waits for something that never comes."""
+    """Everybody waits for something that never comes, or somebody is busy for ever."""
 
 
 class Time:
@@ -42,7 +44,8 @@ class Time:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._sequence += 1
-        heapq.heappush(self._sleepers, (self._now + seconds, self._sequence, waiter))
+        moment = self._now + max(seconds, _LEAST_SECONDS)
+        heapq.heappush(self._sleepers, (moment, self._sequence, waiter))
         await waiter
 
     def wake_next(self) -> None:
@@ -62,10 +65,16 @@ class _Idle(selectors.SelectSelector):
     def __init__(self, time: Time) -> None:
         super().__init__()
         self._time = time
+        self._rounds = 0  # since time moved
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self._rounds += 1
         if timeout is None or timeout > 0:
             self._time.wake_next()
+            self._rounds = 0
+        elif self._rounds > _ROUNDS_MOST:
+            self._rounds = 0  # for those who are cancelled now
+            raise Stuck("somebody is busy for ever, and time stands still")
         return []
 
 

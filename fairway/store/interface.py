@@ -9,14 +9,16 @@ string that grows with every write; a write carries who made it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal, Protocol
 
 import msgspec
 
 from fairway.schema.node import JsonObject
 
+_WARNINGS_MOST = 100
 _decode = msgspec.json.Decoder().decode
 
 
@@ -117,6 +119,13 @@ class Write:
     dry_run: bool = False
     field_validation: Literal["Ignore", "Warn", "Strict"] = "Strict"
     warnings: list[str] = field(default_factory=list)  # filled by the store
+
+    def warn(self, said: Iterable[str]) -> None:
+        """Keeps what a store has to say; the first so many, of one that is used again and again."""
+        self.warnings.extend(islice(said, max(0, _WARNINGS_MOST - len(self.warnings))))
+
+
+BY_HUB = Write(manager="fairway-hub")  # what a hub itself needs, whoever uses it
 
 
 PatchType = Literal["json", "merge", "strategic", "apply"]

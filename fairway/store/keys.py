@@ -29,9 +29,23 @@ KIND_RULES = ResourceKey(KINDS_GROUP, VERSION, "kindrules")
 
 EVENTS = ResourceKey("", "v1", "events")
 NAMESPACES = ResourceKey("", "v1", "namespaces")
+NODES = ResourceKey("", "v1", "nodes")
+PODS = ResourceKey("", "v1", "pods")
+SECRETS = ResourceKey("", "v1", "secrets")
+ACCOUNTS = ResourceKey("", "v1", "serviceaccounts")
 VOLUME_CLAIMS = ResourceKey("", "v1", "persistentvolumeclaims")
 JOBS = ResourceKey("batch", "v1", "jobs")
 LEASES = ResourceKey("coordination.k8s.io", "v1", "leases")
 PRIORITY_CLASSES = ResourceKey("scheduling.k8s.io", "v1", "priorityclasses")
-CLUSTER_ROLES = ResourceKey("rbac.authorization.k8s.io", "v1", "clusterroles")
 DEFINITIONS = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+SELF_REVIEWS = ResourceKey("authentication.k8s.io", "v1", "selfsubjectreviews")
+
+RBAC = "rbac.authorization.k8s.io"
+ROLES = ResourceKey(RBAC, "v1", "roles")
+ROLE_BINDINGS = ResourceKey(RBAC, "v1", "rolebindings")
+CLUSTER_ROLES = ResourceKey(RBAC, "v1", "clusterroles")
+CLUSTER_ROLE_BINDINGS = ResourceKey(RBAC, "v1", "clusterrolebindings")
+
+ADMISSION = "admissionregistration.k8s.io"
+ADMISSION_POLICIES = ResourceKey(ADMISSION, "v1", "mutatingadmissionpolicies")
+ADMISSION_BINDINGS = ResourceKey(ADMISSION, "v1", "mutatingadmissionpolicybindings")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fairway.api.names import work_name
+from fairway.api.names import namespace_and_name, work_name
 from fairway.core.model import Placed, Request, Stray, Workload
 from fairway.view.reports import Seen, SeenWorks
 
@@ -38,8 +38,7 @@ class _Slot:
 
 def work_of(key: str) -> str:
     """The name of a workload's works."""
-    namespace, _, name = key.partition("/")
-    return work_name(namespace, name)
+    return work_name(*namespace_and_name(key))
 
 
 def clusters_of(workload: Workload) -> set[str]:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from fairway.agent.drivers.interface import Driver, DriverFault, LogQuery, Observation
+from fairway.agent.drivers.interface import (
+    CommandQuery,
+    Driver,
+    DriverFault,
+    LogQuery,
+    Observation,
+    PortQuery,
+)
 from fairway.api.work import Stop, Work
 from fairway.clock import Clock
+from fairway.streams.asking import Exchange
 
 
 class FaultyDriver:
@@ -51,6 +59,12 @@ class FaultyDriver:
 
     def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
         return self._driver.logs(query)
+
+    async def execute(self, query: CommandQuery, exchange: Exchange) -> int:
+        return await self._driver.execute(query, exchange)
+
+    async def forward(self, query: PortQuery, exchange: Exchange) -> None:
+        await self._driver.forward(query, exchange)
 
     async def _meet(self, operation: str) -> None:
         self.calls.append(operation)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from fairway.agent.drivers.interface import LogQuery
 from fairway.api.work import Work
+from fairway.streams.asking import WELL, Ask, Channel
 from tests.agent.stage import Stage, cluster
 from tests.contracts.drivers import LONG, job, service, work
+from tests.streams.lines import Listener
 
 
 def with_spec(one: Work, **changes: object) -> Work:
@@ -169,8 +170,11 @@ async def test_logs_come_from_the_driver(stage: Stage) -> None:
     await stage.put(one)
     await stage.until("Succeeded", one)
     assert stage.agent is not None
-    query = LogQuery(work=one.metadata.name)
-    told = b"".join([part async for part in stage.agent.logs(query)])
+    listener = Listener()
+    ask = Ask(kind="log", work=one.metadata.name)
+    assert await stage.agent.answer(ask, listener) == WELL
+    told = listener.of(Channel.OUTPUT)
+    assert listener.has_begun
     assert b"started on node-" in told
     assert b"succeeded" in told
 

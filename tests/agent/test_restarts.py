@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from fairway.agent.hub import Hub
 from fairway.agent.memory import Memory
 from fairway.api.report import WorkState
 from tests.agent.stage import Stage
@@ -163,6 +164,12 @@ async def test_silence_ends_a_work_for_good_through_a_restart(stage: Stage) -> N
     await stage.start()
     await stage.passes(30)
     assert await stage.pods(one) == 0
+
+
+async def test_silence_begins_once_an_agent_that_starts_has_asked(stage: Stage) -> None:
+    now = stage.clock.now()
+    hub = Hub(stage.store, "here", clock=stage.clock, epoch=2, heard_at=now - 1000)
+    assert (hub.silent_seconds(), hub.silent_at(300)) == (0, now + 300)
 
 
 class TestMemory:

@@ -13,10 +13,13 @@ import yaml
 from cli_outcome import Fairway, Outcome
 from manifests_for_tests import MACHINE
 
+from fairway.api.names import OVER
 from fairway.app import Hub
 from fairway.cli.main import run
 from fairway.client import Client, Scope
+from fairway.client.wire import Object
 from tests.hubs import running_hub
+from tests.waiting import seen_at_last
 
 _numbers = itertools.count()
 
@@ -88,10 +91,19 @@ def busy(
     name = f"busy-{next(_numbers)}"
     busy_client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield _caller(busy_hub, name, monkeypatch, capsys)
-    # What a test leaves would take the room of the next.
-    for one in busy_client.list("workloads.fairway.dev", scope=Scope(namespace=name)).items:
+    # What a test leaves would take the room of the next, and be counted with it.
+    for one in _workloads(busy_client, name):
         patch = {"spec": {"cancelled": True}}
         busy_client.patch("workloads.fairway.dev", one["metadata"]["name"], patch, namespace=name)
+    seen_at_last(
+        lambda: [one.get("status", {}).get("phase") for one in _workloads(busy_client, name)],
+        lambda phases: all(phase in OVER for phase in phases),
+        "the end of what the test left",
+    )
+
+
+def _workloads(client: Client, namespace: str) -> list[Object]:
+    return client.list("workloads.fairway.dev", scope=Scope(namespace=namespace)).items
 
 
 def _caller(

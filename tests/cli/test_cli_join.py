@@ -74,7 +74,7 @@ def test_deleting_a_cluster_takes_its_agents_rights(fairway: Fairway, client: Cl
     role = client.get("clusterroles", "fairway:cluster:brief")
     assert [one["kind"] for one in role["metadata"]["ownerReferences"]] == ["Cluster"]
     assert fairway("delete", "cluster", "brief").code == 0
-    waited = fairway("wait", "clusterrole/fairway:cluster:brief", "--for=delete", "--timeout=10s")
+    waited = fairway("wait", "clusterrole/fairway:cluster:brief", "--for=delete", "--timeout=120s")
     assert waited.code == 0
 
 
@@ -124,3 +124,68 @@ def test_an_agent_without_an_invitation_or_with_a_wrong_one_says_so(
     assert "has not joined yet" in fairway("agent", *folder).err
     assert "this is no invitation" in fairway("agent", *folder, "--join", "abc").err
     assert "cannot use" in fairway("agent", *folder, "--join", f"@{tmp_path}/none").err
+
+
+def roles_in(out: str) -> dict[str, list[dict[str, list[str]]]]:
+    printed = [one for one in yaml.safe_load_all(out) if one["kind"] == "ClusterRole"]
+    return {one["metadata"]["name"]: one["rules"] for one in printed}
+
+
+@pytest.mark.parametrize(
+    ("words", "granted"),
+    [
+        pytest.param((), set(), id="nothing unless it is asked for"),
+        pytest.param(("--allow", "exec"), {"pods/exec"}, id="commands"),
+        pytest.param(
+            ("--allow", "exec, port-forward"), {"pods/exec", "pods/portforward"}, id="both"
+        ),
+    ],
+)
+def test_what_users_may_do_inside_pods_is_what_the_owners_allow(
+    words: tuple[str, ...], granted: set[str], fairway: Fairway
+) -> None:
+    printed = roles_in(fairway("join", "--print-rbac", "--mode", "Manage", *words).out)
+    inside = {
+        one
+        for rule in printed["fairway-tenant"]
+        for one in rule["resources"]
+        if one.startswith("pods/")
+    }
+    assert inside == {"pods/log", *granted}
+    # The agent's own account never has them: it acts as the tenant's.
+    listed = {one for rule in printed["fairway-agent"] for one in rule["resources"]}
+    assert not {one for one in listed if one.startswith("pods/")}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(("--mode", "Manage", "--allow", "root"), "not root", id="an unknown word"),
+        pytest.param(("--allow", "exec"), "--mode Manage", id="where nothing runs"),
+        pytest.param(
+            ("--name", "a", "--pull", "--stream-url", "http://hub"), "https://", id="no HTTPS"
+        ),
+    ],
+)
+def test_what_cannot_be_allowed_is_said(
+    words: tuple[str, ...], said: str, fairway: Fairway
+) -> None:
+    outcome = fairway("join", *(() if "--pull" in words else ("--print-rbac",)), *words)
+    assert outcome.code == 1
+    assert said in outcome.err
+
+
+def test_an_agent_that_joined_before_gets_the_rights_of_today_by_being_accepted_again(
+    fairway: Fairway, client: Client
+) -> None:
+    invited = fairway("join", "--name", "edge-9", "--pull")
+    asks(invitation_in(invited.out), sealing.new_key())
+    assert fairway("accept", "edge-9", "--yes").code == 0
+    client.delete("secrets", "fairway-join", namespace="fairway-cluster-edge-9")
+    name = "fairway:cluster:edge-9"
+    rules = client.get("clusterroles", name)["rules"]
+    older = [one for one in rules if "clusters/stream" not in one["resources"]]
+    assert len(older) == len(rules) - 1
+    client.patch("clusterroles", name, {"rules": older})
+    assert fairway("accept", "edge-9").code == 0
+    assert client.get("clusterroles", name)["rules"] == rules

@@ -12,6 +12,7 @@ from manifests_for_tests import job
 
 from fairway.app import Hub
 from fairway.client import Client
+from tests.waiting import seen_at_last
 
 
 def test_run_shows_the_output_and_returns_the_exit_code_of_the_program(busy: Fairway) -> None:
@@ -78,15 +79,15 @@ spec:
 
 def test_a_wait_that_takes_too_long_has_an_exit_code_of_its_own(busy: Fairway) -> None:
     outcome = busy(
-        "submit", "-", "-q", "research", "--wait", "--timeout=1s", stdin=job("slow", "sleep 60")
+        "submit", "-", "-q", "research", "--wait", "--timeout=1s", stdin=job("slow", "sleep 3600")
     )
     assert outcome.code == 124
     assert "timed out; it goes on by itself" in outcome.err
 
 
 def test_why_history_and_queue_tell_of_one_that_waits(busy: Fairway) -> None:
-    busy("run", "-d", "-q", "research", "--gpus=3", "--name=first", "--", "sleep", "60")
-    busy("wait", "wl/first", "--for=jsonpath={.status.phase}=Running", "--timeout=20s")
+    busy("run", "-d", "-q", "research", "--gpus=3", "--name=first", "--", "sleep", "3600")
+    busy("wait", "wl/first", "--for=jsonpath={.status.phase}=Running", "--timeout=120s")
     made = busy("run", "-d", "-q", "research", "--gpus=4", "--name=second", "--", "true")
     assert made.out == "workload.fairway.dev/second\n"
     told = busy("why", "second").out
@@ -100,19 +101,19 @@ def test_why_history_and_queue_tell_of_one_that_waits(busy: Fairway) -> None:
     decided = busy("history", "first").out
     assert re.search(r"Admit +busy-\d+/first +here +1 pod on any", decided)
     assert busy("cancel", "first").out == "workload.fairway.dev/first cancelled\n"
-    done = busy("wait", "wl/second", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=20s")
+    done = busy("wait", "wl/second", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=120s")
     assert done.code == 0
     attempts = busy("history", "first", "-o", "json")
     assert json.loads(attempts.out)["attempts"][0]["reason"] == "Cancelled"
 
 
 def test_a_suspended_workload_gives_back_what_it_holds_and_goes_on_later(busy: Fairway) -> None:
-    busy("run", "-d", "-q", "research", "--name=naps", "--", "sleep", "60")
-    running = ["wait", "wl/naps", "--for=jsonpath={.status.phase}=Running", "--timeout=20s"]
+    busy("run", "-d", "-q", "research", "--name=naps", "--", "sleep", "3600")
+    running = ["wait", "wl/naps", "--for=jsonpath={.status.phase}=Running", "--timeout=120s"]
     assert busy(*running).code == 0
     assert busy("suspend", "naps").out == "workload.fairway.dev/naps suspended\n"
     assert busy("suspend", "naps").out == "workload.fairway.dev/naps already suspended\n"
-    held = busy("wait", "wl/naps", "--for=jsonpath={.status.phase}=Held", "--timeout=20s")
+    held = busy("wait", "wl/naps", "--for=jsonpath={.status.phase}=Held", "--timeout=120s")
     assert held.code == 0
     assert busy("resume", "naps").out == "workload.fairway.dev/naps resumed\n"
     assert busy(*running).code == 0
@@ -120,16 +121,16 @@ def test_a_suspended_workload_gives_back_what_it_holds_and_goes_on_later(busy: F
 
 
 def test_draining_a_cluster_waits_until_nothing_is_left_there(busy: Fairway) -> None:
-    busy("run", "-d", "-q", "research", "--name=moves", "--", "sleep", "60")
-    busy("wait", "wl/moves", "--for=jsonpath={.status.phase}=Running", "--timeout=20s")
+    busy("run", "-d", "-q", "research", "--name=moves", "--", "sleep", "3600")
+    busy("wait", "wl/moves", "--for=jsonpath={.status.phase}=Running", "--timeout=120s")
     try:
-        drained = busy("drain", "here", "--timeout=30s")
+        drained = busy("drain", "here", "--timeout=120s")
         assert (drained.code, drained.out) == (0, "cluster.fairway.dev/here drained\n")
         assert busy("get", "wl", "moves", "-o", "jsonpath={.status.claim}").out.strip() == ""
     finally:
         assert busy("uncordon", "here").out == "cluster.fairway.dev/here uncordoned\n"
         ready = "--for=jsonpath={.status.phase}=Ready"
-        assert busy("wait", "cluster/here", ready, "--timeout=30s").code == 0
+        assert busy("wait", "cluster/here", ready, "--timeout=120s").code == 0
 
 
 def test_recorded_decisions_come_out_the_same_again(
@@ -211,15 +212,13 @@ def test_logs_of_several_clusters_come_from_all_and_say_from_where(
 ) -> None:
     try:
         assert busy("apply", "-f", "-", stdin=SEVERAL).code == 0
-        runs = ("--for", "jsonpath={.status.phase}=Running", "--timeout", "60s")
+        runs = ("--for", "jsonpath={.status.phase}=Running", "--timeout", "120s")
         assert busy("wait", "workload/sweep", *runs).code == 0
-        prefixes = set()
-        for _ in range(200):
-            told = busy("logs", "sweep").out.splitlines()
-            prefixes = {line.partition("] ")[0] for line in told}
-            if len(prefixes) == 2:
-                break
-        assert prefixes == {"[east/sweep-0-0", "[west/sweep-1-0"}
+        seen_at_last(
+            lambda: {line.partition("] ")[0] for line in busy("logs", "sweep").out.splitlines()},
+            lambda prefixes: prefixes == {"[east/sweep-0-0", "[west/sweep-1-0"},
+            "lines of both clusters",
+        )
         assert busy("logs", "sweep", "--pod", "sweep-1-0").out
     finally:
         for name in ("east", "west"):

@@ -15,6 +15,7 @@ from cli_outcome import Outcome
 
 from fairway.app import Hub
 from fairway.client import Client
+from tests.waiting import PATIENCE_SECONDS
 
 
 def command(*words: str) -> list[str]:
@@ -23,7 +24,7 @@ def command(*words: str) -> list[str]:
 
 def start(*words: str) -> Outcome:
     """A hub that is not expected to start."""
-    done = subprocess.run(command(*words), capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(command(*words), capture_output=True, text=True, timeout=120, check=False)
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
@@ -55,7 +56,7 @@ def test_a_hub_serves_stops_when_told_and_keeps_everything(tmp_path: Path) -> No
         with Client.connect(str(data / "kubeconfig")) as client:
             made = client.create(config_map)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE_SECONDS) == 0
     with running(data), Client.connect(str(data / "kubeconfig")) as client:
         assert client.get("configmaps", "kept")["metadata"]["uid"] == made["metadata"]["uid"]
 
@@ -69,7 +70,7 @@ def test_a_demo_tells_what_happens_and_ends_when_interrupted(tmp_path: Path) -> 
             if "spread     assistant over onprem-hangzhou (6)" in line:
                 break
         process.send_signal(signal.SIGINT)
-        rest, faults = process.communicate(timeout=30)
+        rest, faults = process.communicate(timeout=PATIENCE_SECONDS)
     assert "submitted  assistant to serving: 6 replicas" in told
     assert (process.returncode, "Traceback" in told + rest + faults) == (0, False)
 

@@ -18,6 +18,7 @@ from fairway.app import Hub
 from fairway.cli.wait import parse_goal
 from fairway.cli.waiting import Goal, Vanished
 from fairway.client import Client
+from tests.waiting import PATIENCE_SECONDS
 
 
 def with_status(generation: int = 1, **status: Any) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def test_wait_returns_when_the_condition_comes(
         0.2, client.patch, ["gd", "a", status], {"namespace": namespace, "subresource": "status"}
     )
     change.start()
-    outcome = fairway("wait", "gd/a", "--for=condition=Ready", "--timeout=10s")
+    outcome = fairway("wait", "gd/a", "--for=condition=Ready", "--timeout=120s")
     change.join()
     assert (outcome.code, outcome.out) == (0, "gadget.example.test/a condition met\n")
 
@@ -131,5 +132,5 @@ def test_a_watch_shows_changes_until_it_is_interrupted(
     fairway("apply", "-f", "-", stdin=config_map("second"))
     assert watching.stdout.readline().split()[:2] == ["second", "1"]
     watching.send_signal(signal.SIGINT)
-    assert watching.wait(10) == 130
+    assert watching.wait(PATIENCE_SECONDS) == 130
     assert watching.stderr.read().strip() == ""

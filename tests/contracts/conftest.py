@@ -36,6 +36,7 @@ from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.driving import driven
 from tests.kubernetes.fixtures import IN_THE_FLEET
 from tests.kubernetes.fleet import Fleet
+from tests.waiting import PATIENCE_SECONDS
 
 WIDGETS = ResourceKey("example.com", "v1", "widgets")
 CONFIG_MAPS = ResourceKey("", "v1", "configmaps")
@@ -142,7 +143,7 @@ def settled(request: pytest.FixtureRequest, virtual: VirtualClock) -> Settled:
 
     async def in_real_time(read: Callable[[], Awaitable[Any]], want: Any) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while await read() != want:
                     await asyncio.sleep(0.05)
         assert await read() == want

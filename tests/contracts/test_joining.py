@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from fairway.agent.joining.admitting import Refused, Request, Wanted
 from fairway.agent.joining.invitations import BadInvitation, Invitation, read
 from fairway.api.errors import ApiError, Forbidden, NotFound, Unauthorized
 from fairway.api.meta import ObjectMeta
+from fairway.api.names import work_namespace
 from fairway.api.report import ClusterReport, ClusterReportSpec
 from fairway.app import HubOptions, open_hub
 from fairway.app.on_kubernetes import prepare_kubernetes
@@ -25,23 +26,39 @@ from fairway.app.pulling import Desk, PullOptions, join, renew
 from fairway.client.access import Access
 from fairway.client.kubeconfig import load_access
 from fairway.clock import SystemClock
-from fairway.kubeapi import KubeApi
+from fairway.kubeapi import KubeApi, path_of
 from fairway.store.interface import Patch, Selection, WatchFrom
 from fairway.store.keys import (
+    ACCOUNTS,
     CLUSTERS,
     FLEETS,
     LEASES,
     NAMESPACES,
     QUEUES,
     REPORTS,
+    SECRETS,
     WORKLOADS,
     WORKS,
 )
 from fairway.store.kubernetes.store import KubernetesStore
+from fairway.streams.asking import PROTOCOL
+from tests.waiting import PATIENCE_SECONDS
 
 CLOCK = SystemClock()
 OWN, OTHER = "fairway-cluster-edge", "fairway-cluster-other"
 MERGE = Patch(type="merge", body={"metadata": {"labels": {"touched": "yes"}}})
+
+
+async def heeded(call: Callable[[], Awaitable[Any]]) -> None:
+    """Calls until the server heeds the rights that were given: a moment after they were."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            try:
+                await call()
+            except Forbidden:
+                await asyncio.sleep(0.05)
+            else:
+                return
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +70,15 @@ class Admin:
     opened: list[KubeApi] = field(default_factory=list)
 
     async def invite(self, cluster: str = "edge", **wanted: Any) -> Invitation:
-        return await admitting.invite(self.api, self.access, cluster, Wanted(**wanted))
+        invitation = await admitting.invite(self.api, self.access, cluster, Wanted(**wanted))
+        namespace = work_namespace(cluster)
+        guest = self.as_account(namespace, rights.GUEST)
+        await heeded(lambda: guest.get(SECRETS, rights.GUEST, namespace))
+        return invitation
+
+    def as_account(self, namespace: str, name: str) -> KubeApi:
+        """With the rights of an account, though not by its token, which servers remember."""
+        return self.api.acting_as(f"system:serviceaccount:{namespace}:{name}")
 
     def as_token(self, token: str) -> KubeApi:
         return self.seen_by(replace(self.access, token=token, certificate=b"", key=b""))
@@ -104,9 +129,9 @@ async def _clear(api: KubeApi) -> None:
         (REPORTS, "other-0", ""),
         (WORKS, "team.train", OTHER),
         (WORKS, "team.train", OWN),
-        (admitting.ACCOUNTS, rights.AGENT, OWN),
-        (admitting.ACCOUNTS, rights.GUEST, OWN),
-        (admitting.SECRETS, rights.GUEST, OWN),
+        (ACCOUNTS, rights.AGENT, OWN),
+        (ACCOUNTS, rights.GUEST, OWN),
+        (SECRETS, rights.GUEST, OWN),
     ):
         try:
             await api.delete(kind, name, namespace=namespace)
@@ -157,6 +182,9 @@ async def admitted(admin: Admin) -> KubeApi:
     await asking.ask(guest, "edge", request)
     await admitting.accept(admin.api, "edge", request)
     credential = await asking.accepted(guest, "edge", key, CLOCK)
+    agent = admin.as_account(OWN, rights.AGENT)
+    await heeded(lambda: agent.get(CLUSTERS, "edge"))
+    await heeded(lambda: listed(agent, WORKS, Selection(namespace=OWN)))
     return admin.as_token(credential.token)
 
 
@@ -166,13 +194,19 @@ async def watched(api: KubeApi, kind: Any, namespace: str) -> None:
         return
 
 
+async def called(api: KubeApi, cluster: str) -> None:
+    path = path_of(CLUSTERS, cluster, subresource="stream")
+    async with api.websocket(path, protocols=(PROTOCOL,)):
+        return
+
+
 async def listed(api: KubeApi, kind: Any, selection: Selection) -> None:
     await api.page(kind, selection, read=bytes)
 
 
 def beyond(api: KubeApi, namespace: str = OTHER) -> dict[str, Any]:
     """What nobody may do who has no business with another cluster, as sentences and calls."""
-    secrets, accounts = admitting.SECRETS, admitting.ACCOUNTS
+    secrets, accounts = SECRETS, ACCOUNTS
     status = {"status": {"phase": "Ready"}}
     seen = Patch(type="merge", body=status)
     return {
@@ -214,6 +248,7 @@ def beyond(api: KubeApi, namespace: str = OTHER) -> dict[str, Any]:
             name="fairway-agent",
             subresource="token",
         ),
+        "answer for another's pods": called(api, "other"),
         "read workloads": listed(api, WORKLOADS, Selection()),
         "make workloads": api.create(
             WORKLOADS, {"metadata": {"name": "a"}, "spec": {}}, namespace="default"
@@ -283,7 +318,7 @@ async def test_an_invitation_is_worth_nothing_but_to_ask(admin: Admin) -> None:
         {
             "get the agent's token": asking.renewed(guest, "edge"),
             "read its cluster": guest.get(CLUSTERS, "edge"),
-            "withdraw the request": guest.delete(admitting.SECRETS, rights.GUEST, namespace=OWN),
+            "withdraw the request": guest.delete(SECRETS, rights.GUEST, namespace=OWN),
         }
     )
     assert {**tried, **own} == dict.fromkeys({**tried, **own}, "Forbidden")
@@ -327,7 +362,7 @@ async def test_a_new_invitation_ends_an_agents_credential_and_older_invitations(
 
 async def refused(agent: KubeApi) -> None:
     """A server may remember for some seconds that a token was good."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
                 await agent.get(CLUSTERS, "edge")
@@ -343,7 +378,7 @@ async def test_an_agent_keeps_its_credential_to_itself_and_renews_it(
     invitation = await admin.invite()
     options = PullOptions(data=desk.folder, invitation=invitation, tell=lambda _: None)
     joining = asyncio.ensure_future(join(desk, options, CLOCK))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while (request := await admitting.asked(admin.api, "edge")) is None:
             await asyncio.sleep(0.05)
     assert request.public_key == sealing.public_of(desk.key())
@@ -359,7 +394,7 @@ async def test_an_agent_keeps_its_credential_to_itself_and_renews_it(
     assert (desk.folder / "token").read_text() != before
     await hub.get(CLUSTERS, "edge")
     with pytest.raises(NotFound):
-        await admin.api.get(admitting.ACCOUNTS, rights.GUEST, OWN)
+        await admin.api.get(ACCOUNTS, rights.GUEST, OWN)
 
 
 def test_credentials_are_renewed_while_most_of_their_life_is_left() -> None:

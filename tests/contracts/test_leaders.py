@@ -141,6 +141,7 @@ async def test_another_takes_over_once_the_lease_is_not_renewed(store: Store, ti
         return two.is_leader
 
     await times.until(is_taken, "the other leads")
+    assert not one.is_leader
     assert two.term > one.term
     waiting.cancel()
 

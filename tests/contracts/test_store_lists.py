@@ -11,6 +11,7 @@ from fairway.store.embedded.history import History
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Page, Patch, Selection, Store, WatchEvent, WatchFrom
 from tests.contracts.conftest import ALICE, EVENTS, NAMESPACES, WIDGETS, widget
+from tests.waiting import PATIENCE_SECONDS
 
 
 async def make(store: Store, name: str, namespace: str = "default", **labels: str) -> str:
@@ -31,7 +32,7 @@ def names(items) -> list[str]:
 
 async def take(watch, count: int) -> list[WatchEvent]:
     events: list[WatchEvent] = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(events) < count:
             events.extend(await watch.batch())
     assert len(events) == count

@@ -99,6 +99,13 @@ async def test_defaults_are_filled_in_and_unknown_fields_pruned(store: Store) ->
     assert write.warnings == ['unknown field "spec.wheels"']
 
 
+async def test_a_write_that_is_used_for_ever_keeps_the_first_warnings(store: Store) -> None:
+    write = replace(ALICE, field_validation="Warn", warnings=["said before"] * 99)
+    for name in ("one", "two", "three"):
+        await make(store, widget(name, wheels=4), write)
+    assert write.warnings[98:] == ["said before", 'unknown field "spec.wheels"']
+
+
 async def test_unknown_fields_are_refused_when_asked_for(store: Store) -> None:
     with pytest.raises(BadRequest, match=r'unknown field "spec\.siez"') as caught:
         await make(store, widget("a", siez=4))

@@ -1,4 +1,7 @@
-"""Who leads, and what fences off whoever led before."""
+"""Who leads, to the second: leases that are renewed, lost, deleted or left unanswered.
+
+What holds on every store is told by the contract, in `tests/contracts/test_leaders.py`.
+"""
 
 from __future__ import annotations
 
@@ -15,49 +18,6 @@ from fairway.store.keys import LEASES
 
 def _terms(store: EmbeddedStore, clock: VirtualClock, identity: str, **settings: object) -> Terms:
     return Terms(store, clock, Settings(identity=identity, **settings))  # type: ignore[arg-type]
-
-
-async def test_the_first_to_ask_leads(store: EmbeddedStore, clock: VirtualClock) -> None:
-    one = _terms(store, clock, "one")
-    await one.campaign()
-    assert one.is_leader
-    assert one.term == 1
-
-
-async def test_every_batch_has_a_higher_term(store: EmbeddedStore, clock: VirtualClock) -> None:
-    one = _terms(store, clock, "one")
-    await one.campaign()
-    assert [await one.advance() for _ in range(3)] == [2, 3, 4]
-
-
-async def test_another_takes_over_only_when_the_lease_has_not_changed_for_its_duration(
-    store: EmbeddedStore, clock: VirtualClock
-) -> None:
-    one, two = _terms(store, clock, "one"), _terms(store, clock, "two")
-    await one.campaign()
-    keeping = asyncio.ensure_future(one.keep())
-    waiting = asyncio.ensure_future(two.campaign())
-    await clock.advance(120)
-    assert one.is_leader
-    assert not waiting.done()
-    keeping.cancel()
-    await clock.advance(25)
-    assert waiting.done()
-    assert two.is_leader
-    assert not one.is_leader
-
-
-async def test_a_leader_that_was_paused_decides_nothing_more(
-    store: EmbeddedStore, clock: VirtualClock
-) -> None:
-    one, two = _terms(store, clock, "one"), _terms(store, clock, "two", takes_over_at_once=True)
-    await one.campaign()
-    await two.campaign()
-    assert one.is_leader  # it cannot know yet
-    with pytest.raises(NotLeader):
-        await one.advance()
-    assert not one.is_leader
-    assert await two.advance() > one.term
 
 
 async def test_leadership_ends_by_itself_when_it_is_not_renewed(

@@ -34,6 +34,13 @@ def low(number: int, count: int = 1) -> Plain:
     return workload(f"low-{number}", "left", gpus=8, count=count, running="east")
 
 
+def leaving(one: Plain, attempt: int = 1) -> Plain:
+    """What held a place, on its way out."""
+    held = one["status"].pop("claim")["placements"][0]
+    one["status"] |= {"phase": "Stopping", "releasing": [{**held, "attempt": attempt}]}
+    return one
+
+
 def test_each_who_comes_while_victims_end_takes_one_victim_and_no_more() -> None:
     view = fleet(queue("left", 24, **PREEMPTS), cluster("east", 8, 8, 8), *map(low, range(3)))
     for number in range(3):
@@ -127,14 +134,7 @@ def test_what_an_heir_will_need_beside_what_is_about_to_be_free_is_kept_for_it()
 
 def test_a_victim_that_leaves_again_later_is_charged_in_full() -> None:
     """Who once yielded may run and yield again: the first heir has no part in that."""
-    victim = low(0)
-    victim["status"].pop("claim")
-    placement = {
-        "cluster": "east",
-        "attempt": 5,
-        "podSets": [{"name": "worker", "count": 1, "requests": {GPU: 8}, "flavors": {GPU: "h100"}}],
-    }
-    victim["status"] |= {"phase": "Stopping", "releasing": [placement]}
+    victim = leaving(low(0), attempt=5)
     heir = urgent(0, running="east")
     heir["status"]["phase"] = "Claimed"
     del heir["status"]["claim"]["readyAt"]
@@ -146,3 +146,18 @@ def test_a_victim_that_leaves_again_later_is_charged_in_full() -> None:
         objects = [H100, queue("left", 24), cluster("east", 8, 8), victim, heir]
         snapshot = Snapshot(Objects.of(objects).facts(NOW))
         assert snapshot.tree.usage("left") == {PAIR: expected}
+
+
+def test_a_queue_that_borrows_only_with_those_that_leave_gives_back_no_more() -> None:
+    shares = {"parent": "lab", "preemption": {"reclaim": "Any"}}
+    view = fleet(
+        queue("lab"),
+        queue("left", 8, **shares),
+        queue("right", 8, **shares),
+        queue("spare", 4, parent="lab"),
+        cluster("east", 8, 8, 8),
+        leaving(workload("cancelled", "right", gpus=8, running="east")),
+        workload("stays", "right", gpus=8, running="east"),
+        workload("large", "left", gpus=6, count=2),
+    )
+    assert "large waits: QuotaExceeded, NoVictims" in decide(view)

@@ -15,16 +15,17 @@ import kubernetes
 import urllib3
 from kubernetes.client.exceptions import ApiException
 
-from tests.kubernetes.control_plane import bound_to_us, free_ports
+from tests.kubernetes.control_plane import bound_to_us
+from tests.ports import own_ports
 
-READY_SECONDS_MAX = 30
+READY_SECONDS_MAX = 120
 COMMAND = [sys.executable, "-c", "from fairway.cli.main import main; main()"]
 
 
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[Path]:
     """Starts a hub with its data in `folder` and yields its kubeconfig when it is ready."""
-    port = free_ports(1)[0]
+    port = own_ports(1)[0]
     log = folder / "hub.log"
     with log.open("wb") as handle:
         process = subprocess.Popen(

@@ -16,13 +16,11 @@ from pathlib import Path
 
 import yaml
 
-from fairway.api.codec import decode
 from fairway.api.workload import Workload
 from fairway.client import AsyncClient
-from fairway.client.asynchronous import WORKLOADS
-from fairway.client.wire import Scope
+from tests.ports import own_ports
+from tests.waiting import PATIENCE_SECONDS, followed
 
-PATIENCE_SECONDS = 60.0
 ROOT = Path(__file__).parents[2]
 
 HERE = """
@@ -46,7 +44,7 @@ class HubProcess:
         self._options = options
         self.said: list[str] = []
         self._process: asyncio.subprocess.Process | None = None
-        self._port = 0
+        self._port = own_ports(1)[0]
         self._client: AsyncClient | None = None
 
     async def launch(self) -> None:
@@ -68,11 +66,15 @@ class HubProcess:
     async def until_up(self) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while line := await self._line():
-                if line.strip().startswith("API"):
-                    self._port = int(line.rpartition(":")[2])
                 if line.startswith("Stop with"):
                     return
         raise AssertionError("the hub did not come up: " + "".join(self.said))
+
+    @property
+    def pid(self) -> int:
+        """Of the process of this life."""
+        assert self._process is not None
+        return self._process.pid
 
     async def kill(self) -> None:
         """As by `kill -9`: no goodbye."""
@@ -114,23 +116,7 @@ class HubProcess:
     async def until(
         self, name: str, is_so: Callable[[Workload], bool] | str, what: str = ""
     ) -> Workload:
-        """Follows a workload until it is so."""
-        wanted = (lambda one: one.status.phase == is_so) if isinstance(is_so, str) else is_so
-        scope = Scope(namespace="default", fields=f"metadata.name={name}")
-        last: Workload | None = None
-        try:
-            async with (
-                asyncio.timeout(PATIENCE_SECONDS),
-                aclosing(self.client.watch(WORKLOADS, scope=scope)) as events,
-            ):
-                async for event in events:
-                    if event.type in ("ADDED", "MODIFIED"):
-                        last = decode(event.object, Workload)
-                        if wanted(last):
-                            return last
-        except TimeoutError:
-            raise AssertionError(f"waited in vain for {what or is_so}: {last}") from None
-        raise AssertionError("a watch never ends")
+        return await followed(self.client, name, is_so, what, namespace="default")
 
     async def log(self, name: str, pod: str = "") -> str:
         """All that a pod has written, as the API tells it."""

@@ -15,9 +15,10 @@ from typing import Any
 
 from fairway.api.workload import Workload
 from tests.agent.local import stamps
-from tests.endtoend.hubs import PATIENCE_SECONDS, ROOT, hub_process, processes_of
+from tests.endtoend.hubs import ROOT, hub_process, processes_of
+from tests.waiting import PATIENCE_SECONDS
 
-GAP_SECONDS_MAX = 10.0  # the machine that tests run on may be busy
+GAP_SECONDS_MAX = 20.0  # the machine that tests run on may be busy
 SEED = int(os.environ.get("SEED", "20"))
 
 # One that runs on any cluster as it is: it knows a host name and a port, and nothing of where it
@@ -204,6 +205,6 @@ async def test_a_hub_killed_at_random_points_runs_everything_once_and_forgets_no
         assert await hub.log("fails") == "loading\nno such file\n"
         assert await hub.end() == 0
         assert "Traceback" not in "".join(hub.said)
-    assert processes_of(hub.data) == []
+        await until(lambda: processes_of(hub.data) == [], "no process of anybody")
     runs = stamps.read(file)
     assert stamps.faults(runs, tasks=names, gap_seconds_max=GAP_SECONDS_MAX) == []

@@ -23,6 +23,7 @@ from fairway.api.errors import ApiError
 from fairway.client import Client, ClientError
 from tests.differential import published
 from tests.kubernetes import binaries, control_plane
+from tests.ports import own_ports
 
 BUILD_SECONDS_MAX = 3600
 READY_SECONDS_MAX = 60
@@ -67,7 +68,7 @@ def start(plane: control_plane.ControlPlane, client: Client, operator: Operator)
     (folder / "certificates").mkdir(parents=True)
     for name in ("crt", "key"):
         shutil.copy(plane.folder / f"serving.{name}", folder / "certificates" / f"tls.{name}")
-    port = control_plane.free_ports(1)[0]
+    port = own_ports(1)[0]
     webhook = {"port": port, "host": "127.0.0.1", "certDir": str(folder / "certificates")}
     settings = folder / "settings.yaml"
     settings.write_text(yaml.safe_dump({**operator.settings, "webhook": webhook}))

@@ -15,7 +15,6 @@ import ipaddress
 import os
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import time
@@ -32,8 +31,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
 from tests.kubernetes import binaries
+from tests.ports import own_ports
 
-READY_SECONDS_MAX = 90
+READY_SECONDS_MAX = 240
 TOKENS = {
     "admin-token": 'admin,admin,"system:masters"',
     "controllers-token": 'system:kube-controller-manager,controllers,"system:masters"',
@@ -100,7 +100,7 @@ def running(
     names = binaries.WHOLE_PROGRAMS if is_whole else binaries.SERVER_PROGRAMS
     programs = {name: binaries.program(name, say) for name in names}
     _write_certificates(folder)
-    ports = free_ports(3)
+    ports = own_ports(3)
     plane = ControlPlane(
         folder=folder, kubeconfig=folder / "kubeconfig", url=f"https://127.0.0.1:{ports[2]}"
     )
@@ -119,15 +119,6 @@ def running(
         yield plane
     finally:
         plane.stop()
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on now."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 def bound_to_us(command: list[str]) -> list[str]:

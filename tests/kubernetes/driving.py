@@ -21,8 +21,8 @@ from fairway.clock import SystemClock
 from fairway.kinds.registry import built_in
 from fairway.kubeapi import Access, load_access
 from tests.kubernetes.fleet import Member
+from tests.waiting import observed
 
-PATIENCE_SECONDS = 60.0
 # What tenants of tests may make.
 TENANT_KINDS = [
     *((group, plural) for group, plural in (("batch", "jobs"), ("apps", "deployments"))),
@@ -65,18 +65,7 @@ class KubernetesRig:
         )
 
     async def until(self, holds: Callable[[Observation], bool], what: str) -> Observation:
-        """Looks whenever something may have changed."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + PATIENCE_SECONDS
-        observation = await self.driver.observe()
-        while not holds(observation):
-            left = deadline - loop.time()
-            try:
-                await asyncio.wait_for(self.driver.changed(), max(left, 0.01))
-            except TimeoutError:
-                raise AssertionError(f"waited in vain for {what}: {observation.works}") from None
-            observation = await self.driver.observe()
-        return observation
+        return await observed(self.driver, holds, what)
 
     async def restart(self) -> None:
         await self.driver.close()

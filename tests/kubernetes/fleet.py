@@ -24,7 +24,7 @@ from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.node_agent import SILENT
 
 Json = dict[str, Any]
-READY_SECONDS_MAX = 90
+READY_SECONDS_MAX = 240
 _SERVERS = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
 ROOT = Path(__file__).parents[2]
 

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +18,16 @@ from fairway.api.workload import Workload
 from fairway.app import HubOptions, open_hub
 from fairway.client import AsyncClient
 from fairway.client.asynchronous import WORKLOADS
-from fairway.client.wire import Scope
 from tests.kubernetes.fleet import A100, H100, L4, Fleet, Member
+from tests.waiting import followed, seen
 
-PATIENCE_SECONDS = 90.0
 Json = dict[str, Any]
 OURS = "fairway.dev/cluster"
 PRODUCTS = {"h100": H100, "a100": A100, "l4": L4}
 
 
 def basics(**quotas: int) -> list[Json]:
-    """A fleet that does not wait for long, a flavor for each model of GPU, and one queue."""
+    """A fleet that soon misses a member and gives none up, flavors by model, and one queue."""
     flavors = [
         {
             "apiVersion": "fairway.dev/v1alpha1",
@@ -49,7 +48,7 @@ def basics(**quotas: int) -> list[Json]:
             ],
         }
     ]
-    health = {"heartbeatSeconds": 2, "unreadySeconds": 10, "lostSeconds": 30, "skewSeconds": 1}
+    health = {"heartbeatSeconds": 2, "unreadySeconds": 10, "lostSeconds": 300, "skewSeconds": 1}
     return [
         {
             "apiVersion": "fairway.dev/v1alpha1",
@@ -160,24 +159,11 @@ class HubRig:
     async def until(
         self, name: str, is_so: Callable[[Workload], bool] | str, what: str = ""
     ) -> Workload:
-        """Follows a workload until it is so."""
-        wanted = (lambda one: one.status.phase == is_so) if isinstance(is_so, str) else is_so
-        scope = Scope(namespace="team", fields=f"metadata.name={name}")
-        last: Workload | None = None
-        try:
-            async with (
-                asyncio.timeout(PATIENCE_SECONDS),
-                aclosing(self.client.watch(WORKLOADS, scope=scope)) as events,
-            ):
-                async for event in events:
-                    if event.type in ("ADDED", "MODIFIED"):
-                        last = decode(event.object, Workload)
-                        if wanted(last):
-                            return last
-        except TimeoutError:
-            status = None if last is None else last.status
-            raise AssertionError(f"waited in vain for {what or is_so}: {status}") from None
-        raise AssertionError("a watch never ends")
+        return await followed(self.client, name, is_so, what, namespace="team")
+
+    async def cancel(self, name: str) -> None:
+        patch = {"spec": {"cancelled": True}}
+        await self.client.patch(WORKLOADS, name, patch, namespace="team")
 
     async def phase(self, name: str) -> str:
         found = await self.client.get(WORKLOADS, name, namespace="team")
@@ -191,24 +177,11 @@ class HubRig:
             return cluster.status.phase == "Ready" and cluster.status.ready_nodes > 0
 
         for name in self.members:
-            await self.until_so(
+            await seen(
                 lambda name=name: self.client.get("clusters.fairway.dev", name),
                 is_ready,
                 f"{name} to be ready",
             )
-
-    async def until_so(
-        self, look: Callable[[], Any], is_so: Callable[[Any], bool], what: str
-    ) -> Any:
-        """Looks, again and again, until it is so."""
-        found: Any = None
-        try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                while not is_so(found := await look()):
-                    await asyncio.sleep(0.1)
-                return found
-        except TimeoutError:
-            raise AssertionError(f"waited in vain for {what}: {found}") from None
 
     async def pods(self, member: str, name: str, namespace: str = "team") -> list[Json]:
         """The pods of a Job in a member, as it has them."""
@@ -246,7 +219,7 @@ async def hub_of(
 
 def clear(member: Member) -> None:
     """Removes all that a hub had in a member, and opens its nodes again."""
-    words = ("--all-namespaces", f"--selector={OURS}", "--wait=true", "--timeout=60s")
+    words = ("--all-namespaces", f"--selector={OURS}", "--wait=true", "--timeout=120s")
     kinds = ["jobs", "deployments", "configmaps", "secrets", "pods"]
     if "jobsets" in member.kubectl("api-resources", "-o", "name"):
         kinds.insert(0, "jobsets")

@@ -3,8 +3,9 @@
     python -m tests.kubernetes.node_agent KUBECONFIG NODES CERTIFICATE KEY
 
 It does what only a kubelet does, in the form that it writes: nodes and their leases, the statuses
-of pods that a real scheduler bound to its nodes, their end, and their output when a real API server
-asks for it. All else (which pods, which node, what becomes of a Job) is left to the real programs.
+of pods that a real scheduler bound to its nodes, their end, and their output, commands in them and
+ports of them when a real API server asks (see `node_streams`). All else (which pods, which node,
+what becomes of a Job) is left to the real programs.
 
 No container is started; what a pod does is read from its command, as a shell would say it:
 `sleep 5` runs for five seconds, `exit 3` ends with that code, `oom` is killed for its memory,
@@ -20,7 +21,7 @@ import json
 import re
 import ssl
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +31,7 @@ from aiohttp import web
 
 from fairway.api.errors import ApiError
 from fairway.client import AsyncClient, ClientError, PatchType
+from tests.kubernetes.node_streams import serve_command, serve_port
 
 Json = dict[str, Any]
 SILENT = "tests.fairway.dev/silent"
@@ -130,6 +132,8 @@ class NodeAgent:
             "conditions": [ready],
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": self._port}},
+            # Servers that know of it pass the channels of commands on as they are.
+            "declaredFeatures": ["ExtendWebSocketsToKubelet"],
         }
         await self._patch("nodes", node["name"], {"status": status}, subresource="status")
 
@@ -292,7 +296,10 @@ class NodeAgent:
 
     async def _serve(self, certificate: Path, key: Path) -> int:
         application = web.Application()
-        application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._log)
+        routes = application.router
+        routes.add_get("/containerLogs/{namespace}/{pod}/{container}", self._log)
+        routes.add_get("/exec/{namespace}/{pod}/{container}", self._inside(serve_command))
+        routes.add_get("/portForward/{namespace}/{pod}", self._inside(serve_port))
         runner = web.AppRunner(application)
         await runner.setup()
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -301,11 +308,27 @@ class NodeAgent:
         await site.start()
         return int(runner.addresses[0][1])
 
-    async def _log(self, request: web.Request) -> web.StreamResponse:
+    def _inside(
+        self, serve: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        """Serves what is asked of a pod that runs."""
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            if self._life(request).is_over:
+                raise web.HTTPNotFound(text="container not running")
+            return await serve(request)
+
+        return answer
+
+    def _life(self, request: web.Request) -> Life:
         place = (request.match_info["namespace"], request.match_info["pod"])
-        life = next((one for one in self._lives.values() if one.place == place), None)
-        if life is None:
-            raise web.HTTPNotFound(text=f"pod {place[1]} is not here")
+        for one in self._lives.values():
+            if one.place == place:
+                return one
+        raise web.HTTPNotFound(text=f"pod {place[1]} is not here")
+
+    async def _log(self, request: web.Request) -> web.StreamResponse:
+        life = self._life(request)
         response = web.StreamResponse()
         await response.prepare(request)
         tail = request.query.get("tailLines")

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.kubectl]
 
 def call(plane: control_plane.ControlPlane, kubectl: Path, *words: str) -> str:
     command = [str(kubectl), f"--kubeconfig={plane.kubeconfig}", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
 
 
 def test_it_says_the_version_that_was_asked_for(
@@ -31,7 +31,7 @@ def test_what_a_deleted_namespace_held_is_gone(
     kubectl = demand(binaries.newest_kubectl, request.config).path
     call(real, kubectl, "create", "namespace", "short-lived")
     call(real, kubectl, "create", "configmap", "inside", "--namespace=short-lived")
-    call(real, kubectl, "delete", "namespace", "short-lived", "--wait=true", "--timeout=50s")
+    call(real, kubectl, "delete", "namespace", "short-lived", "--wait=true", "--timeout=100s")
     assert call(real, kubectl, "get", "configmap", "--namespace=short-lived") == ""
 
 

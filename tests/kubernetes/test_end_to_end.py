@@ -18,6 +18,7 @@ from tests.kubernetes.demand import demand
 from tests.kubernetes.fixtures import IN_THE_FLEET
 from tests.kubernetes.fleet import H100, MEMBERS, Fleet
 from tests.kubernetes.hubs import Json, basics, gang, hub_of
+from tests.waiting import seen
 
 pytestmark = IN_THE_FLEET
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
@@ -65,12 +66,12 @@ async def test_a_gang_runs_where_the_plan_said_and_succeeds(fleet: Fleet, tmp_pa
 async def test_a_gang_waits_for_quota_though_gpus_are_free(fleet: Fleet, tmp_path: Path) -> None:
     objects = basics(h100=8, a100=0, l4=0)
     async with hub_of(fleet, tmp_path, "hangzhou", objects=objects) as hub:
-        await hub.apply(gang("first", "sleep", "4"))
+        await hub.apply(gang("first"))
         await hub.until("first", "Running")
         await hub.apply(gang("second", "sleep", "0.1"))
         await hub.until("second", lambda one: "Quota" in one.status.reason, "a wait for quota")
         assert await hub.pods("hangzhou", "second") == []
-        await hub.until("first", "Succeeded")
+        await hub.cancel("first")
         await hub.until("second", "Succeeded")
 
 
@@ -98,16 +99,14 @@ async def test_nothing_is_left_of_a_workload_that_is_cancelled(
     async with hub_of(fleet, tmp_path, "berlin", objects=basics(h100=0, l4=0)) as hub:
         await hub.apply(gang("train", pods=2))
         await hub.until("train", "Running")
-        await hub.client.patch(
-            "workloads.fairway.dev", "train", {"spec": {"cancelled": True}}, namespace="team"
-        )
+        await hub.cancel("train")
         await hub.until("train", "Cancelled")
 
         async def left() -> str:
             words = ("get", "jobs,pods", "--namespace=team", "-o", "name")
             return await hub.kubectl("berlin", *words)
 
-        await hub.until_so(left, lambda told: not told.strip(), "nothing left of it")
+        await seen(left, lambda told: not told.strip(), "nothing left of it")
 
 
 async def test_a_gang_moves_off_a_node_that_is_drained(fleet: Fleet, tmp_path: Path) -> None:
@@ -116,7 +115,7 @@ async def test_a_gang_moves_off_a_node_that_is_drained(fleet: Fleet, tmp_path: P
         await hub.until("train", "Running")
         (node,) = nodes_of(await hub.pods("berlin", "train"))
         words = ("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force")
-        await hub.kubectl("berlin", *words, "--timeout=60s")
+        await hub.kubectl("berlin", *words, "--timeout=120s")
         again = await hub.until(
             "train",
             lambda one: one.status.phase == "Running" and bool(one.status.history),
@@ -136,14 +135,14 @@ async def test_nothing_is_placed_in_a_member_that_is_full_of_others_pods(
     async with hub_of(fleet, tmp_path, "edge", objects=basics(h100=0, a100=0)) as hub:
         await hub.kubectl("edge", "apply", "-f", "-", given=json.dumps(foreign))
         try:
-            words = ("rollout", "status", "deployment/foreign", "--timeout=60s")
+            words = ("rollout", "status", "deployment/foreign", "--timeout=120s")
             await hub.kubectl("edge", *words)
 
             async def free() -> str:
                 found = await hub.client.get("clusters.fairway.dev", "edge")
                 return str(found["status"]["free"]["nvidia.com/gpu"])
 
-            await hub.until_so(free, lambda told: told == "0", "no free GPU")
+            await seen(free, lambda told: told == "0", "no free GPU")
             await hub.apply(gang("train", "sleep", "0.1", gpus=1))
             await hub.until("train", lambda one: bool(one.status.reason), "a reason to wait")
             assert await hub.phase("train") == "Waiting"
@@ -162,7 +161,7 @@ async def test_a_gang_moves_off_a_node_that_is_lost(fleet: Fleet, tmp_path: Path
         member.silence(node)
         try:
             await hub.kubectl(
-                "berlin", "wait", f"node/{node}", "--for=condition=Ready=Unknown", "--timeout=80s"
+                "berlin", "wait", f"node/{node}", "--for=condition=Ready=Unknown", "--timeout=120s"
             )
             # Whoever owns the machines finds it off: only then nothing can run there any more.
             await hub.kubectl("berlin", "taint", "node", node, f"{OUT_OF_SERVICE}=off:NoExecute")
@@ -193,11 +192,11 @@ async def test_a_member_that_is_killed_is_missed_and_comes_back_as_it_was(
 
         member.kill()
         try:
-            await hub.until_so(phase, lambda told: told != "Ready", "the member to be missed")
+            await seen(phase, lambda told: told != "Ready", "the member to be missed")
             assert await hub.phase("train") == "Running"
         finally:
             member.bring_back()  # by this very thread, with which its processes live
-        await hub.until_so(phase, lambda told: told == "Ready", "the member to be back")
+        await seen(phase, lambda told: told == "Ready", "the member to be back")
         assert [one["metadata"]["uid"] for one in await hub.pods("edge", "train")] == before
         await hub.apply(gang("second", "sleep", "0.1", gpus=2))
         await hub.until("second", "Succeeded")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,9 +11,9 @@ import pytest
 from tests.contracts.drivers import job
 from tests.kubernetes.fixtures import IN_THE_FLEET
 from tests.kubernetes.fleet import MEMBERS, Fleet, Member
+from tests.waiting import PATIENCE_SECONDS, seen
 
 pytestmark = IN_THE_FLEET
-PATIENCE_SECONDS = 60
 
 
 def asking_for(gpus: int, name: str, *command: str, pods: int = 1) -> dict[str, Any]:
@@ -24,17 +23,6 @@ def asking_for(gpus: int, name: str, *command: str, pods: int = 1) -> dict[str, 
     if command:
         container["command"] = list(command)
     return made
-
-
-async def until(look: Callable[[], Any], what: str) -> Any:
-    """What a look finds, as soon as it finds something."""
-    try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not (found := await asyncio.to_thread(look)):
-                await asyncio.sleep(0.1)
-            return found
-    except TimeoutError:
-        raise AssertionError(f"waited in vain for {what}") from None
 
 
 def pods(member: Member, name: str) -> list[dict[str, Any]]:
@@ -60,17 +48,21 @@ async def test_a_job_runs_on_nodes_with_gpus_and_is_completed_by_its_controller(
 
 async def test_pods_that_do_not_fit_wait_until_others_leave(fleet: Fleet) -> None:
     member = fleet.members["edge"]
-    for one in (asking_for(2, "first", pods=2), asking_for(1, "second")):
-        await asyncio.to_thread(member.client.create, one)
-    await until(
-        lambda: (
-            [one for one in pods(member, "second") if "Insufficient" in json.dumps(one["status"])]
-        ),
+
+    async def found(name: str) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(pods, member, name)
+
+    def run(several: list[dict[str, Any]]) -> bool:
+        return bool(several) and all(one["status"]["phase"] == "Running" for one in several)
+
+    await asyncio.to_thread(member.client.create, asking_for(2, "first", pods=2))
+    await seen(lambda: found("first"), lambda several: len(several) == 2 and run(several), "both")
+    await asyncio.to_thread(member.client.create, asking_for(1, "second"))
+    await seen(
+        lambda: found("second"),
+        lambda several: any("Insufficient" in json.dumps(one["status"]) for one in several),
         "a pod for which there is no room",
     )
     await asyncio.to_thread(member.kubectl, "delete", "job", "first")
-    await until(
-        lambda: [one for one in pods(member, "second") if one["status"]["phase"] == "Running"],
-        "room for the second",
-    )
+    await seen(lambda: found("second"), run, "room for the second")
     await asyncio.to_thread(member.kubectl, "delete", "job", "second")

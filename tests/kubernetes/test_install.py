@@ -38,6 +38,7 @@ from tests.kubernetes.test_hub import (
     store_of,
     until_all,
 )
+from tests.waiting import seen_at_last
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.kubectl, pytest.mark.xdist_group("install")]
 
@@ -61,7 +62,7 @@ class Installed:
         config = self.account if as_hub else self.plane.kubeconfig
         return subprocess.run(
             [str(self.program), f"--kubeconfig={config}", *words],
-            input=given, capture_output=True, text=True, timeout=120, check=False,
+            input=given, capture_output=True, text=True, timeout=180, check=False,
         )  # fmt: skip
 
     def done(self, *words: str, given: str = "") -> str:
@@ -72,7 +73,9 @@ class Installed:
 
 def printed(*words: str) -> str:
     command = [sys.executable, "-m", "fairway.cli.main", "install", *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=True)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=True
+    )
     return done.stdout
 
 
@@ -94,7 +97,7 @@ def installed(
 
 def test_everything_is_taken_and_the_kinds_are_served(installed: Installed) -> None:
     names = [f"crd/{one['metadata']['name']}" for one in crds.definitions()]
-    installed.done("wait", "--for=condition=Established", "--timeout=60s", *names)
+    installed.done("wait", "--for=condition=Established", "--timeout=120s", *names)
     for way in ("--server-side=true", "--server-side=false"):
         again = installed.done("apply", way, "-f", "-", given=printed("--replicas=1"))
         assert len(again.splitlines()) == len(list(yaml.safe_load_all(printed())))
@@ -251,7 +254,11 @@ def test_secrets_of_a_namespace_are_read_once_its_owner_says_so(installed: Insta
     bound = ("create", "rolebinding", "fairway", "--clusterrole=fairway-hub-secrets")
     account = f"--serviceaccount={HOME}:fairway-hub"
     installed.done(*bound, account, "--namespace=default")
-    assert installed.kubectl(*look, as_hub=True).returncode == 0
+    seen_at_last(  # a server heeds rights a moment after they are given
+        lambda: installed.kubectl(*look, as_hub=True).returncode,
+        lambda code: code == 0,
+        "the right to read it",
+    )
     every = ("get", "secrets", "--namespace=default")
     assert "Forbidden" in installed.kubectl(*every, as_hub=True).stderr
 
@@ -265,7 +272,9 @@ def test_people_with_edit_may_submit_and_no_more(installed: Installed) -> None:
         asked = ("auth", "can-i", *words, "--as=grace")
         return bool(installed.kubectl(*asked).stdout.strip() == "yes")
 
+    seen_at_last(  # a server heeds rights a moment after they are given
+        lambda: may("create", "workloads", "--namespace=default"), bool, "the right to submit"
+    )
+    assert may("list", "works", "--namespace=default")
     assert not may("create", "queues")
     assert not may("create", "works", "--namespace=default")
-    assert may("list", "works", "--namespace=default")
-    assert may("create", "workloads", "--namespace=default")

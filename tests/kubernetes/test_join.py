@@ -21,6 +21,7 @@ from tests.kubernetes import binaries
 from tests.kubernetes.fixtures import IN_THE_FLEET
 from tests.kubernetes.fleet import ROOT, Fleet, Member
 from tests.kubernetes.hubs import HubRig, basics, clear, gang
+from tests.waiting import PATIENCE_SECONDS, seen
 
 pytestmark = IN_THE_FLEET
 MADE = (
@@ -53,7 +54,7 @@ class Terminal:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             check=False,
         )
         assert done.returncode == 0, f"fairway {' '.join(words)}: {done.stderr}"
@@ -75,7 +76,7 @@ class Terminal:
                 yield process
             finally:
                 process.terminate()
-                await asyncio.to_thread(process.wait, 20)
+                await asyncio.to_thread(process.wait, PATIENCE_SECONDS)
 
 
 @asynccontextmanager
@@ -167,7 +168,7 @@ async def test_an_agent_of_its_own_joins_is_accepted_and_runs_jobs(
                 assert process.poll() is None, log.read_text()
                 return log.read_text()
 
-            text = await rig.until_so(said, lambda told: "--fingerprint" in told, "it to ask")
+            text = await seen(said, lambda told: "--fingerprint" in told, "it to ask")
             key = text.split("--fingerprint ")[1].split()[0]
             assert (await spec_of(rig, "edge"))["accepted"] is False
             await terminal.fairway("accept", "edge", "--fingerprint", key, "--mode", "Manage")
@@ -258,14 +259,18 @@ async def test_the_guide_leads_to_a_fleet_of_two(
                 stderr=log,
             )
             try:
-                while b"Waiting" not in (tmp_path / "agent.log").read_bytes():
-                    assert agent.poll() is None, (tmp_path / "agent.log").read_text()
-                    await asyncio.sleep(0.1)
+
+                async def said() -> str:
+                    told = (tmp_path / "agent.log").read_text()
+                    assert agent.poll() is None, told
+                    return told
+
+                await seen(said, lambda told: "Waiting" in told, "it to wait")
                 for block in blocks[at:]:
                     await typed(block)
             finally:
                 agent.terminate()
-                await asyncio.to_thread(agent.wait, 20)
+                await asyncio.to_thread(agent.wait, PATIENCE_SECONDS)
                 log.close()
     finally:
         clear(hangzhou)

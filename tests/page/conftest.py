@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -19,9 +18,9 @@ from fairway.client import Client
 from tests.page.hubs import demo_hub
 from tests.page.signing import Watched, signed_in
 from tests.page.workloads import WORKLOADS
+from tests.waiting import seen_at_last
 
 WORKLOADS_KIND = "workloads.fairway.dev"
-_END_SECONDS = 30.0
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +50,11 @@ def client(hub: Hub) -> Iterator[Client]:
         yield client
         # A real process outlives its hub; this one is ended with the tests.
         client.patch(WORKLOADS_KIND, "hello", {"spec": {"cancelled": True}}, namespace="default")
-        end = time.monotonic() + _END_SECONDS
-        while (
-            client.get(WORKLOADS_KIND, "hello", namespace="default")["status"]["phase"]
-            != "Cancelled"
-        ):
-            assert time.monotonic() < end, "the process does not end"
-            time.sleep(0.1)
+        seen_at_last(
+            lambda: client.get(WORKLOADS_KIND, "hello", namespace="default")["status"]["phase"],
+            lambda phase: phase == "Cancelled",
+            "the end of the process",
+        )
 
 
 @pytest.fixture

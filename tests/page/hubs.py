@@ -14,6 +14,7 @@ from fairway.app import Hub, HubOptions, open_hub
 from fairway.client import load_access
 from fairway.client.access import Access
 from fairway.client.synchronous import LoopThread
+from tests.waiting import PATIENCE_SECONDS
 
 VISITOR_TOKEN = "token-of-a-visitor-who-may-do-little"
 
@@ -33,7 +34,7 @@ async def _running(options: HubOptions) -> AsyncGenerator[Hub, None]:
 
 
 @contextmanager
-def hub_process(data: Path, *, port: int = 0) -> Iterator[Access]:
+def hub_process(data: Path, *, port: int) -> Iterator[Access]:
     """A hub as a process of its own, and how to reach it; it ends in order."""
     command = [sys.executable, "-m", "fairway.cli.main", "up"]
     with subprocess.Popen(
@@ -49,4 +50,4 @@ def hub_process(data: Path, *, port: int = 0) -> Iterator[Access]:
             yield load_access(str(data / "kubeconfig"))
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(20)
+            process.wait(PATIENCE_SECONDS)

@@ -9,7 +9,8 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
 
-expect.set_options(timeout=20_000)
+_PATIENCE_MILLISECONDS = 60_000  # a slow machine draws slowly
+expect.set_options(timeout=_PATIENCE_MILLISECONDS)
 _WIDE = (1280, 800)
 
 
@@ -35,6 +36,7 @@ def opened(
         color_scheme=theme,
         reduced_motion="reduce",
     )
+    context.set_default_timeout(_PATIENCE_MILLISECONDS)
     watched = Watched(context.new_page())
     watched.page.on("pageerror", lambda error: watched.complaints.append(str(error)))
     watched.page.on(

@@ -6,7 +6,6 @@ import json
 import re
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -16,6 +15,7 @@ from fairway.client import Client
 from tests.page.hubs import VISITOR_TOKEN, hub_process
 from tests.page.signing import Watched, keep, look, opened, sign_in, signed_in
 from tests.page.workloads import job
+from tests.ports import own_ports
 
 WORKLOADS = "workloads.fairway.dev"
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
@@ -116,7 +116,7 @@ def test_workloads_are_found_by_state_queue_and_text(page: Page) -> None:
     page.keyboard.type("serving")
     expect(line(page, "assistant")).to_be_visible()
     expect(line(page, "pretrain")).to_be_hidden()
-    assert page.url.endswith("?text=serving")
+    expect(page).to_have_url(re.compile(r"\?text=serving$"))
 
 
 def test_a_workload_that_waits_says_why_in_words_and_numbers(page: Page) -> None:
@@ -283,14 +283,15 @@ def test_who_may_look_at_one_namespace_sees_that_one_alone(
 def test_a_lost_connection_is_told_and_what_was_missed_comes_with_its_return(
     browser: Browser, tmp_path: Path
 ) -> None:
-    with hub_process(tmp_path) as access:
+    (port,) = own_ports(1)
+    with hub_process(tmp_path, port=port) as access:
         watched = signed_in(browser, access.server, access.token)
         page = watched.page
         look(page, "workloads")
         expect(page.get_by_text("No workloads yet")).to_be_visible()
         assert watched.complaints == []
     expect(page.get_by_text("Connection lost, trying again")).to_be_visible()
-    with hub_process(tmp_path, port=urlsplit(access.server).port or 0):
+    with hub_process(tmp_path, port=port):
         with Client(access) as client:
             client.create(job("missed", team="research", pods=1) | {"metadata": MISSED})
         expect(line(page, "missed")).to_be_visible()

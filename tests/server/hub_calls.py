@@ -17,6 +17,8 @@ from typing import Any
 import aiohttp
 import yaml
 
+from tests.waiting import PATIENCE_SECONDS
+
 Json = dict[str, Any]
 _numbers = itertools.count()
 MERGE = {"Content-Type": "application/merge-patch+json"}
@@ -63,7 +65,7 @@ class Stream:
 
     async def event(self) -> Json | None:
         """The next event; None at the end of the stream."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             line = await self.response.content.readline()
         return json.loads(line) if line else None
 
@@ -152,6 +154,6 @@ async def calling(kubeconfig: Path) -> AsyncIterator[Caller]:
 
 async def until(holds: Callable[[], bool]) -> None:
     """Waits for a condition, in turns of the event loop."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not holds():
             await asyncio.sleep(0.005)

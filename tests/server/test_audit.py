@@ -13,6 +13,7 @@ import pytest
 from fairway.server.audit import AuditLog, Entry, entry
 from fairway.server.identity import authenticated
 from fairway.server.rbac_rules import Attributes
+from tests.waiting import PATIENCE_SECONDS
 
 WANTED = Attributes(
     user="bob",
@@ -85,7 +86,7 @@ async def test_lines_are_written_soon_without_being_asked_for(tmp_path: Path) ->
     log = AuditLog(tmp_path / "audit.log")
     log.start()
     log.record(line(7))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not (tmp_path / "audit.log").read_bytes():
             await asyncio.sleep(0)
     assert numbers(tmp_path / "audit.log") == [7]

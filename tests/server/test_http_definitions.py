@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from hub_calls import MERGE, STRATEGIC, Caller, Json, fresh
 
+from tests.waiting import PATIENCE_SECONDS
+
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 
@@ -66,7 +68,7 @@ def plural() -> str:
 
 
 async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not await holds():
             await asyncio.sleep(0.005)
 

@@ -16,6 +16,7 @@ from hub_calls import Caller, config_map, until
 from fairway.app import Hub
 from fairway.server.exchange import Request, Response
 from fairway.server.http import BODY_BYTES_MAX, HttpServer
+from tests.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ async def raw(hub: Hub, *requests: bytes) -> bytes:
     reader, writer = await asyncio.open_connection(where.hostname, where.port, ssl=context)
     for request in requests:
         writer.write(request)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         answer = await reader.read()
     writer.transport.abort()
     return answer

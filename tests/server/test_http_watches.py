@@ -15,6 +15,7 @@ from hub_calls import MERGE, Caller, Json, calling, config_map, until
 from fairway.app import Hub, HubOptions, open_hub
 from fairway.clock import VirtualClock
 from fairway.store.embedded import watches
+from tests.waiting import PATIENCE_SECONDS
 
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 PARTIAL = {"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}
@@ -224,7 +225,7 @@ async def test_a_reader_that_falls_behind_is_told_and_others_are_not_held_up(
             assert event["object"]["data"]["n"] == str(number)
     writer.transport.resume_reading()
     told = b""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while b'"type":"ERROR"' not in told or b'"code":410' not in told:
             chunk = await reader.read(1 << 16)
             assert chunk, "the stream ended without a word"

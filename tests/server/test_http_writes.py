@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from hub_calls import APPLY, JSON_PATCH, MERGE, STRATEGIC, Answer, Caller, Json, config_map, fresh
 
+from tests.waiting import PATIENCE_SECONDS
+
 CREATED_BY = "fairway.dev/created-by"
 
 
@@ -337,6 +339,6 @@ async def test_writers_at_once_conflict_or_win_and_lose_nothing(call: Caller, pa
 
 async def eventually(holds: Any) -> None:
     """Waits for something that the hub does on its own."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not await holds():
             await asyncio.sleep(0.005)

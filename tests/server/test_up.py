@@ -23,6 +23,7 @@ from hub_calls import Caller, Json, Stream, calling, config_map
 
 from fairway.app import HubOptions, open_hub
 from fairway.server import certificates
+from tests.waiting import PATIENCE_SECONDS
 
 PATH = "/api/v1/namespaces/default/configmaps"
 
@@ -42,7 +43,7 @@ class Process:
     async def end(self, number: int = signal.SIGTERM) -> int:
         if self.process.returncode is None:
             self.process.send_signal(number)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await self._read()
             return await self.process.wait()
 
@@ -53,7 +54,7 @@ class Process:
 
     async def until_up(self) -> None:
         assert self.process.stdout is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while line := await self.process.stdout.readline():
                 self.said.append(line.decode())
                 if line.startswith(b"Stop with"):

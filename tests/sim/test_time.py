@@ -49,6 +49,25 @@ def test_waiting_for_what_never_comes_is_noticed() -> None:
         run(Time(), work())
 
 
+def test_being_busy_for_ever_is_noticed() -> None:
+    async def work() -> None:
+        while True:
+            await asyncio.sleep(0)
+
+    with pytest.raises(Stuck, match="time stands still"):
+        run(Time(), work())
+
+
+def test_the_shortest_sleep_takes_time() -> None:
+    time = Time()
+
+    async def work() -> None:
+        await time.sleep(1e-9)
+
+    run(time, work())
+    assert time.now() > START
+
+
 def test_the_clock_of_who_is_paused_stands_still() -> None:
     time, gate = Time(), Gate()
     clock = OwnClock(time, skew=5, gate=gate)

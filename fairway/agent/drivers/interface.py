@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 from fairway.api.meta import JsonObject, Taint
 from fairway.api.work import Manifest, Stop, Work
+from fairway.streams.asking import Exchange
 
 PodPhase = Literal["Pending", "Bound", "Ready", "Succeeded", "Failed", "Terminating"]
 
@@ -112,8 +113,37 @@ class LogQuery:
     is_previous: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandQuery:
+    """Which command to run beside a container, and with what."""
+
+    work: str
+    command: tuple[str, ...]
+    pod: str = ""  # as above
+    container: str = ""
+    has_input: bool = False
+    has_terminal: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortQuery:
+    """Which port of which pod."""
+
+    work: str
+    port: int
+    pod: str = ""  # as above
+
+
 class DriverFault(Exception):
     """The cluster refused or failed; the agent tries again later, and says why meanwhile."""
+
+
+class Denied(DriverFault):
+    """The cluster does not let the tenant do this."""
+
+
+class NotPossible(DriverFault):
+    """What this sort of cluster cannot do."""
 
 
 class Driver(Protocol):
@@ -155,4 +185,14 @@ class Driver(Protocol):
         """Removes all that was made for a work, but for manifests that are to stay; ends pods."""
         ...
 
-    def logs(self, query: LogQuery) -> AsyncIterator[bytes]: ...
+    def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
+        """Output of a pod as it comes; an empty chunk only says that there is such output."""
+        ...
+
+    async def execute(self, query: CommandQuery, exchange: Exchange) -> int:
+        """Runs a command in a container of a work; its exit code. Cancelled, it ends."""
+        ...
+
+    async def forward(self, query: PortQuery, exchange: Exchange) -> None:
+        """Carries bytes to a port of a pod of a work and back, until either side is done."""
+        ...

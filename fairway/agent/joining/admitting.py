@@ -20,11 +20,9 @@ from fairway.api.meta import API_VERSION, JsonObject
 from fairway.api.names import work_namespace
 from fairway.client.access import Access
 from fairway.kubeapi import KubeApi
-from fairway.store.interface import Patch, ResourceKey, Write
-from fairway.store.keys import CLUSTERS, NAMESPACES, resource_of
+from fairway.store.interface import Patch, Write
+from fairway.store.keys import ACCOUNTS, CLUSTERS, NAMESPACES, SECRETS, resource_of
 
-ACCOUNTS = ResourceKey("", "v1", "serviceaccounts")
-SECRETS = ResourceKey("", "v1", "secrets")
 CREDENTIAL_SECONDS = 7 * 24 * 3600
 _WRITE = Write(manager="fairway-join")
 
@@ -60,6 +58,8 @@ class Wanted:
     mode: str = "Observe"
     seconds: int = 3600  # that the invitation lasts
     replaces: bool = False  # an agent that the cluster has already
+    streams: str = ""  # where the hub takes streams, if that is not where its objects are
+    streams_authority: str = ""  # who signed the certificate there, as PEM
 
 
 async def invite(hub: KubeApi, access: Access, cluster: str, wanted: Wanted) -> Invitation:
@@ -80,6 +80,8 @@ async def invite(hub: KubeApi, access: Access, cluster: str, wanted: Wanted) -> 
         token=guest.token,
         authority=access.authority.decode(),
         tls_server_name=access.tls_server_name,
+        streams=wanted.streams,
+        streams_authority=wanted.streams_authority,
     )
 
 
@@ -130,10 +132,17 @@ async def accept(hub: KubeApi, cluster: str, request: Request, *, mode: str = ""
 
 
 async def trust(hub: KubeApi, cluster: str, *, mode: str = "") -> bool:
-    """Accepts a cluster whose agent needs no credential; false for one where somebody must ask."""
+    """Accepts a cluster whose agent needs no credential; false for one where somebody must ask.
+
+    An agent that was accepted before gets the rights that agents have by now.
+    """
     found = _decoded(await hub.get(CLUSTERS, cluster))
-    if _is_pull(found) and not found["spec"].get("accepted", True):
-        return False
+    if _is_pull(found):
+        if not found["spec"].get("accepted", True):
+            return False
+        with suppress(NotFound):
+            await hub.get(ACCOUNTS, rights.AGENT, work_namespace(cluster))
+            await apply_all(hub, rights.agent_objects(cluster, rights.owner_of(found)))
     await _change(hub, cluster, {"accepted": True, **({"mode": mode} if mode else {})})
     return True
 

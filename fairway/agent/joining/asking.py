@@ -13,12 +13,13 @@ from contextlib import suppress
 import msgspec
 
 from fairway.agent.joining import admitting, rights, sealing
-from fairway.agent.joining.admitting import SECRETS, Credential, Refused, Request, data_of
+from fairway.agent.joining.admitting import Credential, Refused, Request, data_of
 from fairway.api.errors import ApiError, Conflict, Forbidden, NotFound, Unauthorized
 from fairway.api.names import work_namespace
 from fairway.clock import Clock, parse_timestamp
 from fairway.kubeapi import KubeApi
 from fairway.store.interface import Write
+from fairway.store.keys import ACCOUNTS, SECRETS
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +88,7 @@ def _opened(cluster: str, key: bytes, sealed: bytes) -> Credential:
 
 async def use_up(hub: KubeApi, cluster: str) -> None:
     """Takes an invitation away that has served, with the rights of the agent itself."""
-    for kind in (SECRETS, admitting.ACCOUNTS):
+    for kind in (SECRETS, ACCOUNTS):
         with suppress(NotFound):
             await hub.delete(kind, rights.GUEST, namespace=work_namespace(cluster), write=_WRITE)
 

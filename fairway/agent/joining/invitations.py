@@ -26,6 +26,8 @@ class Invitation(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     authority: str = ""  # PEM; empty: the system's own
     tls_server_name: str = ""
+    streams: str = ""  # where the hub takes streams, if not there
+    streams_authority: str = ""  # as above
 
     def text(self) -> str:
         encoded = base64.urlsafe_b64encode(msgspec.json.encode(self)).decode()

@@ -42,7 +42,9 @@ class Pushed:
     topology: Sequence[JsonObject] = ()  # levels, the outermost first; none: left as they are
 
 
-def member_objects(kinds: Sequence[tuple[str, str]], *, may_act: bool) -> list[JsonObject]:
+def member_objects(
+    kinds: Sequence[tuple[str, str]], *, may_act: bool, allowed: Sequence[str] = ()
+) -> list[JsonObject]:
     """All that is made in a cluster for an agent, so that it may look, or act as well."""
     name = member_rights.AGENT
     account = {"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}
@@ -64,7 +66,7 @@ def member_objects(kinds: Sequence[tuple[str, str]], *, may_act: bool) -> list[J
         },
     ]
     if may_act:
-        objects.append(member_rights.tenant_role(kinds))
+        objects.append(member_rights.tenant_role(kinds, allowed=allowed))
     return objects
 
 

@@ -51,6 +51,7 @@ def agent_objects(cluster: str, owner: JsonObject) -> list[JsonObject]:
     fleet_wide = [
         _rule(GROUP, ["clusters"], _READING, names=[cluster]),
         _rule(GROUP, ["clusters/status"], ("get", "patch", "update"), names=[cluster]),
+        _rule(GROUP, ["clusters/stream"], ("create",), names=[cluster]),
         _rule(
             GROUP,
             ["clusterreports"],

@@ -23,6 +23,7 @@ from fairway.api.claim import (
 )
 from fairway.api.fleet import FleetSpec
 from fairway.api.meta import WorkloadReference
+from fairway.api.names import namespace_and_name
 from fairway.api.workload import Workload, WorkloadStatus
 from fairway.core import model, steps
 from fairway.view.workloads import key_of
@@ -288,5 +289,5 @@ def _ran(claim: Claim, context: Context) -> int:
 
 
 def _reference(key: str) -> WorkloadReference:
-    namespace, _, name = key.partition("/")
+    namespace, name = namespace_and_name(key)
     return WorkloadReference(namespace=namespace, name=name)

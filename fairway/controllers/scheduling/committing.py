@@ -19,7 +19,7 @@ from msgspec.structs import fields
 from fairway.api import codec
 from fairway.api.errors import ApiError, Conflict, NotFound, Unavailable
 from fairway.api.meta import JsonObject
-from fairway.api.names import FINALIZER
+from fairway.api.names import FINALIZER, namespace_and_name
 from fairway.api.workload import Workload, WorkloadStatus
 from fairway.controllers.scheduling import claims
 from fairway.controllers.scheduling.claims import Context
@@ -116,8 +116,7 @@ class Committer:
         """The workload that is to be claimed for, if it could vanish while it holds something."""
         for step in deal:
             if isinstance(step, Admit):
-                namespace, _, name = step.workload.partition("/")
-                stored = self._latest((namespace, name))
+                stored = self._latest(namespace_and_name(step.workload))
                 if stored is None or FINALIZER.encode() in stored.raw:
                     return None
                 body = self._seen(step.workload, planned)
@@ -180,8 +179,8 @@ class Committer:
         """Those that must be gone before a claim can run, and the last attempt of each."""
         found: dict[str, int] = {}
         for key in step.waits_for:
-            namespace, _, name = key.partition("/")
-            stored = outcome.stored.get((namespace, name)) or self._latest((namespace, name))
+            name = namespace_and_name(key)
+            stored = outcome.stored.get(name) or self._latest(name)
             status = (stored.object().get("status") or {}) if stored else {}
             attempts = [one.get("attempt", 0) for one in status.get("releasing") or ()]
             if attempts:
@@ -207,8 +206,7 @@ class Committer:
 
     def _seen(self, key: str, planned: Planned) -> JsonObject | None:
         """A workload, if it is still the one that was seen when it was decided on."""
-        namespace, _, name = key.partition("/")
-        stored = self._latest((namespace, name))
+        stored = self._latest(namespace_and_name(key))
         body = stored.object() if stored else None
         if body is None or body["metadata"]["resourceVersion"] != planned.versions.get(key):
             return None
@@ -216,8 +214,8 @@ class Committer:
 
     async def _preempt(self, step: Preempt, context: Context, outcome: Outcome) -> bool:
         """Takes a victim's claim; tried again if only its status moved on meanwhile."""
-        namespace, _, name = step.workload.partition("/")
-        stored = self._latest((namespace, name))
+        name = namespace_and_name(step.workload)
+        stored = self._latest(name)
         body = stored.object() if stored else None
         attempt = _attempt(body)
         for _ in range(_TRIES_MOST):
@@ -228,7 +226,7 @@ class Committer:
                 if await self._is_preempted(body, step, context, outcome):
                     outcome.written.append(step)
                     return True
-                body = await self._read(namespace, name)
+                body = await self._read(name)
             except (ApiError, OSError) as fault:
                 outcome.refused[step.workload] = str(fault) or type(fault).__name__
                 return False
@@ -247,7 +245,8 @@ class Committer:
             return False
         return True
 
-    async def _read(self, namespace: str, name: str) -> JsonObject | None:
+    async def _read(self, workload: Name) -> JsonObject | None:
+        namespace, name = workload
         try:
             return (await self._store.get(WORKLOADS, name, namespace)).object()
         except NotFound:

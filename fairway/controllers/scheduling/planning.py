@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from fairway.api.errors import ApiError
+from fairway.api.names import namespace_and_name
 from fairway.api.reasons import Reason, headline
 from fairway.controllers.scheduling.noticing import Notice
 from fairway.core import cycle, explain, standings
@@ -243,7 +244,8 @@ class Planning:
         if key not in snapshot.facts.workloads:
             return None
         found = explain.explain(snapshot.facts, key)
-        hidden = _Hidden(snapshot.facts.workloads, key.partition("/")[0])
+        namespace, _ = namespace_and_name(key)
+        hidden = _Hidden(snapshot.facts.workloads, namespace)
         return replace(
             found,
             because=hidden.text(found.because),

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError, NotFound, Unavailable
+from fairway.api.names import namespace_and_name
 from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers.board import Board
@@ -159,10 +160,10 @@ class Scheduler:
         forgotten = sorted(keys)
         await self._planner.forget(forgotten)
         for key in forgotten:
-            namespace, _, name = key.partition("/")
-            echo = self._echoes.get((namespace, name))
+            name = namespace_and_name(key)
+            echo = self._echoes.get(name)
             if echo is not None:
-                self._pending[WORKLOADS, (namespace, name), False] = Fed(echo.raw)
+                self._pending[WORKLOADS, name, False] = Fed(echo.raw)
 
     def begin(self) -> None:
         """From now on it plans, as long as its replica leads."""
@@ -323,7 +324,7 @@ class Scheduler:
     async def _make_sure(self) -> None:
         """Asks the store what became of writes that failed; until it answers they count."""
         for key, version in list(self._unsure.items()):
-            namespace, _, name = key.partition("/")
+            namespace, name = namespace_and_name(key)
             try:
                 stored = await self._store.get(WORKLOADS, name, namespace)
             except NotFound:
@@ -419,8 +420,7 @@ class Scheduler:
                 await asyncio.sleep(0)  # a hundred thousand that need no write keep nobody waiting
 
     async def _write_code(self, key: str, code: str) -> bool:
-        namespace, _, name = key.partition("/")
-        stored = self._cache.mirror(WORKLOADS).get((namespace, name))
+        stored = self._cache.mirror(WORKLOADS).get(namespace_and_name(key))
         if stored is None:
             return False
         body = stored.object()

@@ -15,13 +15,14 @@ from dataclasses import replace
 from fairway.core.checks.proof import Proof
 from fairway.core.checks.wholeness import partly_placed
 from fairway.core.making_room.holders import take_away
-from fairway.core.model import Form, Placed, PlacedPods, Workload
+from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.multiples import times
 from fairway.core.outcome import after
 from fairway.core.places import where
-from fairway.core.snapshot import Facts, Snapshot, usage_of, wants_more
+from fairway.core.snapshot import Facts, Snapshot, wants_more
 from fairway.core.steps import Admit, Move, Plan, Preempt, Provision, Step
 from fairway.core.turns.limits import total_of
+from fairway.core.yielded import queue_of
 
 
 def broken(facts: Facts, plan: Plan) -> list[str]:
@@ -107,7 +108,7 @@ class _Walk:
         self.preempted[step.workload] = step.for_
         self.victims_of.setdefault(step.for_, []).append(step.workload)
         take_away(self.snapshot, self.snapshot.ledger, victim)
-        queue = victim.held.queue or victim.queue
+        queue = queue_of(victim)
         self.claims.count(queue, victim.user, -1)
         for placed in victim.held.placed:
             self.claims.add(queue, victim.user, usage_of(placed), -1)
@@ -176,8 +177,8 @@ class _Walk:
 
     def _charge(self, workload: Workload, step: Admit) -> None:
         """Quota and limits: what is added must fit, with the victims gone."""
-        change = _usage(step.placed)
-        for pair, amount in _usage(workload.held.placed if workload.held else ()).items():
+        change = usage_of(*step.placed)
+        for pair, amount in usage_of(*(workload.held.placed if workload.held else ())).items():
             change[pair] = change.get(pair, 0) - amount
         self._check_quota(workload, {pair: amount for pair, amount in change.items() if amount > 0})
         self._add_usage(workload, change)
@@ -274,7 +275,7 @@ class _Walk:
                 for pair, amount in usage_of(source).items()
             }
             self._add_usage(workload, leaving)
-        more = _usage(added)
+        more = usage_of(*added)
         self._check_quota(workload, more)
         self._add_usage(workload, more)
 
@@ -298,14 +299,6 @@ class _Walk:
             found = self.facts.workloads.get(other)
             if other not in self.preempted and (found is None or not found.releasing):
                 self.say(key, f"waits for {other}, which stays")
-
-
-def _usage(placed: tuple[Placed, ...]) -> dict[tuple[str, str], int]:
-    total: dict[tuple[str, str], int] = {}
-    for one in placed:
-        for pair, amount in usage_of(one).items():
-            total[pair] = total.get(pair, 0) + amount
-    return total
 
 
 def _added(before: tuple[Placed, ...], after: tuple[Placed, ...]) -> tuple[Placed, ...]:

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fairway.core import losses
-from fairway.core.model import FlavorResource, Request, Workload
+from fairway.core.model import FlavorResource, Request, Workload, usage_of
 from fairway.core.nodes import Amounts, Packing
 from fairway.core.numbering import count_of
 from fairway.core.occupancy import requests_of
-from fairway.core.snapshot import Snapshot, usage_of
+from fairway.core.snapshot import Snapshot
 from fairway.core.turns.fairness import Rules, Shares
+from fairway.core.yielded import queue_of
 
 if TYPE_CHECKING:
     from fairway.core.desk import Desk
@@ -178,16 +179,13 @@ def _holder(snapshot: Snapshot, workload: Workload) -> Holder | None:
     held = workload.held
     if held is None or not may_yield(workload):
         return None
-    usage: dict[FlavorResource, int] = {}
-    for placed in held.placed:
-        for pair, amount in usage_of(placed).items():
-            usage[pair] = usage.get(pair, 0) + amount
+    usage = usage_of(*held.placed)
     lost = lost_seconds(workload, snapshot.now)
     since = held.decided_at if held.started_at is None else held.started_at
     return Holder(
         workload=workload,
         key=workload.key,
-        queue=held.queue or workload.queue,
+        queue=queue_of(workload),
         usage=usage,
         lost_seconds=lost,
         loss=round(lost * 1000) * _weight(usage),

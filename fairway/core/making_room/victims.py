@@ -179,7 +179,7 @@ class Search:
             self._release(chosen)
             if not self._fits():
                 return None
-            self._desk.ledger.charge(self._case.workload.queue, self._case.usage)
+            self._settle()
             return self._case.judge([self._candidates[one] for one in chosen]) or []
 
     def _fits(self) -> bool:
@@ -197,6 +197,14 @@ class Search:
                 total[pair] = total.get(pair, 0) + amount
         for queue, usage in by_queue.items():
             self._desk.ledger.release(queue, usage)
+
+    def _settle(self) -> None:
+        """As it will be: the preemptor is in, and all who are on their way out have gone.
+
+        A queue that only borrows with those has nothing to give back.
+        """
+        self._desk.ledger.charge(self._case.workload.queue, self._case.usage)
+        self._desk.snapshot.rebates.let_go(self._desk.ledger)
 
     def _pack(self, chosen: Chosen) -> fit.Packed | None:
         nodes, desk = self._nodes, self._desk
@@ -306,6 +314,6 @@ class Search:
         """Those of a set who may not be in it."""
         with self._desk.ledger.trial():
             self._release(chosen)
-            self._desk.ledger.charge(self._case.workload.queue, self._case.usage)
+            self._settle()
             illegal = [one for one in chosen if not self._case.judge([self._candidates[one]])]
         return tuple(illegal) or chosen[-1:]

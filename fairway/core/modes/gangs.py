@@ -18,7 +18,7 @@ from fairway.core.making_room.preemption import Victims, find_victims
 from fairway.core.making_room.provisioning import find_pool
 from fairway.core.making_room.weighing import prefers_provision
 from fairway.core.making_room.yielding import clusters_to_search
-from fairway.core.model import Form, Placed, PlacedPods, Workload
+from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.multiples import full_usage
 from fairway.core.modes.shrinking import most_of
 from fairway.core.modes.splitting import can_split, split
@@ -36,7 +36,7 @@ from fairway.core.refusals import (
 from fairway.core.steps import Admit, Preempt, Provision, Step
 from fairway.core.turns.flavors import Assignment
 from fairway.core.why import Reasons
-from fairway.core.yielded import total
+from fairway.core.yielded import queue_of
 
 
 @dataclass(slots=True)
@@ -361,16 +361,6 @@ def placed_of(
     return Placed(cluster=cluster, group=group, pods=tuple(pods))
 
 
-def _usage_of(placed: Placed) -> dict[tuple[str, str], int]:
-    if len(placed.pods) == 1:
-        return placed.pods[0].usage()
-    total: dict[tuple[str, str], int] = {}
-    for pods in placed.pods:
-        for pair, amount in pods.usage().items():
-            total[pair] = total.get(pair, 0) + amount
-    return total
-
-
 def _admit(
     desk: Desk,
     workload: Workload,
@@ -387,7 +377,7 @@ def _admit(
 
 def charge(desk: Desk, workload: Workload, placed: Placed, packed: fit.Packed | None) -> None:
     """Takes quota and room for a placement."""
-    usage = _usage_of(placed)
+    usage = usage_of(placed)
     if packed is None:
         desk.take(workload, usage)
     else:
@@ -417,8 +407,8 @@ def evict(desk: Desk, workload: Workload, victims: Victims, verdict: Verdict) ->
 
 def _forget_claim(desk: Desk, victim: Workload) -> None:
     assert victim.held is not None, "only what runs can be a victim"
-    queue = victim.held.queue or victim.queue
-    usage = total(victim.held.placed)
+    queue = queue_of(victim)
+    usage = usage_of(*victim.held.placed)
     desk.leaving.add(victim, usage)
     desk.claims.count(queue, victim.user, -1)
     desk.claims.add(queue, victim.user, usage, -1)

@@ -303,7 +303,7 @@ def _report_unknown(resource: Resource, findings: Findings, write: Write) -> Non
             for one in findings.unknown
         )
     else:
-        write.warnings.extend(said)
+        write.warn(said)
 
 
 def _refuse_wrong_types(resource: Resource, faults: Sequence[FieldError]) -> None:

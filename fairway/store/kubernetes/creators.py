@@ -16,22 +16,24 @@ import logging
 import msgspec
 
 from fairway.api.errors import ApiError, Forbidden, Unavailable
-from fairway.api.meta import API_VERSION, GROUP, VERSION
+from fairway.api.meta import API_VERSION, GROUP
 from fairway.client.errors import UnknownKind
 from fairway.clock import Clock
 from fairway.schema.node import JsonObject
-from fairway.store.interface import Patch, ResourceKey, Write
+from fairway.store.interface import BY_HUB, Patch, ResourceKey, Write
+from fairway.store.keys import (
+    ADMISSION,
+    ADMISSION_BINDINGS,
+    ADMISSION_POLICIES,
+    SELF_REVIEWS,
+    WORKLOADS,
+)
 from fairway.store.kubernetes.store import CREATED_BY, KubernetesStore
 
 _log = logging.getLogger(__name__)
 
-_ADMISSION = "admissionregistration.k8s.io"
-_POLICIES = ResourceKey(_ADMISSION, "v1", "mutatingadmissionpolicies")
-_BINDINGS = ResourceKey(_ADMISSION, "v1", "mutatingadmissionpolicybindings")
 NAME = f"created-by.{GROUP}"
-_WRITE = Write(user="system:fairway", manager="fairway-hub")
-_TRIAL = Write(user="system:fairway", manager="fairway-hub", dry_run=True)
-WORKLOADS = ResourceKey(GROUP, VERSION, "workloads")
+_TRIAL = Write(user=BY_HUB.user, manager=BY_HUB.manager, dry_run=True)
 _LOOK_SECONDS = 0.2
 _PATIENCE_SECONDS = 60.0
 
@@ -40,10 +42,10 @@ async def note_creators(store: KubernetesStore, *, clock: Clock) -> bool:
     """Has the server note who creates workloads; whether it does."""
     try:
         await store.api.discovery.of(
-            {"apiVersion": f"{_ADMISSION}/v1", "kind": "MutatingAdmissionPolicy"}
+            {"apiVersion": f"{ADMISSION}/v1", "kind": "MutatingAdmissionPolicy"}
         )
         hub = await _own_name(store)
-        for kind, body in ((_POLICIES, policy(hub)), (_BINDINGS, binding())):
+        for kind, body in ((ADMISSION_POLICIES, policy(hub)), (ADMISSION_BINDINGS, binding())):
             await _apply(store, kind, body)
         await _settled(store, clock)
     except UnknownKind:
@@ -60,7 +62,7 @@ async def _apply(store: KubernetesStore, kind: ResourceKey, body: JsonObject) ->
     """Makes the policy or its binding; one that may not leaves what an administrator made."""
     patch = Patch(type="apply", body=body, force=True)
     try:
-        await store.patch(kind, NAME, patch, write=_WRITE)
+        await store.patch(kind, NAME, patch, write=BY_HUB)
     except Forbidden:
         await store.get(kind, NAME)
 
@@ -90,9 +92,8 @@ async def _settled(store: KubernetesStore, clock: Clock) -> None:
 
 async def _own_name(store: KubernetesStore) -> str:
     """The name by which the server knows this hub."""
-    kind = ResourceKey("authentication.k8s.io", "v1", "selfsubjectreviews")
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    answer = msgspec.json.decode(await store.api.create(kind, body))
+    answer = msgspec.json.decode(await store.api.create(SELF_REVIEWS, body))
     return str(answer["status"]["userInfo"]["username"])
 
 
@@ -105,7 +106,7 @@ def policy(hub: str) -> JsonObject:
     created = f"({said} ? {value % 'object'} : {user})"
     kept = f"({noted % (('oldObject',) * 2)} ? {value % 'oldObject'} : '')"
     return {
-        "apiVersion": f"{_ADMISSION}/v1",
+        "apiVersion": f"{ADMISSION}/v1",
         "kind": "MutatingAdmissionPolicy",
         "metadata": {"name": NAME},
         "spec": {
@@ -142,7 +143,7 @@ def policy(hub: str) -> JsonObject:
 
 def binding() -> JsonObject:
     return {
-        "apiVersion": f"{_ADMISSION}/v1",
+        "apiVersion": f"{ADMISSION}/v1",
         "kind": "MutatingAdmissionPolicyBinding",
         "metadata": {"name": NAME},
         "spec": {"policyName": NAME},

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from fairway.api.errors import NotFound, Unavailable
 from fairway.clock import Clock
 from fairway.schema.node import JsonObject
-from fairway.store.interface import Patch, ResourceKey, Write
+from fairway.store.interface import BY_HUB, Patch
+from fairway.store.keys import DEFINITIONS
 from fairway.store.kubernetes.store import KubernetesStore
 
-DEFINITIONS = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-_WRITE = Write(user="system:fairway", manager="fairway-hub")
 _LOOK_SECONDS = 0.1
 _PATIENCE_SECONDS = 60.0
 
@@ -23,7 +22,7 @@ async def define(
     for definition in definitions:
         body = await _converted_as_before(store, definition)
         patch = Patch(type="apply", body=body, force=True)
-        await store.patch(DEFINITIONS, definition["metadata"]["name"], patch, write=_WRITE)
+        await store.patch(DEFINITIONS, definition["metadata"]["name"], patch, write=BY_HUB)
     await served(store, definitions, clock=clock)
 
 

@@ -6,7 +6,6 @@ that after a while.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -21,8 +20,8 @@ from fairway.api.codec import decode
 from fairway.api.work import Stop, Work
 from fairway.clock import SystemClock
 from fairway.kinds.registry import Kinds
+from tests.waiting import observed
 
-PATIENCE_SECONDS = 60.0
 Plain = dict[str, Any]
 
 
@@ -59,18 +58,7 @@ class LocalRig:
         )
 
     async def until(self, holds: Callable[[Observation], bool], what: str) -> Observation:
-        """Looks whenever something may have changed."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + PATIENCE_SECONDS
-        observation = await self.driver.observe()
-        while not holds(observation):
-            left = deadline - loop.time()
-            try:
-                await asyncio.wait_for(self.driver.changed(), max(left, 0.01))
-            except TimeoutError:
-                raise AssertionError(f"waited in vain for {what}: {observation.works}") from None
-            observation = await self.driver.observe()
-        return observation
+        return await observed(self.driver, holds, what)
 
     async def restart(self) -> None:
         await self.driver.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ from fairway.agent.drivers.interface import LogQuery, Observation, PodSeen
 from fairway.api.work import Stop, Work
 from tests.agent.local.machines import QUICK, LocalRig, Plain, machine, phase_of, pod, program
 from tests.contracts.drivers import config_map, has_no_pods, job, work
+from tests.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -47,10 +49,11 @@ async def output(rig: LocalRig, one: Work, **query: object) -> str:
 async def first_line(rig: LocalRig, one: Work) -> str:
     """Follows the output until there is a line of it."""
     told = b""
-    async for part in rig.driver.logs(LogQuery(work=one.metadata.name, follow=True)):
-        told += part
-        if b"\n" in told:
-            break
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        async for part in rig.driver.logs(LogQuery(work=one.metadata.name, follow=True)):
+            told += part
+            if b"\n" in told:
+                break
     return told.decode().splitlines()[0]
 
 
@@ -278,9 +281,14 @@ async def test_a_job_past_its_deadline_fails_and_its_pods_end(rig: LocalRig) -> 
     timed["spec"]["activeDeadlineSeconds"] = 1
     one = work("one", timed)
     await rig.driver.apply(one)
-    seen = await rig.until(has_no_pods(one), "the pod gone")
-    conditions = seen.works[one.metadata.name].objects[0]["status"]["conditions"]
-    assert {"Failed"} <= {found["type"] for found in conditions}
+
+    def has_failed(seen: Observation) -> bool:
+        status = seen.works[one.metadata.name].objects[0]["status"]
+        return any(found["type"] == "Failed" for found in status.get("conditions", ()))
+
+    seen = await rig.until(
+        lambda seen: has_failed(seen) and has_no_pods(one)(seen), "the failure, and the pod gone"
+    )
     await rig.restart()
     assert (await rig.driver.observe()).works == seen.works  # over is over
 
@@ -296,7 +304,7 @@ async def test_the_stop_signal_comes_first_and_the_grace_is_honoured(
         "    sys.exit(0)\n"
         "signal.signal(signal.SIGUSR1, save)\n"
         "print('ready', flush=True)\n"
-        "while True: time.sleep(60)"
+        "while True: time.sleep(3600)"
     )
     one = work("one", pod("one", *program(text)))
     await rig.driver.apply(one)
@@ -312,12 +320,12 @@ async def test_what_ignores_the_signal_is_killed_after_the_grace(rig: LocalRig) 
         "import os, signal, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "print(os.getpid(), flush=True)\n"
-        "while True: time.sleep(60)"
+        "while True: time.sleep(3600)"
     )
     one = work("one", pod("one", *program(text)))
     await rig.driver.apply(one)
     pid = int(await first_line(rig, one))
-    await rig.driver.stop(one.metadata.name, Stop(grace_seconds=1))
+    await rig.driver.stop(one.metadata.name, Stop(grace_seconds=4))
     seen = await rig.driver.observe()
     assert (phase_of(seen, one), is_alive(pid)) == ("Terminating", True)
     await rig.until(has_no_pods(one), "the pod gone")
@@ -336,7 +344,7 @@ if os.fork() == 0:
         os.close(written)
         for descriptor in (0, 1, 2):
             os.close(descriptor)
-        while True: time.sleep(60)
+        while True: time.sleep(3600)
     os._exit(0)
 os.wait()
 print(os.read(read, 100).decode(), flush=True)
@@ -347,7 +355,7 @@ print(os.read(read, 100).decode(), flush=True)
     "then",
     [
         pytest.param("sys.exit(0)", id="that the main process left behind"),
-        pytest.param("time.sleep(60)", id="of a pod that is stopped"),
+        pytest.param("time.sleep(3600)", id="of a pod that is stopped"),
     ],
 )
 async def test_no_daemon_survives_its_pod(rig: LocalRig, then: str) -> None:
@@ -364,7 +372,9 @@ async def test_no_daemon_survives_its_pod(rig: LocalRig, then: str) -> None:
 
 
 async def test_a_next_attempt_is_another_process_and_the_earlier_one_is_gone(rig: LocalRig) -> None:
-    script = pod("one", *program("import os, time; print(os.getpid(), flush=True); time.sleep(60)"))
+    script = pod(
+        "one", *program("import os, time; print(os.getpid(), flush=True); time.sleep(3600)")
+    )
     first, second = work("one", script, attempt=1), work("one", script, attempt=2)
     await rig.driver.apply(first)
     earlier = int(await first_line(rig, first))
@@ -433,7 +443,7 @@ async def test_a_keeper_that_is_killed_takes_its_container_with_it(rig: LocalRig
         pod(
             "one",
             *program(
-                "import os, time; print(os.getppid(), os.getpid(), flush=True); time.sleep(60)"
+                "import os, time; print(os.getppid(), os.getpid(), flush=True); time.sleep(3600)"
             ),
         ),
     )

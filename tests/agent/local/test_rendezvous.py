@@ -115,13 +115,14 @@ async def test_a_worker_that_is_killed_fails_the_gang_which_meets_anew_in_the_ne
 
     def has_failed(seen: Any) -> bool:
         pods = pods_of(seen, first)
-        return [(p.name, p.phase) for p in pods if p.phase != "Terminating"] == [
-            ("pair-1", "Failed")
-        ] or all(p.phase == "Failed" for p in pods)
+        status = seen.works[first.metadata.name].objects[0]["status"]
+        is_told = "Failed" in {one["type"] for one in status.get("conditions", ())}
+        return is_told and (
+            [(p.name, p.phase) for p in pods if p.phase != "Terminating"] == [("pair-1", "Failed")]
+            or all(p.phase == "Failed" for p in pods)
+        )
 
-    seen = await rig.until(has_failed, "the failure of the gang")
-    status = seen.works[first.metadata.name].objects[0]["status"]
-    assert "Failed" in {one["type"] for one in status["conditions"]}
+    await rig.until(has_failed, "the failure of the gang")
     second = work("pair", pair("pair"), pods=2, attempt=2)
     await rig.driver.apply(second)
     after = await rig.until(in_phase(second, "Succeeded", 2), "both workers at their end")

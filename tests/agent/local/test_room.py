@@ -74,7 +74,7 @@ async def test_pods_at_a_time_see_different_devices_and_the_rest_waits(tmp_path:
         "import json, os, time\n"
         "print(json.dumps([os.environ.get(n) for n in "
         "('CUDA_VISIBLE_DEVICES', 'NVIDIA_VISIBLE_DEVICES')]), flush=True)\n"
-        "time.sleep(60)"
+        "time.sleep(3600)"
     )
     async with machine(tmp_path, capacity={"cpu": "8", GPU: "4"}) as rig:
         works = [
@@ -96,7 +96,9 @@ async def test_pods_at_a_time_see_different_devices_and_the_rest_waits(tmp_path:
 
 
 async def test_devices_of_pods_that_are_found_again_are_not_given_twice(tmp_path: Path) -> None:
-    text = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'], flush=True); time.sleep(60)"
+    text = (
+        "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'], flush=True); time.sleep(3600)"
+    )
     async with machine(tmp_path, capacity={"cpu": "8", GPU: "2"}) as rig:
         first, second = (
             work(name, pod(name, *program(text), resources={GPU: "1"})) for name in ("a", "b")

@@ -9,31 +9,38 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 
 import msgspec
 
-from fairway.agent.drivers.interface import DriverFault, LogQuery, Observation, PoolSeen
-from fairway.agent.drivers.kubernetes import rights
+from fairway.agent.drivers.interface import (
+    CommandQuery,
+    DriverFault,
+    LogQuery,
+    Observation,
+    PoolSeen,
+    PortQuery,
+)
 from fairway.agent.drivers.kubernetes.accelerators import accelerators_of
 from fairway.agent.drivers.kubernetes.ending import Ending
-from fairway.agent.drivers.kubernetes.following import PODS, Following
+from fairway.agent.drivers.kubernetes.following import Following
 from fairway.agent.drivers.kubernetes.hands import Hands, Refused
 from fairway.agent.drivers.kubernetes.keys import key_of
 from fairway.agent.drivers.kubernetes.making import Making
 from fairway.agent.drivers.kubernetes.picture import Picture
-from fairway.agent.drivers.kubernetes.pods import OwnPod
 from fairway.agent.drivers.kubernetes.reserving import Reserving
 from fairway.agent.drivers.kubernetes.scores import PREFIX, scores
+from fairway.agent.drivers.kubernetes.streaming import Streaming
 from fairway.agent.drivers.kubernetes.works import Kept, Works
 from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError
 from fairway.api.work import Stop, Work
 from fairway.client.catalogue import Served
-from fairway.clock import Clock, timestamp
+from fairway.clock import Clock
 from fairway.kinds.permitted import FindKind
-from fairway.kubeapi import Access, KubeApi, path_of
+from fairway.kubeapi import Access, KubeApi
 from fairway.loops import Loop
+from fairway.streams.asking import Exchange
 
 _log = logging.getLogger(__name__)
 
@@ -109,8 +116,15 @@ class KubernetesDriver:
         await self._opened().remove(name)
 
     async def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
-        async for chunk in self._opened().logs(query):
-            yield chunk
+        async with aclosing(self._opened().streaming.logs(query)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def execute(self, query: CommandQuery, exchange: Exchange) -> int:
+        return await self._opened().streaming.execute(query, exchange)
+
+    async def forward(self, query: PortQuery, exchange: Exchange) -> None:
+        await self._opened().streaming.forward(query, exchange)
 
     def _opened(self) -> _Open:
         if self._open is None:
@@ -166,6 +180,7 @@ class _Open:
             picture=self.picture,
             find_kind=find_kind,
         )
+        self.streaming = Streaming(self._api, settings, self.works, self.picture)
         self.hands.find_tenant_kinds = self._tenant_kinds
         self.is_reached = True
         self._going_on: Loop[str] = Loop(
@@ -400,45 +415,6 @@ class _Open:
         finally:
             if not lock.locked() and self.works.get(name) is None:
                 self._locks.pop(name, None)
-
-    # Output.
-
-    async def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
-        kept = self.works.get(query.work)
-        if kept is None:
-            raise DriverFault(f"there is no work {query.work}")
-        pod = self._pod(kept, query)
-        container = query.container or (pod.containers[0] if pod.containers else "")
-        if container not in pod.containers:
-            raise DriverFault(f"the pod {pod.seen.name} has no container {container}")
-        asked = {"container": container}
-        if query.follow:
-            asked["follow"] = "true"
-        if query.is_previous:
-            asked["previous"] = "true"
-        if query.tail_lines is not None:
-            asked["tailLines"] = str(query.tail_lines)
-        if query.since is not None:
-            asked["sinceTime"] = timestamp(query.since)
-        api = self._api
-        if self._settings.act_as == "Tenant" or (kept.work and kept.work.spec.executor):
-            api = api.acting_as(rights.executor_of(kept.work, pod.namespace))
-        try:
-            path = path_of(PODS, pod.seen.name, pod.namespace, "log")
-            async for chunk in api.stream(path, asked):
-                yield chunk
-        except ApiError as fault:
-            raise DriverFault(str(fault)) from fault
-
-    def _pod(self, kept: Kept, query: LogQuery) -> OwnPod:
-        pods = sorted(
-            self.picture.pods.get(kept.label, {}).values(),
-            key=lambda one: (-one.seen.attempt, one.seen.name),
-        )
-        for pod in pods:
-            if query.pod in ("", pod.seen.name):
-                return pod
-        raise DriverFault(f"the work {query.work} has no pod {query.pod}".rstrip())
 
 
 class _refusals_as_faults:  # noqa: N801 - reads as a phrase

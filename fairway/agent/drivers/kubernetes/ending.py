@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fairway.agent.drivers.kubernetes import marks
-from fairway.agent.drivers.kubernetes.following import PODS
-from fairway.agent.drivers.kubernetes.hands import Hands, Refused, key_of_kind
-from fairway.agent.drivers.kubernetes.keys import ObjectKey
+from fairway.agent.drivers.kubernetes.hands import Hands, Refused
+from fairway.agent.drivers.kubernetes.keys import ObjectKey, key_of_kind
 from fairway.agent.drivers.kubernetes.making import Making
 from fairway.agent.drivers.kubernetes.picture import Picture
 from fairway.agent.drivers.kubernetes.pods import OwnPod
@@ -25,6 +24,7 @@ from fairway.kinds.interface import Kind
 from fairway.kinds.permitted import FindKind
 from fairway.kinds.plain import text
 from fairway.store.interface import Deletion
+from fairway.store.keys import PODS
 
 _LIVE = ("Pending", "Bound", "Ready")
 _OVER = ("Succeeded", "Failed")

@@ -13,7 +13,7 @@ import msgspec
 
 from fairway.agent.drivers.kubernetes import marks
 from fairway.agent.drivers.kubernetes.devices import kinds_of, read_allocation, read_slice
-from fairway.agent.drivers.kubernetes.keys import ObjectKey
+from fairway.agent.drivers.kubernetes.keys import ObjectKey, key_of_kind
 from fairway.agent.drivers.kubernetes.nodes import ReadNode
 from fairway.agent.drivers.kubernetes.picture import Picture, Trouble
 from fairway.agent.drivers.kubernetes.pods import ReadPod
@@ -23,11 +23,8 @@ from fairway.client.catalogue import Served
 from fairway.clock import Clock
 from fairway.kinds.native import is_owned
 from fairway.kubeapi import Informer, KubeApi
-from fairway.store.interface import Page, ResourceKey, Selection
-
-NODES = ResourceKey("", "v1", "nodes")
-PODS = ResourceKey("", "v1", "pods")
-EVENTS = ResourceKey("", "v1", "events")
+from fairway.store.interface import Page, Selection
+from fairway.store.keys import EVENTS, NODES, PODS
 
 _AT_A_TIME = 8  # lists, when the driver opens
 _MESSAGE_MOST = 1024
@@ -133,7 +130,7 @@ class Following:
 
     async def follow(self, kind: Served) -> None:
         """Follows a kind from now on; returns once all that is ours of it is known."""
-        key = ResourceKey(kind.group, kind.version, kind.plural)
+        key = key_of_kind(kind)
         known = self._kinds.get((kind.group, kind.plural))
         if known is not None and known[0].kind == key:
             await self._until(known[0])
@@ -164,7 +161,7 @@ class Following:
             waiting.cancel()
 
     async def _has_ours(self, kind: Served) -> bool:
-        key = ResourceKey(kind.group, kind.version, kind.plural)
+        key = key_of_kind(kind)
         try:
             page = await self._api.page(key, self._selection, Page(limit=1), read=len)
         except (Forbidden, NotFound, MethodNotAllowed):

@@ -30,18 +30,14 @@ from fairway.api.errors import (
 )
 from fairway.api.meta import JsonObject
 from fairway.api.work import Work
-from fairway.client.catalogue import Served
 from fairway.clock import Clock
 from fairway.kinds.plain import text
 from fairway.kubeapi import KubeApi
 from fairway.store.interface import Deletion, Patch, PatchType, ResourceKey, Write
+from fairway.store.keys import ACCOUNTS, CLUSTER_ROLES, NAMESPACES, ROLE_BINDINGS
 
 T = TypeVar("T")
 
-NAMESPACES = ResourceKey("", "v1", "namespaces")
-ACCOUNTS = ResourceKey("", "v1", "serviceaccounts")
-ROLES = ResourceKey("rbac.authorization.k8s.io", "v1", "clusterroles")
-BINDINGS = ResourceKey("rbac.authorization.k8s.io", "v1", "rolebindings")
 _REFUSALS = (
     AlreadyExists,
     BadRequest,
@@ -59,10 +55,6 @@ _HEED_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 class Refused(Exception):
     """The cluster does not take this, and would not the next time."""
-
-
-def key_of_kind(served: Served) -> ResourceKey:
-    return ResourceKey(served.group, served.version, served.plural)
 
 
 async def _nothing() -> Sequence[tuple[str, str]]:
@@ -200,13 +192,13 @@ class Hands:
         if self._settings.act_as == "Tenant":
             await self._prepare_role(own)
             await self._made(ACCOUNTS, rights.tenant_account(namespace))
-            await self._made(BINDINGS, rights.tenant_binding(namespace))
+            await self._made(ROLE_BINDINGS, rights.tenant_binding(namespace))
         return True
 
     async def _prepare_role(self, own: str) -> None:
         """Makes the role of tenants where nobody made one; what we made keeps up with the kinds."""
         try:
-            raw = await self._api.get(ROLES, rights.TENANT)
+            raw = await self._api.get(CLUSTER_ROLES, rights.TENANT)
             labels = msgspec.json.decode(raw)["metadata"].get("labels", {})
             if labels.get(marks.CLUSTER) != own:
                 return
@@ -215,7 +207,7 @@ class Hands:
         role = rights.tenant_role(await self.find_tenant_kinds())
         role["metadata"]["labels"] = {marks.CLUSTER: own}
         patch = Patch(type="apply", body=role, force=True)
-        await self._api.patch(ROLES, rights.TENANT, patch, write=self._write())
+        await self._api.patch(CLUSTER_ROLES, rights.TENANT, patch, write=self._write())
 
     async def _made(self, kind: ResourceKey, body: JsonObject) -> None:
         """Makes something in the agent's own name, unless it is there."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from fairway.agent.drivers.kubernetes import marks
 from fairway.agent.drivers.kubernetes.following import Following
-from fairway.agent.drivers.kubernetes.hands import Hands, Refused, key_of_kind
-from fairway.agent.drivers.kubernetes.keys import ObjectKey, key_of
+from fairway.agent.drivers.kubernetes.hands import Hands, Refused
+from fairway.agent.drivers.kubernetes.keys import ObjectKey, key_of, key_of_kind
 from fairway.agent.drivers.kubernetes.picture import Picture
 from fairway.agent.drivers.kubernetes.works import Kept
 from fairway.api.cluster import Permits

@@ -11,7 +11,6 @@ from hashlib import sha256
 
 from fairway.agent.drivers.kubernetes import marks
 from fairway.agent.drivers.kubernetes.ending import Ending
-from fairway.agent.drivers.kubernetes.following import PODS
 from fairway.agent.drivers.kubernetes.hands import Hands, Refused
 from fairway.agent.drivers.kubernetes.picture import Picture
 from fairway.agent.drivers.kubernetes.works import Kept
@@ -23,6 +22,7 @@ from fairway.kinds.permitted import FindKind
 from fairway.kinds.plain import child, listed, namespace_of, text
 from fairway.kinds.pods import pod_requests
 from fairway.kinds.running import due
+from fairway.store.keys import PODS
 
 # What decides on which node a pod may be.
 _PLACING = (

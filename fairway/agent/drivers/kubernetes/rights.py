@@ -25,6 +25,8 @@ _SEEN = (
     ("resource.k8s.io", "resourceclaims"),
     ("resource.k8s.io", "resourceslices"),
 )
+# What the owners of a cluster may allow besides, and the right that it takes.
+ALLOWABLE = {"exec": "pods/exec", "port-forward": "pods/portforward"}
 _WRITING = ("get", "list", "watch", "create", "update", "patch", "delete")
 
 
@@ -39,14 +41,17 @@ def executor_of(work: Work | None, namespace: str) -> str:
     return account(named.namespace, named.name) if named is not None else account(namespace)
 
 
-def tenant_role(kinds: Iterable[tuple[str, str]]) -> JsonObject:
+def tenant_role(kinds: Iterable[tuple[str, str]], *, allowed: Iterable[str] = ()) -> JsonObject:
     """What a tenant may do in a namespace: make what workloads are made of, given as groups and
-    plurals, and read what their pods say."""
+    plurals, read what their pods say, and inside those pods what is allowed (`ALLOWABLE`)."""
     by_group: dict[str, list[str]] = {}
     for group, plural in sorted(set(kinds)):
         by_group.setdefault(group, []).append(plural)
     rules = [_rule(group, several, _WRITING) for group, several in by_group.items()]
     rules.append(_rule("", ["pods/log"], ("get",)))
+    if inside := [ALLOWABLE[one] for one in sorted(set(allowed))]:
+        # Streams are opened by GET; newer servers ask for the right to create as well.
+        rules.append(_rule("", inside, ("create", "get")))
     return _role(TENANT, rules)
 
 

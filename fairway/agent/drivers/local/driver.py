@@ -16,12 +16,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from fairway.agent.drivers.interface import (
+    CommandQuery,
     DriverFault,
     LogQuery,
     NodeSeen,
+    NotPossible,
     Observation,
+    PortQuery,
 )
 from fairway.agent.drivers.local import gpus
+from fairway.agent.drivers.local.commands import container_of, has_ended, run_beside
 from fairway.agent.drivers.local.keeping import Keeping
 from fairway.agent.drivers.local.logs import Output
 from fairway.agent.drivers.local.machine import look
@@ -34,6 +38,7 @@ from fairway.api.amounts import Quantity
 from fairway.api.cluster import Cluster
 from fairway.api.work import Stop, Work
 from fairway.clock import Clock
+from fairway.streams.asking import Exchange
 
 _FOLLOW_SECONDS = 0.1
 _STRAY_SECONDS = 0.02
@@ -155,18 +160,15 @@ class LocalDriver:
         self._kept().remove(name)
 
     async def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
-        pod = self._pod(query)
-        names = [one["name"] for one in pod.plan["containers"] if one["role"] == "main"]
-        all_names = [one["name"] for one in pod.plan["containers"]]
-        container = query.container or names[0]
-        if container not in all_names:
-            raise DriverFault(f"the pod {pod.name} has no container {container}")
+        pod = self._pod(query.work, query.pod)
+        container = str(container_of(pod, query.container)["name"])
         output = Output(pod.folder, container, is_previous=query.is_previous)
         try:
+            yield b""
             for part in output.kept(since=query.since, tail_lines=query.tail_lines):
                 yield part
             while query.follow and not query.is_previous:
-                is_over = _has_ended(pod, container)  # asked first: what it wrote is then read
+                is_over = has_ended(pod, container)  # asked first: what it wrote is then read
                 more = output.more()
                 for part in more or ():
                     yield part
@@ -175,6 +177,17 @@ class LocalDriver:
                 await self._clock.sleep(_FOLLOW_SECONDS)
         finally:
             output.close()
+
+    async def execute(self, query: CommandQuery, exchange: Exchange) -> int:
+        pod = self._pod(query.work, query.pod)
+        container = container_of(pod, query.container)
+        return await run_beside(pod, container, query, exchange, self._clock)
+
+    async def forward(self, query: PortQuery, exchange: Exchange) -> None:
+        # Whoever may reach a port of one pod would reach any port of the hub's own machine.
+        raise NotPossible(
+            "pods of a local cluster share the ports of the hub's machine: use those directly"
+        )
 
     async def _keep_time(self) -> None:
         """Some things happen by the clock alone."""
@@ -298,20 +311,20 @@ class LocalDriver:
         else:
             self._bury(pod)
 
-    def _pod(self, query: LogQuery) -> LocalPod:
+    def _pod(self, work: str, wanted: str) -> LocalPod:
         keeping = self._kept()
-        kept = keeping.works.get(query.work)
+        kept = keeping.works.get(work)
         if kept is None:
-            raise DriverFault(f"there is no work {query.work}")
+            raise DriverFault(f"there is no work {work}")
         listed = [*kept.waiting, *(pod.name for pod in kept.pods.values())]
         places = list(folders_of_pods(kept.folder))
-        known = [place for place in places if query.pod in ("", place[2].name)]
+        known = [place for place in places if wanted in ("", place[2].name)]
         if not known:
-            state = "has not started yet" if query.pod in listed else "is not known"
-            raise DriverFault(f"the pod {query.pod or 'of the work'} {state}")
+            state = "has not started yet" if wanted in listed else "is not known"
+            raise DriverFault(f"the pod {wanted or 'of the work'} {state}")
         # Of the newest attempt; of one pod the newest, of several the first.
         newest = [place for place in known if place[0] == known[-1][0]]
-        name = query.pod or min(place[2].name for place in newest)
+        name = wanted or min(place[2].name for place in newest)
         folder = [place[2] for place in newest if place[2].name == name][-1]
         pod = kept.pods.get(kept.key_of(folder))
         pod = pod or LocalPod.load(folder)
@@ -340,9 +353,3 @@ class LocalDriver:
             os.mkfifo(wake, 0o600)
         # Also open for writing, so that it never ends while nobody writes.
         self._wake = os.open(wake, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-
-
-def _has_ended(pod: LocalPod, container: str) -> bool:
-    pod.look()
-    told = pod.state.get("containers", {}).get(container, {})
-    return pod.is_over or told.get("state") == "ended"

@@ -6,7 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
-from fairway.agent.drivers.interface import DriverFault, LogQuery, Observation
+from fairway.agent.drivers.interface import (
+    CommandQuery,
+    DriverFault,
+    LogQuery,
+    NotPossible,
+    Observation,
+    PortQuery,
+)
 from fairway.agent.drivers.simulated.lives import LivePod
 from fairway.agent.drivers.simulated.objects import FindKind
 from fairway.agent.drivers.simulated.world import World
@@ -14,6 +21,7 @@ from fairway.api.cluster import Cluster
 from fairway.api.work import Stop, Work
 from fairway.clock import Clock, timestamp
 from fairway.loops import Alarm
+from fairway.streams.asking import Exchange
 
 _FOLLOW_SECONDS = 1.0
 
@@ -63,6 +71,8 @@ class SimulatedDriver:
     async def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
         """What little a pod that does not exist has to say: when it started and ended."""
         told = 0
+        self._pod(query)
+        yield b""
         while True:
             self._world.advance(self._clock.now())
             pod = self._pod(query)
@@ -75,6 +85,12 @@ class SimulatedDriver:
             if not query.follow or not pod.is_live:
                 return
             await self._clock.sleep(_FOLLOW_SECONDS)
+
+    async def execute(self, query: CommandQuery, exchange: Exchange) -> int:
+        raise NotPossible("pods of a simulated cluster run nothing, so no command runs in them")
+
+    async def forward(self, query: PortQuery, exchange: Exchange) -> None:
+        raise NotPossible("pods of a simulated cluster run nothing, so they have no ports")
 
     def _pod(self, query: LogQuery) -> LivePod:
         pods = self._world.pods(query.work)

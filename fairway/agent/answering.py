@@ -1,0 +1,79 @@
+"""What is asked of an agent by a talk, answered by its driver.
+
+Who asks has been asked for their rights by the hub. Here they are only named, in the agent's own
+log, so that the owners of a cluster can see who was in their pods.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import aclosing
+from typing import Any
+
+from fairway.agent.drivers.interface import (
+    CommandQuery,
+    Denied,
+    Driver,
+    DriverFault,
+    LogQuery,
+    NotPossible,
+    PortQuery,
+)
+from fairway.streams.asking import WELL, Ask, Channel, Exchange, Outcome
+
+_log = logging.getLogger(__name__)
+
+
+async def answer(cluster: str, driver: Driver, ask: Ask, exchange: Exchange) -> Outcome:
+    """Answers what is asked; a refusal is an outcome as well."""
+    try:
+        match ask.kind:
+            case "log":
+                await _tell_output(driver, ask, exchange)
+            case "exec":
+                _log.info(
+                    "%s: %s runs %s in pods of %s", cluster, ask.user, ask.command[:1], ask.work
+                )
+                return Outcome(exit_code=await driver.execute(_command(ask), exchange))
+            case "portforward":
+                _log.info("%s: %s uses port %d of %s", cluster, ask.user, ask.port, ask.work)
+                query = PortQuery(work=ask.work, pod=ask.pod, port=ask.port)
+                await driver.forward(query, exchange)
+            case other:
+                message = f"this agent is too old to answer {other!r}"
+                return Outcome(reason="MethodNotAllowed", message=message)
+    except NotPossible as fault:
+        return Outcome(reason="MethodNotAllowed", message=str(fault))
+    except Denied as fault:
+        return Outcome(reason="Forbidden", message=str(fault))
+    except DriverFault as fault:
+        return Outcome(reason="NotFound", message=str(fault))
+    return WELL
+
+
+async def _tell_output(driver: Driver, ask: Ask, exchange: Exchange) -> None:
+    query = LogQuery(
+        work=ask.work,
+        pod=ask.pod,
+        container=ask.container,
+        follow=ask.follow,
+        tail_lines=ask.tail_lines,
+        since=ask.since,
+        is_previous=ask.is_previous,
+    )
+    output: Any = driver.logs(query)
+    async with aclosing(output) as chunks:
+        async for chunk in chunks:
+            await exchange.begin()
+            await exchange.send(Channel.OUTPUT, chunk)
+
+
+def _command(ask: Ask) -> CommandQuery:
+    return CommandQuery(
+        work=ask.work,
+        pod=ask.pod,
+        container=ask.container,
+        command=ask.command,
+        has_input=ask.has_input,
+        has_terminal=ask.has_terminal,
+    )

@@ -1,0 +1,219 @@
+"""How a hub reaches agents: those inside its process, and those that called it.
+
+To either it opens talks on a line. Agents inside have one within the process; the others opened
+theirs. A hub of several replicas reaches an agent from that replica alone which it called, or in
+which it runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import TypedDict
+
+from fairway.agent.fleet import Agents
+from fairway.api.errors import ApiError, NotFound, Timeout, Unavailable, from_status
+from fairway.api.names import work_name
+from fairway.api.workload import Workload
+from fairway.clock import Clock
+from fairway.controllers.cache import Cache
+from fairway.loops import end
+from fairway.server.questions import LogRequest, PodRequest
+from fairway.server.talks import CommandRequest, PortRequest
+from fairway.streams import memory
+from fairway.streams.asking import Ask, Outcome, TalkEnded
+from fairway.streams.line import USUAL, Limits, Line, Socket, Talk
+
+_BEGIN_SECONDS = 30.0  # for which an agent is waited for
+
+
+class _Shared(TypedDict):
+    """What every question says."""
+
+    pod: str
+    container: str
+    user: str
+    groups: tuple[str, ...]
+
+
+class Reaching:
+    """The agents that one process of a hub reaches."""
+
+    def __init__(
+        self,
+        agents: Agents,
+        cache: Cache,
+        clock: Clock,
+        *,
+        limits: Limits = USUAL,
+    ) -> None:
+        self._agents = agents
+        self._cache = cache
+        self._clock = clock
+        self._limits = limits
+        self._called: dict[str, Line] = {}  # by cluster
+        self._inside: dict[str, Line] = {}
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Ends every line; agents that called will call again, here or elsewhere."""
+        await asyncio.gather(
+            *(line.close() for line in self._called.values()), return_exceptions=True
+        )
+        await end(list(self._running))
+
+    async def take(self, cluster: str, socket: Socket) -> None:
+        """An agent called; a line that it had before is over."""
+        line = Line(socket, self._clock, limits=self._limits)
+        before = self._called.get(cluster)
+        self._called[cluster] = line
+        try:
+            if before is not None:
+                await before.close()
+            await line.run()
+        finally:
+            if self._called.get(cluster) is line:
+                del self._called[cluster]
+
+    async def log(self, request: LogRequest) -> Output:
+        """Output of one pod of a workload, in whichever cluster it runs or ran last."""
+        seconds = request.since_seconds
+        ask = Ask(
+            kind="log",
+            work=work_name(request.namespace, request.name),
+            follow=request.follow,
+            tail_lines=request.tail_lines,
+            since=None if seconds is None else self._clock.now() - seconds,
+            is_previous=request.is_previous,
+            **_shared(request),
+        )
+        return Output(await self._begun(self._clusters_of(request), ask))
+
+    async def open(self, request: CommandRequest | PortRequest) -> Talk:
+        """A talk about a pod of a workload, once what is asked for is there."""
+        work = work_name(request.namespace, request.name)
+        match request:
+            case CommandRequest():
+                ask = Ask(
+                    kind="exec",
+                    work=work,
+                    command=request.command,
+                    has_input=request.has_input,
+                    has_terminal=request.has_terminal,
+                    **_shared(request),
+                )
+            case PortRequest():
+                ask = Ask(kind="portforward", work=work, port=request.port, **_shared(request))
+        return await self._begun(self._clusters_of(request), ask)
+
+    async def _begun(self, clusters: Sequence[str], ask: Ask) -> Talk:
+        """A talk with the first that has such a pod; what nobody has is not found."""
+        faults: list[ApiError] = []
+        for cluster in clusters:
+            try:
+                return await self._asked(cluster, ask)
+            except NotFound as fault:
+                faults.append(fault)
+            except Unavailable as fault:
+                faults.insert(0, fault)  # there might be one, where nobody could be asked
+        raise faults[0]
+
+    async def _asked(self, cluster: str, ask: Ask) -> Talk:
+        line = await self._line(cluster)
+        try:
+            talk = await line.open(ask)
+        except TalkEnded as ended:
+            raise _error(cluster, ended.outcome) from ended
+        try:
+            async with asyncio.timeout(_BEGIN_SECONDS):
+                await talk.begun()
+        except TalkEnded as ended:
+            raise _error(cluster, ended.outcome) from ended
+        except TimeoutError as fault:
+            await talk.close()
+            raise Timeout(f"the agent of {cluster} did not answer in time", details={}) from fault
+        except BaseException:
+            await talk.close()
+            raise
+        return talk
+
+    async def _line(self, cluster: str) -> Line:
+        called = self._called.get(cluster)
+        if called is not None:
+            return called
+        if self._agents.get(cluster) is None:
+            raise Unavailable(
+                f"no stream of the agent of {cluster} leads to this replica of the hub: it may be "
+                "about to open one, be cut off, or have called another replica",
+                details={},
+            )
+        if cluster not in self._inside:
+            for gone in [one for one in self._inside if self._agents.get(one) is None]:
+                await self._inside.pop(gone).close()
+            ours, theirs = memory.pair()
+            line = self._inside[cluster] = Line(ours, self._clock, limits=self._limits)
+            serving = Line(
+                theirs,
+                self._clock,
+                serve=lambda ask, talk: self._answer(cluster, ask, talk),
+                limits=self._limits,
+            )
+            for one in (line, serving):
+                task = asyncio.ensure_future(one.run())
+                self._running.add(task)
+                task.add_done_callback(self._running.discard)
+        return self._inside[cluster]
+
+    async def _answer(self, cluster: str, ask: Ask, talk: Talk) -> Outcome:
+        agent = self._agents.get(cluster)
+        if agent is None:
+            message = f"the agent of {cluster} has ended"
+            return Outcome(reason="ServiceUnavailable", message=message)
+        return await agent.answer(ask, talk)
+
+    def _clusters_of(self, request: PodRequest) -> list[str]:
+        """Where it is, then where it leaves; else where it was last."""
+        if request.cluster:
+            return [request.cluster]
+        workload = self._cache.get(Workload, request.name, request.namespace)
+        if workload is not None:
+            status = workload.status
+            placements = (*(status.claim.placements if status.claim else ()), *status.releasing)
+            found = list(dict.fromkeys(one.cluster for one in placements if one.cluster))
+            for past in reversed(status.history):
+                found = found or list(past.clusters)
+            if found:
+                return found
+        raise NotFound(f"{request.name} has not run anywhere yet", details={})
+
+
+class Output:
+    """What an agent tells of a pod's output, until it ends or whoever reads it goes."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while (received := await self._talk.receive()) is not None:
+            if received[1]:
+                yield received[1]
+        outcome = self._talk.outcome
+        if outcome is not None and not outcome.is_well:
+            raise from_status({"reason": outcome.reason, "message": outcome.message})
+
+    async def aclose(self) -> None:
+        await self._talk.close()
+
+
+def _shared(request: PodRequest) -> _Shared:
+    return {
+        "pod": request.pod,
+        "container": request.container,
+        "user": request.user,
+        "groups": request.groups,
+    }
+
+
+def _error(cluster: str, outcome: Outcome) -> ApiError:
+    status = {"reason": outcome.reason, "message": f"{cluster}: {outcome.message}"}
+    return from_status(status)

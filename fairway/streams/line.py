@@ -1,0 +1,302 @@
+"""A line: one connection with its talks.
+
+Nothing here can grow without bound. Each side may send so much on a talk as the other has room for,
+and gets more room as the other takes what came: who reads slowly holds up their own talk and no
+other. There are so many talks at a time and no more, and one on which nothing is said for long is
+ended. A side that keeps no limit is taken for broken, and its line is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from fairway.clock import Clock
+from fairway.loops import end as end_tasks
+from fairway.streams import frames
+from fairway.streams.asking import WELL, Ask, Outcome, TalkEnded
+from fairway.streams.frames import BadFrame, Frame, Kind
+
+_log = logging.getLogger(__name__)
+
+_NUMBER_MOST = (1 << 32) - 1
+_CUT = Outcome(reason="ServiceUnavailable", message="the stream to the agent was cut")
+_CANCELLED = Outcome(reason="Cancelled", message="whoever asked has gone")
+_BUSY = Outcome(
+    reason="TooManyRequests", message="the agent is asked for too much at a time; try again later"
+)
+
+
+class Socket(Protocol):
+    """A connection of whole messages."""
+
+    async def send(self, message: bytes) -> None:
+        """Returns once there is room for more; OSError where the connection is gone."""
+        ...
+
+    async def receive(self) -> bytes | None:
+        """The next message; None at the end."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one line takes at most."""
+
+    talks: int = 128  # at a time
+    window_bytes: int = 256 << 10  # that may be under way on a talk, each way
+    idle_seconds: float = 4 * 3600.0  # for which nothing is said on a talk
+    look_seconds: float = 60.0  # between looks for idle talks
+
+
+USUAL = Limits()
+
+
+class Talk:
+    """One question with its answer, in both directions at once."""
+
+    def __init__(self, line: Line, number: int, limits: Limits) -> None:
+        self.number = number
+        self.outcome: Outcome | None = None  # once it is over
+        self._line = line
+        self._room = limits.window_bytes  # at the other side
+        self._window = limits.window_bytes
+        self._taken = 0  # since the other side was last told
+        self._held = 0  # received and not taken
+        self._received: deque[Frame] = deque()
+        self._has_begun = False
+        self._news = asyncio.Event()
+        self.heard_at = 0.0
+
+    async def begin(self) -> None:
+        """Says that what was asked for is there."""
+        if not self._has_begun:
+            self._has_begun = True
+            await self._send(Frame(Kind.BEGUN, self.number))
+
+    async def begun(self) -> None:
+        """Returns once what was asked for is there; TalkEnded where it is not."""
+        while not self._has_begun:
+            if self.outcome is not None:
+                raise TalkEnded(self.outcome)
+            await self._changed()
+
+    async def send(self, channel: int, content: bytes) -> None:
+        """Sends bytes on a channel, as there is room for them; TalkEnded when it is over."""
+        for at in range(0, len(content), frames.DATA_BYTES_MOST):
+            part = content[at : at + frames.DATA_BYTES_MOST]
+            await self._spend(frames.data(self.number, channel, part))
+
+    async def end(self, channel: int) -> None:
+        """Says that nothing more comes on a channel from here."""
+        await self._spend(frames.end(self.number, channel))
+
+    async def receive(self) -> tuple[int, bytes] | None:
+        """The next bytes and their channel; no bytes: the end of the channel; None: of the talk."""
+        while not self._received:
+            if self.outcome is not None:
+                return None
+            await self._changed()
+        frame = self._received.popleft()
+        self._held -= frame.cost
+        self._taken += frame.cost
+        if self._taken >= self._window // 2 and self.outcome is None:
+            amount, self._taken = self._taken, 0
+            with contextlib.suppress(TalkEnded):
+                await self._send(frames.credit(self.number, amount))
+        return frame.channel, frame.payload[1:]
+
+    async def close(self, outcome: Outcome = _CANCELLED) -> None:
+        """Ends it in both directions; whoever opened it and wants no more says nothing further."""
+        if self.outcome is None:
+            self.over(outcome)
+            message = Frame(Kind.CLOSE, self.number, msgspec.json.encode(outcome))
+            with contextlib.suppress(OSError):
+                await self._line.send(message)
+
+    def over(self, outcome: Outcome) -> None:
+        """It is over, whoever ended it; what was received may still be taken."""
+        if self.outcome is None:
+            self.outcome = outcome
+            self._line.forget(self)
+            self._news.set()
+
+    def hear(self, frame: Frame) -> None:
+        """Takes a frame of the other side; BadFrame where it was not to send it."""
+        match frame.kind:
+            case Kind.DATA | Kind.END:
+                _ = frame.channel
+                self._held += frame.cost
+                if self._held > self._window:
+                    raise BadFrame("more was sent than there is room for")
+                self._received.append(frame)
+            case Kind.CREDIT:
+                self._room += frame.credit
+                if self._room > self._window:
+                    raise BadFrame("more was taken than was sent")
+            case Kind.BEGUN:
+                self._has_begun = True
+            case Kind.CLOSE:
+                try:
+                    self.over(msgspec.json.decode(frame.payload, type=Outcome))
+                except msgspec.MsgspecError as fault:
+                    raise BadFrame(f"a talk ends without an outcome: {fault}") from fault
+            case Kind.OPEN:
+                raise BadFrame("a talk is opened twice")
+        self._news.set()
+
+    async def _spend(self, frame: Frame) -> None:
+        while self.outcome is None and self._room < frame.cost:
+            await self._changed()
+        self._room -= frame.cost
+        await self._send(frame)
+
+    async def _send(self, frame: Frame) -> None:
+        if self.outcome is not None:
+            raise TalkEnded(self.outcome)
+        try:
+            self.heard_at = self._line.now()
+            await self._line.send(frame)
+        except OSError as fault:
+            self.over(_CUT)
+            raise TalkEnded(_CUT) from fault
+
+    async def _changed(self) -> None:
+        self._news.clear()
+        await self._news.wait()
+
+
+# Answers what is asked; however it returns, the talk is over then.
+Serve = Callable[[Ask, Talk], Awaitable[Outcome]]
+
+
+class Line:
+    """A connection with its talks. `run` it for as long as it is to last."""
+
+    def __init__(
+        self, socket: Socket, clock: Clock, *, serve: Serve | None = None, limits: Limits = USUAL
+    ) -> None:
+        """One side serves talks; the other opens them, and has nothing to serve."""
+        self._socket = socket
+        self._clock = clock
+        self._serve = serve
+        self._limits = limits
+        self._talks: dict[int, Talk] = {}
+        self._serving: dict[int, asyncio.Task[None]] = {}
+        self._last = 0
+        self._is_closed = False
+
+    def now(self) -> float:
+        return self._clock.monotonic()
+
+    @property
+    def count(self) -> int:
+        """How many talks there are."""
+        return len(self._talks)
+
+    async def run(self) -> None:
+        """Hears the other side until the connection ends; then all talks end."""
+        looking = asyncio.ensure_future(self._look())
+        try:
+            while (message := await self._socket.receive()) is not None:
+                await self._hear(frames.decode(message))
+        except BadFrame as fault:
+            _log.warning("a stream is closed: %s", fault)
+        finally:
+            self._is_closed = True
+            for talk in list(self._talks.values()):
+                talk.over(_CUT)
+            await end_tasks([looking, *self._serving.values()])
+            await self._socket.close()
+
+    async def open(self, ask: Ask) -> Talk:
+        """Asks; TalkEnded where there are too many talks, or the connection is gone."""
+        if self._is_closed:
+            raise TalkEnded(_CUT)
+        if len(self._talks) >= self._limits.talks or self._last >= _NUMBER_MOST:
+            raise TalkEnded(_BUSY)
+        self._last += 1
+        talk = self._made(self._last)
+        try:
+            await self.send(Frame(Kind.OPEN, talk.number, msgspec.json.encode(ask)))
+        except OSError as fault:
+            talk.over(_CUT)
+            raise TalkEnded(_CUT) from fault
+        return talk
+
+    async def close(self) -> None:
+        await self._socket.close()
+
+    async def send(self, frame: Frame) -> None:
+        message = frames.encode(frame)
+        if len(message) > frames.FRAME_BYTES_MOST:
+            raise ValueError(f"a frame of {len(message)} bytes is too large")
+        await self._socket.send(message)
+
+    def forget(self, talk: Talk) -> None:
+        self._talks.pop(talk.number, None)
+        serving = self._serving.get(talk.number)
+        if serving is not None and serving is not asyncio.current_task():
+            serving.cancel()
+
+    def _made(self, number: int) -> Talk:
+        talk = self._talks[number] = Talk(self, number, self._limits)
+        talk.heard_at = self.now()
+        return talk
+
+    async def _hear(self, frame: Frame) -> None:
+        talk = self._talks.get(frame.number)
+        if talk is not None:
+            talk.heard_at = self.now()
+            talk.hear(frame)
+        elif frame.kind is Kind.OPEN:
+            await self._take(frame)
+        # Else it is of a talk that ended here while the frame was under way.
+
+    async def _take(self, frame: Frame) -> None:
+        if self._serve is None or frame.number <= self._last:
+            raise BadFrame("a talk was opened by who is not to, or again")
+        self._last = frame.number
+        try:
+            ask = msgspec.json.decode(frame.payload, type=Ask)
+        except msgspec.MsgspecError as fault:
+            raise BadFrame(f"what is asked cannot be read: {fault}") from fault
+        if len(self._talks) >= self._limits.talks:
+            refused = Frame(Kind.CLOSE, frame.number, msgspec.json.encode(_BUSY))
+            with contextlib.suppress(OSError):
+                await self.send(refused)
+            return
+        talk = self._made(frame.number)
+        task = asyncio.ensure_future(self._served(self._serve, ask, talk))
+        self._serving[frame.number] = task
+        task.add_done_callback(lambda _: self._serving.pop(frame.number, None))
+
+    async def _served(self, serve: Serve, ask: Ask, talk: Talk) -> None:
+        outcome = Outcome(reason="InternalError", message="the agent failed; its log says more")
+        try:
+            outcome = await serve(ask, talk)
+        except TalkEnded:
+            outcome = WELL  # the other side ended it, and hears nothing more
+        except Exception:
+            _log.exception("a talk failed")
+        finally:
+            await talk.close(outcome)
+
+    async def _look(self) -> None:
+        """Ends talks on which nothing was said for long."""
+        while True:
+            await self._clock.sleep(self._limits.look_seconds)
+            before = self.now() - self._limits.idle_seconds
+            for talk in [one for one in self._talks.values() if one.heard_at < before]:
+                hours = self._limits.idle_seconds / 3600
+                message = f"nothing was said for {hours:g} hours"
+                await talk.close(Outcome(reason="Timeout", message=message))
