@@ -34,7 +34,7 @@ is not required may be left out; where no default is given, its description says
 
 def render() -> str:
     """The whole page."""
-    parts_by_kind = {kind.name: list(_parts_of(kind.struct)) for kind in KINDS}
+    parts_by_kind = {kind.name: list(_parts_of(kind)) for kind in KINDS}
     seen: dict[type, int] = {}
     for parts in parts_by_kind.values():
         for part in parts:
@@ -53,8 +53,14 @@ def render() -> str:
     return "\n".join(lines)
 
 
-def _parts_of(kind: type[Object]) -> Iterator[inspect.StructType]:
-    """All structs below a kind, each once, in the order of first use."""
+def _parts_of(kind: Kind) -> Iterator[inspect.StructType]:
+    """All structs below the versions of a kind, each once, in the order of first use."""
+    found = [kind.struct, *(one.struct for one in kind.further)]
+    yield from {part.cls: part for one in found for part in _parts_below(one)}.values()
+
+
+def _parts_below(kind: type[Object]) -> Iterator[inspect.StructType]:
+    """All structs below a type, each once, in the order of first use."""
     met: set[type] = set()
 
     def walk(found: inspect.Type) -> Iterator[inspect.StructType]:
@@ -88,9 +94,23 @@ def _kind_section(kind: Kind) -> str:
         f"## {kind.name}\n",
         f"{_sentence(kind.struct)}\n",
         f"`{kind.qualified}`, short {short}, {scope}.\n",
+        *_version_lines(kind),
         *_rule_lines(kind.struct),
     ]
     return "\n".join(lines)
+
+
+def _version_lines(kind: Kind) -> list[str]:
+    """What else it is served as."""
+    lines = []
+    for one in kind.further:
+        spec = next(part for part in _parts_below(one.struct))
+        name = spec.cls.__name__
+        lines.append(
+            f"Also served as `{kind.struct.api_group}/{one.name}`, whose spec is "
+            f"[{name}](#{name.lower()}); either version reads what the other wrote.\n"
+        )
+    return lines
 
 
 def _part_section(part: inspect.StructType) -> str:

@@ -6,10 +6,12 @@ Each call that the hub answers is a sign of life; the agent counts the hub's sil
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import TypeVar
 
 from msgspec.structs import replace
 
+from fairway.agent.joining.rights import owner_of
 from fairway.api.codec import to_plain
 from fairway.api.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from fairway.api.meta import JsonObject, ObjectMeta
@@ -55,7 +57,12 @@ class Hub:
         self._has_called = False
         self._clock = clock
         self._epoch = epoch
-        self._write = Write(user=f"system:fairway:agent:{cluster}", manager="fairway-agent")
+        # A hub of an earlier version leaves out what it does not know, rather than hear nothing.
+        self._write = Write(
+            user=f"system:fairway:agent:{cluster}",
+            manager="fairway-agent",
+            field_validation="Ignore",
+        )
         self._versions: dict[str, str] = {}  # of our reports
         self._has_versions = False
 
@@ -104,8 +111,12 @@ class Hub:
                 self.store.create(kind, body, namespace=self.namespace, write=self._write)
             )
         except NotFound:
-            namespace = {"metadata": {"name": self.namespace}}
-            await self._heard(self.store.create(NAMESPACES, namespace, write=self._write))
+            found = await self._heard(self.store.get(CLUSTERS, self.cluster))
+            # With its cluster it goes as well, and all that is in it.
+            owner = owner_of(found.object())
+            namespace = {"metadata": {"name": self.namespace, "ownerReferences": [owner]}}
+            with suppress(AlreadyExists):  # another call of ours was faster
+                await self._heard(self.store.create(NAMESPACES, namespace, write=self._write))
         return await self._heard(
             self.store.create(kind, body, namespace=self.namespace, write=self._write)
         )

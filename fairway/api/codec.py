@@ -15,11 +15,13 @@ from typing import Any, TypeVar, cast
 import msgspec
 import yaml
 
+from fairway.api import versions
 from fairway.api.amounts import Quantity, QuantityError
 from fairway.api.errors import BadRequest, FieldError, Invalid, show_value
-from fairway.api.meta import VERSION, JsonObject, Object
+from fairway.api.meta import VERSION, JsonObject, Object, Part
 
 T = TypeVar("T", bound=Object)
+P = TypeVar("P", bound=Part)
 
 _PATH = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
 _ANY_KEY = "[...]"
@@ -27,6 +29,7 @@ _ANY_KEY = "[...]"
 
 def decode(data: bytes | str | Mapping[str, Any], kind: type[T]) -> T:
     """An object of one of our kinds from JSON, or from its plain form."""
+    data = _in_our_version(data, kind)
     try:
         if isinstance(data, bytes | str):
             found = _decoder(kind).decode(data)
@@ -43,6 +46,32 @@ def decode(data: bytes | str | Mapping[str, Any], kind: type[T]) -> T:
         fault_there = FieldError("apiVersion", "FieldValueInvalid", message)
         raise Invalid.of(kind.__name__, kind.api_group, found.metadata.name, [fault_there])
     return cast("T", found)
+
+
+def _in_our_version(
+    data: bytes | str | Mapping[str, Any], kind: type[Object]
+) -> bytes | str | Mapping[str, Any]:
+    """An object in the version that our types speak, where its kind has several."""
+    if not versions.has_versions(kind.api_group, kind.__name__):
+        return data
+    try:
+        plain = msgspec.json.decode(data) if isinstance(data, bytes | str) else data
+    except msgspec.DecodeError:
+        return data  # whoever reads it says what is wrong
+    if not isinstance(plain, Mapping):
+        return data
+    group, _, version = str(plain.get("apiVersion", "")).rpartition("/")
+    if group != kind.api_group or not versions.knows(group, kind.__name__, version):
+        return data
+    return versions.convert(dict(plain), f"{group}/{VERSION}")
+
+
+def decode_part(data: bytes | str, part: type[P]) -> P | None:
+    """A part of an object from JSON that we wrote somewhere ourselves; None where it is none."""
+    try:
+        return msgspec.json.decode(data, type=part, dec_hook=_read_custom)
+    except msgspec.DecodeError:
+        return None
 
 
 def encode(thing: msgspec.Struct) -> bytes:

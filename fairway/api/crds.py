@@ -7,16 +7,21 @@ equal to the types.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from fairway.api.kinds import CATEGORY, KINDS, Column, Kind
-from fairway.api.meta import VERSION
+from fairway.api.meta import VERSION, Object
 from fairway.api.schemas import schema_of
 
 CustomResourceDefinition = dict[str, Any]
+
+# Where a hub answers a server that asks for an object in another version.
+CONVERSION_PATH = "/convert"
+SERVICE = {"namespace": "fairway-system", "name": "fairway-hub"}
 
 
 def definition_of(kind: Kind) -> CustomResourceDefinition:
@@ -29,6 +34,8 @@ def definition_of(kind: Kind) -> CustomResourceDefinition:
         "shortNames": list(kind.short_names),
         "categories": [CATEGORY],
     }
+    older = _version(kind, VERSION, kind.struct, kind.columns)
+    newer = [_version(kind, one.name, one.struct, one.columns) for one in kind.further]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -37,23 +44,45 @@ def definition_of(kind: Kind) -> CustomResourceDefinition:
             "group": kind.struct.api_group,
             "names": names,
             "scope": "Namespaced" if kind.is_namespaced else "Cluster",
-            "versions": [_version(kind)],
+            "versions": [older, *newer],
         },
     }
 
 
-def definitions() -> list[CustomResourceDefinition]:
-    """The custom resource definitions of all our kinds."""
-    return [definition_of(kind) for kind in KINDS]
+def conversion(client: dict[str, Any]) -> dict[str, Any]:
+    """How a server converts: by asking a hub. One that does not yet know the hub's certificate
+    refuses what it cannot convert, and loses nothing."""
+    if "service" in client:
+        client = {**client, "service": {**client["service"], "path": CONVERSION_PATH, "port": 443}}
+    webhook = {"conversionReviewVersions": ["v1"], "clientConfig": client}
+    return {"strategy": "Webhook", "webhook": webhook}
 
 
-def _version(kind: Kind) -> dict[str, Any]:
+def definitions(kinds: Iterable[Kind] = KINDS) -> list[CustomResourceDefinition]:
+    """The custom resource definitions of all our kinds, for a store that converts by itself."""
+    return [definition_of(kind) for kind in kinds]
+
+
+def for_kubernetes(
+    kinds: Iterable[Kind] = KINDS, *, client: dict[str, Any] | None = None
+) -> list[CustomResourceDefinition]:
+    """The same for a server that asks a hub to convert, by default that of an installation."""
+    found = definitions(kinds)
+    for definition in found:
+        if len(definition["spec"]["versions"]) > 1:
+            definition["spec"]["conversion"] = conversion(client or {"service": dict(SERVICE)})
+    return found
+
+
+def _version(
+    kind: Kind, name: str, struct: type[Object], columns: Iterable[Column]
+) -> dict[str, Any]:
     version: dict[str, Any] = {
-        "name": VERSION,
+        "name": name,
         "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema_of(kind.struct)},
-        "additionalPrinterColumns": [_column(column) for column in kind.columns],
+        "storage": name == kind.stored,
+        "schema": {"openAPIV3Schema": schema_of(struct)},
+        "additionalPrinterColumns": [_column(column) for column in columns],
     }
     subresources: dict[str, Any] = {}
     if kind.has_status:
@@ -94,8 +123,8 @@ def as_yaml(definition: CustomResourceDefinition) -> str:
 def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for kind in KINDS:
-        (folder / file_name(kind)).write_text(as_yaml(definition_of(kind)))
+    for kind, definition in zip(KINDS, for_kubernetes(), strict=True):
+        (folder / file_name(kind)).write_text(as_yaml(definition))
 
 
 if __name__ == "__main__":

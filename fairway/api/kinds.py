@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fairway.api import flavor_v1beta1
 from fairway.api.cluster import Cluster
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet
 from fairway.api.kindrule import KindRule
-from fairway.api.meta import Object
+from fairway.api.meta import VERSION, Object
 from fairway.api.policy import PlacementPolicy
 from fairway.api.queue import Queue
 from fairway.api.report import ClusterReport
@@ -39,8 +40,21 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """A further version of a kind, served beside the one that our own parts speak."""
+
+    name: str
+    struct: type[Object]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One kind: its type, its names, and what tables show of it."""
+    """One kind: its type, its names, and what tables show of it.
+
+    `stored` is the version in which objects are kept. It changes one release after the one that
+    first served it, so that either of two neighbours reads what the other has written.
+    """
 
     struct: type[Object]
     plural: str
@@ -50,6 +64,8 @@ class Kind:
     has_status: bool = True
     scale: Scale | None = None
     selectable_fields: tuple[str, ...] = ()
+    further: tuple[Version, ...] = ()
+    stored: str = VERSION
 
     @property
     def name(self) -> str:
@@ -128,6 +144,19 @@ _FLAVOR = Kind(
         Column("Interruptible", ".spec.interruptible", "boolean"),
         Column("Description", ".spec.description", is_wide=True),
         _AGE,
+    ),
+    further=(
+        Version(
+            name=flavor_v1beta1.VERSION,
+            struct=flavor_v1beta1.FlavorV1Beta1,
+            columns=(
+                Column("Nodes", ".status.nodes", "integer"),
+                Column("Speed", ".spec.speed"),
+                Column("Capacity", ".spec.capacity"),
+                Column("Description", ".spec.description", is_wide=True),
+                _AGE,
+            ),
+        ),
     ),
 )
 _QUEUE = Kind(

@@ -15,6 +15,8 @@ FINALIZER = "fairway.dev/works"
 ADOPTED = "fairway.dev/adopted"
 # The lease in the namespace of its cluster by which an agent says that it lives.
 AGENT_LEASE = "fairway-agent"
+# The Secret with the authority under which all replicas of a hub serve.
+AUTHORITY = "fairway-authority"
 # Phases of a workload of which no other follows.
 OVER = ("Succeeded", "Failed", "Cancelled")
 

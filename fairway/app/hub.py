@@ -15,6 +15,7 @@ from fairway.agent.fleet import Agents
 from fairway.app.agents import make_agents
 from fairway.app.answering import HubAnswers
 from fairway.app.backing import Backing, embedded
+from fairway.app.converting import Conversions, client_of, with_shared_authority
 from fairway.app.on_kubernetes import (
     OnKubernetes,
     backing_of,
@@ -81,12 +82,12 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
             api.questions.is_deciding = options.has_controllers
             audit_log.start()
             async with (
-                _served(backing, api, options, clock) as (url, written),
-                _controlled(backing.store, api, options, clock) as (plane, agents),
+                _served(backing, api, options, clock) as served,
+                _controlled(backing.store, api, options, clock, served) as (plane, agents),
             ):
                 yield Hub(
-                    url=url,
-                    kubeconfig=written,
+                    url=served.url,
+                    kubeconfig=served.kubeconfig,
                     token=api.authenticator.admin_token(),
                     store=backing.store,
                     api=api,
@@ -117,9 +118,18 @@ async def _backed(options: HubOptions, clock: Clock) -> AsyncIterator[Backing]:
         await store.close()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Served:
+    """Where a hub answers, and by which authority it is to be believed."""
+
+    url: str
+    kubeconfig: Path
+    authority: bytes | None
+
+
 @asynccontextmanager
 async def _controlled(
-    store: Store, api: Api, options: HubOptions, clock: Clock
+    store: Store, api: Api, options: HubOptions, clock: Clock, served: _Served
 ) -> AsyncIterator[tuple[ControlPlane | None, Agents | None]]:
     """Controllers and agents, for as long as the context lasts."""
     if not options.has_controllers:
@@ -129,6 +139,8 @@ async def _controlled(
     sink = BackgroundSink(FileSink(options.data / "decisions"))
     agents = make_agents(store, options.data / "clusters", kinds=kinds, clock=clock)
     is_alone = options.kubernetes is None
+    client = client_of(served.url, options.host_names, served.authority)
+    conversions = Conversions(store=store, clock=clock, client=client)
     plane = ControlPlane(
         store=store,
         clock=clock,
@@ -139,7 +151,7 @@ async def _controlled(
             make_planner=ProcessPlanner,
             sink=sink,
             # Of several replicas, one has the agents: two would undo each other's work.
-            beside=() if is_alone else (agents,),
+            beside=() if is_alone else (agents, conversions),
         ),
     )
     reaching = api.talks.reach = Reaching(agents, plane.cache, clock)
@@ -154,8 +166,6 @@ async def _controlled(
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await plane.close()
-        if not is_alone:
-            await plane.terms.release()
         sink.close()
 
 
@@ -167,9 +177,14 @@ def _identity() -> str:
 @asynccontextmanager
 async def _served(
     backing: Backing, api: Api, options: HubOptions, clock: Clock
-) -> AsyncIterator[tuple[str, Path]]:
-    """The API over HTTPS, for as long as the context lasts; its address and its kubeconfig."""
-    files = _serving_files(options, clock)
+) -> AsyncIterator[_Served]:
+    """The API over HTTPS, for as long as the context lasts."""
+
+    def make() -> certificates.ServingFiles:
+        return _serving_files(options, clock)
+
+    is_shared = options.kubernetes is not None and options.tls_certificate is None
+    files = await with_shared_authority(backing.store, options.data, make) if is_shared else make()
     tls = certificates.server_context(files)
     server = HttpServer(api.answer, address=options.address, port=options.port, tls=tls)
     port = await server.start()
@@ -178,7 +193,7 @@ async def _served(
         url = _url(options.address, port)
         token = api.authenticator.admin_token()
         written = kubeconfig.write(options.data, server=url, token=token, authority=files.authority)
-        yield url, written
+        yield _Served(url=url, kubeconfig=written, authority=files.authority)
     finally:
         renewing.cancel()
         await asyncio.gather(renewing, return_exceptions=True)

@@ -140,7 +140,7 @@ async def prepare_kubernetes(store: KubernetesStore, clock: Clock) -> None:
 
     A hub that may not define kinds goes on if somebody else has defined them.
     """
-    definitions = crds.definitions()
+    definitions = crds.for_kubernetes()
     try:
         await define(store, definitions, clock=clock)
     except Forbidden:

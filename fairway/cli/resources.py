@@ -55,9 +55,9 @@ def crds() -> None:
     Needs no server. A hub knows its kinds already; a Kubernetes cluster that is to be one learns
     them with `fairway crds | kubectl apply -f -`.
     """
-    from fairway.api.crds import as_yaml, definitions  # noqa: PLC0415 - only this command needs it
+    from fairway.api.crds import as_yaml, for_kubernetes  # noqa: PLC0415 - only this command needs it
 
-    click.echo("---\n".join(as_yaml(one) for one in definitions()), nl=False)
+    click.echo("---\n".join(as_yaml(one) for one in for_kubernetes()), nl=False)
 
 
 def _row(one: Served, is_wide: bool) -> list[str]:

@@ -1,6 +1,8 @@
-"""The breakers that the controllers of one hub share."""
+"""What the controllers of one hub share: its breakers, and whether it has heard what runs."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from fairway.api.amounts import Quantity
 from fairway.api.fleet import FleetSpec
@@ -14,6 +16,8 @@ class Board:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.breakers = Breakers()
+        # Whether a hub that has just started still waits to hear what runs; told by the scheduler.
+        self.awaits_clusters: Callable[[], bool] = lambda: False
 
     def count(self, name: Name, count: int = 1) -> None:
         if count:

@@ -22,6 +22,7 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters
 from fairway.controllers.kindrules import KindRules
 from fairway.controllers.lifecycle.controller import Lifecycle
+from fairway.controllers.migrations import Migrations
 from fairway.controllers.natives import Natives
 from fairway.controllers.notes import Notes
 from fairway.controllers.queues import Queues
@@ -116,6 +117,7 @@ class ControlPlane:
             ),
             Volumes(store=store, cache=self.cache, states=self.states, clock=clock),
             KindRules(store=store, cache=self.cache, kinds=kinds, clock=clock),
+            Migrations(store=store, clock=clock),
             *options.beside,
         )
 
@@ -125,6 +127,8 @@ class ControlPlane:
         await run_all([kept_up(one, self._clock) for one in parts])
 
     async def close(self) -> None:
+        """Ends what `run` left, and lets another replica lead."""
+        await self.terms.release()
         await self.scheduler.close()
 
     async def _lead(self) -> None:

@@ -33,6 +33,8 @@ NAME = "fairway-term"
 _TERM_MOST = 1 << 30  # a lease counts no further than twice this; whoever says more is wrong
 _BELIEVED = 2 / 3  # of the duration of its lease, by the leader itself
 _RENEWED = 1 / 5  # of it, after which the leader renews it
+_RELEASE_SECONDS = 3.0  # that the end of a replica waits for a store that does not answer
+_HOLDER = "holderIdentity"
 _WRITE = Write(user="system:fairway", manager="fairway-leader")
 
 _log = logging.getLogger(__name__)
@@ -74,6 +76,7 @@ class Terms:
         self._seen_at = 0.0  # when the lease was last seen to change
         self._led_until = float("-inf")
         self._resigned = Alarm(clock)
+        self._may_release = False  # it led when it was told to end
         self._writing = asyncio.Lock()  # a renewal must not overtake a batch
         self.term = 0
 
@@ -100,8 +103,29 @@ class Terms:
             if renewing.done():
                 renewing.result()
         finally:
+            self._may_release = self.is_leader
             self.resign()
             await end([renewing])
+
+    async def release(self) -> None:
+        """Lets another lead at once, after whatever this replica had under way has ended.
+
+        The term stays in the lease: whoever is next goes on above it.
+        """
+        if not self._may_release or self._lease is None:
+            return
+        self._may_release = False
+        spec = {key: value for key, value in self._lease["spec"].items() if key != _HOLDER}
+        try:
+            async with self._writing, asyncio.timeout(_RELEASE_SECONDS):
+                await self._store.update(
+                    LEASES,
+                    {**self._lease, "spec": spec},
+                    namespace=self._settings.namespace,
+                    write=_WRITE,
+                )
+        except (ApiError, OSError, TimeoutError) as fault:
+            _log.warning("the leadership ends by itself only: %s", fault)
 
     async def _renew_often(self) -> None:
         while True:
@@ -133,18 +157,6 @@ class Terms:
     async def _renew(self) -> None:
         async with self._writing:
             await self._write(self.term)
-
-    async def release(self) -> None:
-        """Tells the others that they need not wait; for one whose every deed has ended."""
-        self.resign()
-        lease = self._lease
-        if lease is None or lease["spec"].get("holderIdentity") != self._settings.identity:
-            return
-        body = {**lease, "spec": {**lease["spec"], "holderIdentity": ""}}
-        try:
-            await self._store.update(LEASES, body, namespace=self._settings.namespace, write=_WRITE)
-        except (ApiError, OSError) as fault:
-            _log.info("the leadership is left to run out: %s", fault)
 
     def resign(self) -> None:
         self._led_until = float("-inf")
@@ -178,7 +190,7 @@ class Terms:
 
     def _may_take(self, lease: JsonObject, *, is_first_look: bool) -> bool:
         spec = lease["spec"]
-        if self._settings.takes_over_at_once or not spec.get("holderIdentity"):
+        if self._settings.takes_over_at_once or not spec.get(_HOLDER):
             return True
         return not is_first_look and self._is_over(lease)
 
@@ -230,7 +242,7 @@ class Terms:
     def _spec(self, term: int) -> JsonObject:
         now = micro_timestamp(self._clock.now())
         return {
-            "holderIdentity": self._settings.identity,
+            _HOLDER: self._settings.identity,
             "leaseDurationSeconds": int(self._settings.duration_seconds),
             "renewTime": now,
             "leaseTransitions": term,

@@ -24,7 +24,7 @@ class Part:
 
 def objects(settings: Settings, *, with_kinds: bool = True) -> list[JsonObject]:
     """What is applied to a cluster that is to be a hub."""
-    kinds = crds.definitions() if with_kinds else []
+    kinds = crds.for_kubernetes() if with_kinds else []
     home = running.namespace_of(settings.namespace)
     wanted = [
         one.object
@@ -41,6 +41,7 @@ def parts(settings: Settings) -> list[Part]:
     return [
         Part(object=running.namespace_of(SYSTEM), only_with="apart"),
         Part(object=running.account(settings)),
+        Part(object=running.authority()),
         Part(object=rights.hub_role()),
         Part(object=rights.binding(settings, rights.HUB)),
         Part(object=rights.secrets_role()),

@@ -3,8 +3,9 @@
 A hub writes our own kinds everywhere, since tenants have their workloads in namespaces of their
 own. Of everything else it has only what it uses. It neither defines kinds nor makes admission
 policies: whoever may write those can do anything in a cluster, so an administrator does that when
-installing. Secrets it reads one by one, by name: what `fairway join` leaves for it, those in its
-own namespace, and those in namespaces whose owners bind `fairway-hub-secrets`.
+installing. Definitions of ours that have several versions it may change: they say who converts.
+Secrets it reads one by one, by name: what `fairway join` leaves for it, those in its own
+namespace, and those in namespaces whose owners bind `fairway-hub-secrets`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from fairway.agent.joining import pushing
 from fairway.api.kindrule import KINDS_GROUP
 from fairway.api.kinds import KINDS
 from fairway.api.meta import GROUP, JsonObject
-from fairway.api.names import AGENT_LEASE
+from fairway.api.names import AGENT_LEASE, AUTHORITY
 from fairway.controllers import terms
 from fairway.deploy.settings import SYSTEM, Settings
 from fairway.kinds.registry import built_in
@@ -71,6 +72,13 @@ def _beside() -> list[JsonObject]:
         rule(RBAC, ["roles", "clusterroles", "rolebindings", "clusterrolebindings"], _READ),
         rule("authentication.k8s.io", ["tokenreviews"], ("create",)),  # who calls: agents, people
         rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
+        # Of kinds with several versions it says who converts them, and which are still kept.
+        rule(
+            "apiextensions.k8s.io",
+            ["customresourcedefinitions", "customresourcedefinitions/status"],
+            ("patch",),
+            [one.qualified for one in KINDS if one.further],
+        ),
         rule("admissionregistration.k8s.io", noted, ("get",), [creators.NAME]),
         # Agents inside the hub say by leases that they live. Those of nodes are not to be changed.
         rule(_LEASES, ["leases"], (*_READ, "update", "patch"), [AGENT_LEASE]),
@@ -83,8 +91,11 @@ def secrets_role() -> JsonObject:
 
 
 def term_role() -> JsonObject:
-    """Who leads is written in one lease."""
-    rules = [rule(_LEASES, ["leases"], ("get", "update"), [terms.NAME])]
+    """Who leads is written in one lease; one Secret has the authority that replicas share."""
+    rules = [
+        rule(_LEASES, ["leases"], ("get", "update"), [terms.NAME]),
+        rule("", ["secrets"], ("get", "update"), [AUTHORITY]),
+    ]
     return role("fairway-hub-term", rules, namespace=SYSTEM)
 
 

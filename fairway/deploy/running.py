@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fairway.api.meta import JsonObject
+from fairway.api.names import AUTHORITY
 from fairway.deploy.rights import HUB
-from fairway.deploy.settings import Settings
+from fairway.deploy.settings import SYSTEM, Settings
 
 PORT = 7878
 TOKENS = "fairway-tokens"  # a Secret that people make: tokens.csv, and metrics for Prometheus
@@ -34,6 +35,12 @@ def namespace_of(name: str) -> JsonObject:
 def account(settings: Settings) -> JsonObject:
     metadata = {"name": HUB, "namespace": settings.namespace}
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+
+
+def authority() -> JsonObject:
+    """An empty Secret: the first replica puts the authority there under which all of them serve."""
+    metadata = {"name": AUTHORITY, "namespace": SYSTEM}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
 
 
 def deployment(settings: Settings) -> JsonObject:

@@ -6,9 +6,11 @@ A definition becomes one Resource per served version. Its schema is used as it s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fairway.api.errors import FieldError, forbidden, required
+from fairway.resources.converting import converter
 from fairway.resources.metadata import metadata_node
 from fairway.resources.resource import Column, Resource, ScalePaths
 from fairway.schema.cel.faults import compile_faults
@@ -25,15 +27,23 @@ def custom_resources(definition: JsonObject) -> list[Resource]:
     spec = definition["spec"]
     versions = spec["versions"]
     storage = next((one["name"] for one in versions if one.get("storage")), versions[0]["name"])
-    return [_resource(spec, one, storage) for one in versions if one.get("served")]
+    group = spec["group"]
+    nodes = {f"{group}/{one['name']}": root_node(_openapi(one)) for one in versions}
+    return [_resource(spec, one, storage, nodes) for one in versions if one.get("served")]
 
 
-def _resource(spec: JsonObject, version: JsonObject, storage: str) -> Resource:
-    names = spec["names"]
-    openapi = (version.get("schema") or {}).get("openAPIV3Schema") or {
+def _openapi(version: JsonObject) -> JsonObject:
+    return (version.get("schema") or {}).get("openAPIV3Schema") or {
         "type": "object",
         "x-kubernetes-preserve-unknown-fields": True,
     }
+
+
+def _resource(
+    spec: JsonObject, version: JsonObject, storage: str, nodes: Mapping[str, Node]
+) -> Resource:
+    names, group = spec["names"], spec["group"]
+    api_version = f"{group}/{version['name']}"
     subresources = version.get("subresources") or {}
     return Resource(
         group=spec["group"],
@@ -45,14 +55,16 @@ def _resource(spec: JsonObject, version: JsonObject, storage: str) -> Resource:
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
         namespaced=spec.get("scope") == "Namespaced",
-        schema=root_node(openapi),
-        openapi=openapi,
+        schema=nodes[api_version],
+        openapi=_openapi(version),
         columns=_columns(version),
         has_status="status" in subresources,
         scale=_scale(subresources.get("scale")),
         is_custom=True,
         is_strict=spec["group"] in STRICT_GROUPS,
         storage_version=storage,
+        to_this=converter(api_version, nodes),
+        to_stored=converter(f"{group}/{storage}", nodes),
         deprecation=_deprecation(spec, version),
         selectable_fields=tuple(
             one["jsonPath"].removeprefix(".") for one in version.get("selectableFields") or ()

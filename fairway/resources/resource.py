@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairway.api.errors import FieldError
+from fairway.resources.converting import Convert
 from fairway.schema.node import ANY, JsonObject, Node
 
 # Changes an object in place before it is validated; `old` is None when it is created.
@@ -68,9 +69,11 @@ class Resource:
     has_status: bool = False
     scale: ScalePaths | None = None
     is_custom: bool = False  # from a custom resource definition
-    is_strict: bool = False  # unknown fields are always refused, not only when asked for
+    is_strict: bool = False  # unknown fields are refused, unless they are asked to be ignored
     counts_generations: bool = True  # metadata.generation rises when anything but status changes
     storage_version: str = ""
+    to_this: Convert | None = None  # from whichever version; None: all versions have one shape
+    to_stored: Convert | None = None
     selectable_fields: tuple[str, ...] = ()  # dotted, besides metadata.name and .namespace
     prepare: Prepare | None = None
     check: Check | None = None

@@ -140,6 +140,32 @@ def _remove_from_list(value: list[Any], fields: Tree, node: Node) -> list[Any]:
     return out
 
 
+def only(value: JsonObject, fields: Tree, node: Node) -> JsonObject:
+    """The object with nothing but the fields of a set."""
+    return _only_of_map(value, fields, node, part_of_object)
+
+
+def _only(value: Any, fields: Tree, node: Node) -> Any:
+    if not fields:
+        return value  # it is one piece, or all of it is meant
+    if isinstance(value, dict):
+        return _only_of_map(value, fields, node, part_of)
+    if isinstance(value, list) and not is_atomic_list(node):
+        keys, items = list_keys(node), node.items or ANY
+        found = [(item, fields.get(item_element(item, keys, node))) for item in value]
+        return [_only(item, branch, items) for item, branch in found if branch is not None]
+    return value
+
+
+def _only_of_map(value: JsonObject, fields: Tree, node: Node, part: PartOf) -> JsonObject:
+    found = {key: fields.get(f"f:{key}") for key in value}
+    return {
+        key: _only(value[key], branch, part(node, key))
+        for key, branch in found.items()
+        if branch is not None
+    }
+
+
 def with_named_fields(fields: Tree, node: Node, *, is_object: bool = True) -> Tree:
     """The set with every named field that leads to a member made a member too.
 

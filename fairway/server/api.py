@@ -21,7 +21,7 @@ from fairway.api.errors import (
 )
 from fairway.clock import Clock
 from fairway.resources.catalogue import Catalogue
-from fairway.server import audit, discovery, rbac
+from fairway.server import audit, conversions, discovery, rbac
 from fairway.server.documents import Documents
 from fairway.server.exchange import Request, Response, json_response
 from fairway.server.identity import ANONYMOUS, Identity
@@ -94,6 +94,8 @@ class Api:
         # Its files are the same for everybody and tell nothing, so nobody is asked who they are.
         if (static := self.page.answer(request)) is not None:
             return static
+        if (converted := conversions.answer(request)) is not None:
+            return converted
         target = seen.target = target_of(request)
         acting = await self._admit(request, target, seen)
         if not target.is_resource:

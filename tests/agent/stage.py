@@ -8,7 +8,7 @@ what its folder holds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -74,11 +74,14 @@ class AgentStore:
         self.is_away = False
         self._watches: list[Any] = []
         self.writes: list[tuple[str, str]] = []
+        self.pause: Callable[[], Awaitable[None]] | None = None  # on the way to the hub
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._store, name)
 
         async def reached(kind: ResourceKey, *given: Any, **more: Any) -> Any:
+            if self.pause is not None:
+                await self.pause()
             if self.is_away:
                 raise Unavailable("the hub is away")
             if name not in ("get", "list", "watch"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.agent.stage import Stage
+from fairway.store.keys import NAMESPACES
+from tests.agent.stage import HUB, NAMESPACE, Stage
 from tests.agent.test_life import with_spec
 from tests.contracts.drivers import work
 
@@ -64,6 +65,24 @@ async def test_what_is_left_of_a_finished_work_that_vanishes_is_removed(stage: S
     assert await stage.work(one) is None
     assert await stage.states() == {}
     assert stage.worlds.world("here").pods(one.metadata.name) is None
+
+
+async def test_works_that_vanish_with_their_namespace_are_all_put_back(stage: Stage) -> None:
+    every = [work(f"work-{number}") for number in range(5)]
+    for one in every:
+        await stage.put(one)
+    for one in every:
+        await stage.until("Running", one)
+    await stage.crash()
+    await stage.store.delete(NAMESPACES, NAMESPACE, write=HUB)
+    await stage.passes(1)
+    assert [await stage.work(one) for one in every] == [None] * len(every)
+    stage.reached.pause = lambda: stage.clock.sleep(0.2)  # so that calls overtake each other
+    await stage.start()
+    await stage.passes(20)
+    assert None not in [await stage.work(one) for one in every]
+    owners = (await stage.store.get(NAMESPACES, NAMESPACE)).object()["metadata"]["ownerReferences"]
+    assert [one["name"] for one in owners] == ["here"]
 
 
 async def test_works_that_vanish_while_the_agent_is_away_are_put_back(stage: Stage) -> None:

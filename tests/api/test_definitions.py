@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairway.api.crds import as_yaml, definition_of, file_name
+from fairway.api.crds import as_yaml, definitions, file_name, for_kubernetes
 from fairway.api.documents import read_documents
 from fairway.api.kinds import BY_NAME, KINDS, Kind
 from fairway.api.schemas import schema_of
@@ -31,11 +31,18 @@ def parts(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
         yield from parts(schema["additionalProperties"], f"{path}{{}}")
 
 
+def each_part(kind: Kind) -> Iterator[tuple[str, Schema]]:
+    """All values of all versions of a kind."""
+    for struct in (kind.struct, *(one.struct for one in kind.further)):
+        yield from parts(schema_of(struct))
+
+
 @EACH_KIND
 def test_committed_definitions_equal_the_types(kind: Kind) -> None:
     committed = (ROOT / "deploy" / "crds" / file_name(kind)).read_text()
-    assert committed == as_yaml(definition_of(kind)), "run: python -m fairway.api.crds deploy/crds"
-    assert read_documents(committed)[0].value == definition_of(kind)
+    (definition,) = for_kubernetes([kind])
+    assert committed == as_yaml(definition), "run: python -m fairway.api.crds deploy/crds"
+    assert read_documents(committed)[0].value == definition
 
 
 def test_nothing_but_our_kinds_is_committed() -> None:
@@ -45,7 +52,7 @@ def test_nothing_but_our_kinds_is_committed() -> None:
 
 @EACH_KIND
 def test_every_schema_is_structural(kind: Kind) -> None:
-    for path, part in parts(schema_of(kind.struct)):
+    for path, part in each_part(kind):
         is_free = part.get("x-kubernetes-int-or-string")
         assert is_free or part.get("type") in (
             "object", "array", "string", "integer", "boolean"), path  # fmt: skip
@@ -57,7 +64,7 @@ def test_every_schema_is_structural(kind: Kind) -> None:
 
 @EACH_KIND
 def test_every_field_says_what_it_is_in_a_sentence(kind: Kind) -> None:
-    for path, part in parts(schema_of(kind.struct)):
+    for path, part in each_part(kind):
         if path in ("", ".metadata") or path.endswith(("[]", "{}")):
             continue
         assert part.get("description", "").endswith("."), path
@@ -132,7 +139,7 @@ def test_names_are_unique_and_in_our_category() -> None:
     names = [name for kind in KINDS for name in (kind.plural, kind.singular, *kind.short_names)]
     assert len(names) == len(set(names))
     for kind in KINDS:
-        assert definition_of(kind)["spec"]["names"]["categories"] == ["fairway"]
+        assert definitions([kind])[0]["spec"]["names"]["categories"] == ["fairway"]
 
 
 def test_the_api_reference_equals_the_types() -> None:

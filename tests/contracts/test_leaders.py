@@ -26,6 +26,7 @@ from fairway.controllers.cache import CLUSTERS, QUEUES, WORKLOADS, WORKS
 from fairway.controllers.plane import ControlPlane, PlaneOptions, run_all
 from fairway.controllers.terms import NotLeader, Settings, Terms
 from fairway.kinds.registry import built_in
+from fairway.loops import end
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Store, Write
 from fairway.store.kubernetes.store import KubernetesStore
@@ -125,11 +126,11 @@ async def test_another_takes_over_once_the_lease_is_not_renewed(store: Store, ti
     await one.campaign()
     keeping = asyncio.ensure_future(one.keep())
     waiting = asyncio.ensure_future(two.campaign())
-    end = times.clock.now() + 2 * LEASE_SECONDS
+    until = times.clock.now() + 2 * LEASE_SECONDS
 
     async def is_later() -> bool:
         assert one.is_leader
-        return times.clock.now() > end
+        return times.clock.now() > until
 
     await times.until(is_later, "two leases long have passed")
     assert not waiting.done()
@@ -143,6 +144,36 @@ async def test_another_takes_over_once_the_lease_is_not_renewed(store: Store, ti
     assert not one.is_leader
     assert two.term > one.term
     waiting.cancel()
+
+
+async def test_a_leader_that_ends_in_order_lets_another_lead_at_once(
+    store: Store, times: Times
+) -> None:
+    one, two = terms(store, times, "one"), terms(store, times, "two")
+    await one.campaign()
+    keeping = asyncio.ensure_future(one.keep())
+    waiting = asyncio.ensure_future(two.campaign())
+
+    async def was_seen() -> bool:
+        return two._lease is not None
+
+    await times.until(was_seen, "the other has seen who leads")
+    await one.release()  # it leads, and so releases nothing
+    assert one.is_leader
+    keeping.cancel()
+    await asyncio.gather(keeping, return_exceptions=True)
+    ended = times.clock.now()
+    await one.release()
+
+    async def is_taken() -> bool:
+        return two.is_leader
+
+    await times.until(is_taken, "the other leads")
+    assert times.clock.now() - ended < LEASE_SECONDS / 2
+    assert two.term > one.term
+    with pytest.raises(NotLeader):
+        await one.advance()
+    await end([waiting])
 
 
 class Pausable:

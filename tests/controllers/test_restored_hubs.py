@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 from fairway.agent.drivers.simulated.driver import Worlds
+from fairway.api.workload import Workload
 from fairway.app import prepare_store
 from fairway.clock import VirtualClock
 from fairway.resources.catalogue import standard_catalogue
@@ -16,6 +17,7 @@ from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import EVERYTHING, Patch, ResourceKey, Write
 from fairway.store.keys import CLUSTERS as CLUSTER_KIND
+from fairway.store.keys import WORKS
 from tests.controllers.fleets import Fleet, running, summary_of
 from tests.controllers.test_running import ELSEWHERE, FLEET, job
 
@@ -105,6 +107,43 @@ async def test_a_hub_restored_from_before_the_claim_takes_over_what_runs(
         taken_over = await again.until("train", "Running", 60)
         assert summary_of(taken_over) == "hangzhou"
         await starts.until_succeeded(again)
+    assert len(starts.found) == 1
+
+
+async def test_a_hub_restored_from_before_a_move_does_not_send_the_workload_back(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    folder = tmp_path / "clusters"
+    async with running(store, clock, folder) as first:
+        await first.apply(FLEET + "---\n" + ELSEWHERE)
+        await clock.advance(20)
+        await first.change_cluster("shanghai", {"spec": {"hold": "Hold"}})
+        await first.apply(job("train", seconds=300))
+        assert summary_of(await first.until("train", "Running", 30)) == "hangzhou"
+        back_up(tmp_path / "fairway.db", tmp_path / "backup.db")
+        await first.change_cluster("shanghai", {"spec": {"hold": "None"}})
+        await first.change_cluster("hangzhou", {"spec": {"hold": "HoldAndDrain"}})
+
+        def has_moved(found: Workload) -> bool:
+            return found.status.phase == "Running" and summary_of(found) == "shanghai"
+
+        moved = await first.until("train", has_moved, 120)
+        starts = Starts(first.worlds)
+        starts.look()
+        assert {cluster for cluster, *_ in starts.found} == {"shanghai"}
+    async with (
+        opened(tmp_path / "backup.db", clock) as restored,
+        running(restored, clock, folder, worlds=first.worlds) as again,
+    ):
+        assert summary_of(await again.workload("train")) == "hangzhou"
+        taken_over = await again.until("train", has_moved, 60)
+        before, after = moved.status.claim, taken_over.status.claim
+        assert before is not None
+        assert after is not None
+        assert (after.attempt, after.placements) == (before.attempt, before.placements)
+        await starts.until_succeeded(again)
+        left = await restored.list(WORKS)
+        assert {one.object()["spec"]["cluster"] for one in left.items} == {"shanghai"}
     assert len(starts.found) == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import FleetSpec
+from fairway.api.meta import Condition
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.controllers.lifecycle.case import Seen, Settings
@@ -451,6 +453,23 @@ class TestEnds:
         works = sent(gang(pods("a")))
         assert derive(known(None, works, seen={"a": seen("Running")})).writes == ()
 
+    @pytest.mark.parametrize(
+        ("seen_there", "written"),
+        [
+            pytest.param({}, ["Delete a 1 Run"], id="whose agent never took it"),
+            pytest.param({"a": "Running"}, [], id="whose agent has an earlier word of it"),
+        ],
+    )
+    def test_a_work_refused_for_its_term_goes_once_its_workload_is_gone(
+        self, seen_there: dict[str, str], written: list[str]
+    ) -> None:
+        works = {name: refused(work) for name, work in sent(gang(pods("a"))).items()}
+        there = {name: seen(phase) for name, phase in seen_there.items()}
+        assert told(derive(known(None, works, seen=there))) == written
+        # One that is there is told again, in the term of today.
+        again = told(derive(known(gang(pods("a")), works, seen=there)))
+        assert again == ["Update a 1 Run"]
+
     def test_works_of_a_cluster_that_was_removed_go(self) -> None:
         works = sent(gang(pods("a")))
         waiting = workload({"phase": "Waiting", "history": [{"attempt": 1}]})
@@ -465,6 +484,18 @@ class TestEnds:
         derived = derive(known(after, sent(before)))
         assert told(derived) == ["Update a 1 Run"]
         assert main(stored(derived)["a"])["spec"]["replicas"] == 1
+
+
+def refused(work: Work) -> Work:
+    """As its agent leaves it that heard a later term first."""
+    condition = Condition(
+        type="Accepted",
+        status="False",
+        reason="TermTooLow",
+        observed_generation=work.metadata.generation,
+        last_transition_time=datetime.fromtimestamp(NOW, UTC),
+    )
+    return replace(work, status=replace(work.status, conditions=(condition,)))
 
 
 class TestAdoption:

@@ -66,7 +66,9 @@ async def invite(hub: KubeApi, access: Access, cluster: str, wanted: Wanted) -> 
     """Makes a place for a cluster, and an invitation to it; earlier ones are worth nothing."""
     namespace = work_namespace(cluster)
     await make_namespace(hub, namespace)
-    owner = rights.owner_of(await _place(hub, cluster, wanted))
+    place = await _place(hub, cluster, wanted)
+    await own_namespace(hub, place)
+    owner = rights.owner_of(place)
     for kind in (SECRETS, ACCOUNTS):
         with suppress(NotFound):
             await hub.delete(kind, rights.GUEST, namespace=namespace, write=_WRITE)
@@ -163,6 +165,13 @@ async def make_namespace(api: KubeApi, name: str) -> None:
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     with suppress(AlreadyExists):
         await api.create(NAMESPACES, body, write=_WRITE)
+
+
+async def own_namespace(hub: KubeApi, cluster: JsonObject) -> None:
+    """Lets the namespace of a cluster go with it, and all that is in it."""
+    body = {"metadata": {"ownerReferences": [rights.owner_of(cluster)]}}
+    name = work_namespace(cluster["metadata"]["name"])
+    await hub.patch(NAMESPACES, name, Patch(type="merge", body=body), write=_WRITE)
 
 
 async def apply_all(api: KubeApi, bodies: Sequence[JsonObject]) -> None:

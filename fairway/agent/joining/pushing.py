@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 import yaml
 
 from fairway.agent.drivers.kubernetes import rights as member_rights
@@ -15,12 +16,14 @@ from fairway.agent.joining.admitting import (
     Refused,
     apply_all,
     make_namespace,
+    own_namespace,
     token_of,
 )
 from fairway.api.meta import API_VERSION, JsonObject
 from fairway.api.names import work_namespace
 from fairway.client.access import Access
 from fairway.kubeapi import KubeApi
+from fairway.store.keys import CLUSTERS
 
 NAMESPACE = "fairway-system"  # of the hub's account, in the cluster
 SECRET = "fairway-kubeconfig"  # noqa: S105 - the name of one, on the hub
@@ -136,3 +139,4 @@ async def enter(hub: KubeApi, pushed: Pushed, config: str) -> None:
     """Puts a cluster on the hub."""
     await make_namespace(hub, work_namespace(pushed.cluster))
     await apply_all(hub, hub_objects(pushed, config))
+    await own_namespace(hub, msgspec.json.decode(await hub.get(CLUSTERS, pushed.cluster)))

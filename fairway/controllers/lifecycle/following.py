@@ -21,6 +21,7 @@ from fairway.controllers.lifecycle.case import Case, Change
 from fairway.controllers.lifecycle.ending import End, ended, moment, settled
 from fairway.controllers.lifecycle.sweeping import Swept, swept, text
 from fairway.controllers.lifecycle.troubles import NEVER, Trouble, gives_up_at, trouble_of
+from fairway.controllers.scheduling.claims import last_attempt
 from fairway.controllers.works.adoption import claim_of
 
 
@@ -148,7 +149,33 @@ def _is_gone(case: Case, placement: Placement, claim: Claim | None) -> bool:
 # What is claimed or runs.
 
 
+def _overtaken(case: Case) -> WorkloadStatus | None:
+    """With the claim that agents brought back, where it is later than what this hub knows.
+
+    The hub was restored from the time of an earlier attempt. What that one left is confirmed gone
+    like any other place; of a service or a sweep the parts that nobody brought back stay.
+    """
+    status = case.workload.status
+    found = claim_of(list(case.sent.values()), case.workload, case.now)
+    if found is None or status.claim is None or found.attempt <= last_attempt(status):
+        return None
+    there = {one.cluster for one in found.placements}
+    others = tuple(one for one in status.claim.placements if one.cluster not in there)
+    is_whole = case.workload.spec.mode == "Gang"
+    placements = found.placements if is_whole else (*found.placements, *others)
+    releasing = tuple(one for one in status.releasing if one.cluster not in there)
+    return replace(
+        status,
+        phase="Claimed",
+        claim=replace(found, placements=placements),
+        replicas=sum(one.replicas or 0 for one in placements),
+        releasing=(*releasing, *others) if is_whole else releasing,
+    )
+
+
 def _claimed(case: Case) -> Change:
+    if (overtaken := _overtaken(case)) is not None:
+        return Change(status=overtaken)
     status = case.workload.status
     status = replace(status, releasing=_still_there(case, status))
     status = _no_longer_avoiding(case, _with_wishes(case, status))

@@ -1,9 +1,9 @@
 """Who has been heard since this hub started.
 
 A hub may have been restored from a backup, and then know nothing of what was decided since. Its
-agents know: they report what runs, and bring the works back. So a hub that starts plans nothing
-until every cluster that it knew to be well has reported, or was silent for so long that it would
-not count as well any more.
+agents know: they report what runs, and bring the works back. So a hub that starts plans nothing,
+and sends nothing that was decided before, until every cluster that it did not know to be lost has
+reported, or was silent for so long that it would not count as well any more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from fairway.store.interface import Stored
 from fairway.store.keys import REPORTS
 from fairway.store.mirrors import Name
 
-_WELL = ("Ready", "Held", "Unready")
+# Those that were not heard before may have been since: that is just what a backup does not know.
+_AWAITED = ("", "Pending", "Ready", "Held", "Unready")
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -64,11 +65,15 @@ class Arrivals:
         self._heard.clear()
         return None
 
+    def is_waiting(self) -> bool:
+        """Whether what runs may not all be known yet."""
+        return not self._is_over and (self._began_at is None or self.waits_until() is not None)
+
     def _missing(self) -> bool:
         return any(
             one.spec.mode == "Manage"
             and one.spec.accepted
-            and one.status.phase in _WELL
+            and one.status.phase in _AWAITED
             and one.metadata.name not in self._heard
             for one in self._cache.all(Cluster)
         )

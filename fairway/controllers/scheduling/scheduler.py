@@ -111,6 +111,8 @@ class Scheduler:
         self._committer = Committer(store, self._latest, lambda: terms.is_leader)
         self._alarm = Alarm(clock)
         self._arrivals = Arrivals(cache, clock)
+        if board is not None:
+            board.awaits_clusters = self._arrivals.is_waiting
         # What the planner is to be told: of each object the last, after its removal if it had one.
         self._pending: dict[tuple[ResourceKey, Name, bool], Fed] = {}
         self._echoes: dict[Name, Stored] = {}  # what was written and is not told of yet

@@ -37,10 +37,7 @@ def noted(placement: Placement) -> str:
 def placement_of(work: Work) -> Placement | None:
     """The decision that a work was derived from; None where nothing readable is noted."""
     text = work.metadata.annotations.get(PLACEMENT)
-    try:
-        return msgspec.json.decode(text, type=Placement) if text else None
-    except msgspec.DecodeError:
-        return None
+    return codec.decode_part(text, Placement) if text else None
 
 
 def _guessed(work: Work, workload: Workload) -> Placement:

@@ -19,9 +19,10 @@ from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.lifecycle import gathering
 from fairway.controllers.notes import Notes
+from fairway.controllers.scheduling.claims import last_attempt
 from fairway.controllers.states import States
 from fairway.controllers.terms import NotLeader, Terms
-from fairway.controllers.works.adoption import is_own
+from fairway.controllers.works.adoption import is_adopted, is_own
 from fairway.controllers.works.derive import (
     Create,
     Delete,
@@ -43,6 +44,7 @@ _WRITE = Write(user="system:fairway", manager="fairway-works")
 # A workload without any of these gets no works.
 _TELLING = (b'"claim"', b'"releasing"', b'"deletionTimestamp"')
 _BREAKER_SECONDS = 60.0
+_AWAIT_SECONDS = 0.2
 
 
 class Works:
@@ -90,6 +92,9 @@ class Works:
         self._waiting_for.clear()
         self._held_back.clear()
         self._all_wanted.mark()
+        while self._board.awaits_clusters():
+            # A claim of the past must not be sent to where its workload has long left.
+            await self._clock.sleep(_AWAIT_SECONDS)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._loop.run())
             tasks.create_task(self._look_at_all())
@@ -158,6 +163,8 @@ class Works:
         if workload is None and not works:
             self._settled.pop(name, None)
             return None
+        if workload is not None and self._is_overtaken(name, workload, works):
+            return None  # the work is put back and its claim with it, which is told
         inputs = self._inputs(name, workload, works)
         if inputs is not None and self._settled.get(name) == inputs:
             return None
@@ -207,6 +214,19 @@ class Works:
             and seen[cluster].is_over
             and seen[cluster].attempt >= one.spec.attempt
             for cluster, one in works.items()
+        )
+
+    def _is_overtaken(self, name: Name, workload: Workload, works: dict[str, Work]) -> bool:
+        """Whether somewhere a later attempt runs than this hub knows of: it was restored."""
+        if workload.status.claim is None:
+            return False
+        last, own = last_attempt(workload.status), work_name(*name)
+        if any(is_adopted(one) and one.spec.attempt > last for one in works.values()):
+            return True  # its claim is about to be what it was
+        return any(
+            state.attempt > last and not gathering.seen_of(state).is_over
+            for _, cluster in self._cache.names(CLUSTERS)
+            if cluster not in works and (state := self._states.get(cluster, own)) is not None
         )
 
     def _inputs(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> Any:

@@ -442,10 +442,15 @@ def _tombstone(known: Known, workload: Workload, placement: Placement) -> Work:
 
 
 def _forgotten(known: Known) -> Iterator[WorkWrite]:
-    """Works of a workload that was removed: what is over goes, what runs is left alone."""
+    """Works of a workload that was removed: what is over goes, what runs is left alone.
+
+    So does what its agent never took and tells nothing of, as one does that lost its disk and heard
+    a later term first. Nothing is stopped by that: an agent that has it after all puts it back.
+    """
     for cluster in sorted(known.works):
         work = known.works[cluster]
-        if _is_done_with(known, None, work):
+        was_never_taken = is_refused(work) and cluster not in known.seen
+        if _is_done_with(known, None, work) or (was_never_taken and not work.spec.tombstone):
             yield Delete(work=work)
         elif work.spec.tombstone and is_refused(work):
             yield from _stopped(known, work)

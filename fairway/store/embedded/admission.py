@@ -289,7 +289,7 @@ def _refuse_new_finalizers(resource: Resource, old: JsonObject, body: JsonObject
 
 
 def _report_unknown(resource: Resource, findings: Findings, write: Write) -> None:
-    if not findings.unknown or (write.field_validation == "Ignore" and not resource.is_strict):
+    if not findings.unknown or write.field_validation == "Ignore":
         return
     said = [str(one) for one in sorted(findings.unknown, key=lambda one: one.path)]
     if write.field_validation == "Strict":

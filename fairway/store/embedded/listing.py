@@ -80,7 +80,7 @@ def answer(
                 continue_from=_render(_Token(where.version, *last)),
                 remaining=len(names) - index if is_plain else None,
             )
-        found.append(record.stored(resource.api_version))
+        found.append(record.stored(resource))
         last = name
     return Listing(items=found, version=str(where.version))
 

@@ -34,7 +34,7 @@ def selects(selection: Selection, resource: Resource) -> Selects:
             return False
         if names and not all(_name_holds(one, record) for one in names):
             return False
-        return not others or _fields_hold(others, record)
+        return not others or _fields_hold(others, record.as_one_of(resource))
 
     return test
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
 from fairway.store.interface import Stored
 
@@ -46,7 +47,17 @@ _encode = msgspec.json.Encoder().encode
 class Record:
     """One object at one version; never changed once made."""
 
-    __slots__ = ("api_version", "conforms_to", "labels", "name", "owners", "raw", "uid", "version")
+    __slots__ = (
+        "api_version",
+        "conforms_to",
+        "kept_as",
+        "labels",
+        "name",
+        "owners",
+        "raw",
+        "uid",
+        "version",
+    )
 
     def __init__(
         self,
@@ -68,6 +79,7 @@ class Record:
         self.owners = owners
         # The schema that it was last held against; None: not known, as after reading it from disk.
         self.conforms_to: object = None
+        self.kept_as = api_version  # the version of its kind in which it is on disk
 
     @classmethod
     def of(cls, body: JsonObject, version: int) -> Record:
@@ -109,13 +121,25 @@ class Record:
         decoded: JsonObject = _decode(self.raw)
         return decoded
 
-    def stored(self, api_version: str) -> Stored:
-        """The object as a given version of its kind; all versions of a kind have one shape."""
-        if api_version == self.api_version:
+    def stored(self, resource: Resource) -> Stored:
+        """The object as a given version of its kind has it."""
+        if resource.api_version == self.api_version:
             return Stored(self.raw)
+        return Stored(_encode(self._body_in(resource)))
+
+    def as_one_of(self, resource: Resource) -> Record:
+        """The same object at the same version, said in a given version of its kind."""
+        if resource.api_version == self.api_version:
+            return self
+        found = Record.of(self._body_in(resource), self.version)
+        found.kept_as = self.kept_as
+        return found
+
+    def _body_in(self, resource: Resource) -> JsonObject:
         body = self.body()
-        body["apiVersion"] = api_version
-        return Stored(_encode(body))
+        if resource.to_this is not None:
+            return resource.to_this(body)
+        return {**body, "apiVersion": resource.api_version}
 
 
 class Shelf:

@@ -149,7 +149,7 @@ class EmbeddedStore:
 
     async def get(self, kind: ResourceKey, name: str, namespace: str = "") -> Stored:
         resource = self._resource(kind)
-        return self._record(resource, (namespace, name)).stored(resource.api_version)
+        return self._record(resource, (namespace, name)).stored(resource)
 
     async def list(
         self, kind: ResourceKey, selection: Selection = EVERYTHING, page: Page = WHOLE
@@ -173,8 +173,7 @@ class EmbeddedStore:
         resource = self._resource(kind)
         watch = EmbeddedWatch(
             _kind_id(resource),
-            api_version=resource.api_version,
-            object_kind=resource.kind,
+            resource=resource,
             selects=selects(selection, resource),
             on_close=self._watches.remove,
         )
@@ -196,7 +195,7 @@ class EmbeddedStore:
             watch.make_room(len(present))
             for record in present:
                 if test(record):
-                    stored = record.stored(resource.api_version)
+                    stored = record.stored(resource)
                     watch.push(WatchEvent(type="ADDED", stored=stored, version=str(record.version)))
             if start.initial_events and start.bookmarks:
                 watch.bookmark(self.writer.published, ends_initial=True)
@@ -284,6 +283,7 @@ class EmbeddedStore:
         old = self.writer.newest(_kind_id(resource), name)
         if old is None and subresource:
             raise not_found(resource, name[1])
+        old = old.as_one_of(resource) if old is not None else None
         applied = _applied_body(resource, name, patch.body)
         if old is not None:
             check_identity(resource, applied["metadata"], old)
@@ -320,12 +320,12 @@ class EmbeddedStore:
         body = old.body()
         if grace.is_granted(resource, body, how):
             if not grace.mark(body, how, self.clock.now()):
-                return old.stored(resource.api_version), False
+                return old.stored(resource), False
             return await self._keep(resource, body, old, write), False
         finalizers = self.collector.holders(resource, body, how)
         if not finalizers:
             await self._remove(resource, body, old, write)
-            return old.stored(resource.api_version), True
+            return old.stored(resource), True
         metadata = body["metadata"]
         is_new = "deletionTimestamp" not in metadata
         if is_new:
@@ -334,7 +334,7 @@ class EmbeddedStore:
             if "generation" in metadata:
                 metadata["generation"] += 1
         elif finalizers == metadata.get("finalizers"):
-            return old.stored(resource.api_version), False
+            return old.stored(resource), False
         if finalizers != ["kubernetes"] or _kind_id(resource) != NAMESPACES:
             metadata["finalizers"] = finalizers
         self.collector.mark_terminating(resource, body)
@@ -350,8 +350,9 @@ class EmbeddedStore:
         old: Record,
         write: Write,
     ) -> Stored:
-        if after == before:
-            return old.stored(resource.api_version)
+        # One that is kept in an earlier version is written anew, as Kubernetes does it too.
+        if after == before and old.kept_as.rpartition("/")[2] == _kept_version(resource):
+            return old.stored(resource)
         metadata = after["metadata"]
         if metadata.get("deletionTimestamp") and not self.collector.is_held(resource, after):
             return await self._remove(resource, after, old, write)
@@ -361,24 +362,23 @@ class EmbeddedStore:
         self, resource: Resource, body: JsonObject, previous: Record | None, write: Write
     ) -> Stored:
         version = self.writer.next_version()
-        body["apiVersion"] = _kept_version(resource)
         if write.dry_run:
             return _unkept(body, previous, resource)
-        record = Record.of(body, version)
-        record.conforms_to = resource.schema
+        record = Record.of(_as_kept(resource, body), version)
+        if record.api_version == resource.api_version:
+            record.conforms_to = resource.schema
         change = Change(_kind_id(resource), record, previous, is_removed=False)
         await self.writer.stage(change)
-        return record.stored(resource.api_version)
+        return record.stored(resource)
 
     async def _remove(
         self, resource: Resource, body: JsonObject, previous: Record, write: Write
     ) -> Stored:
         if write.dry_run:
-            return previous.stored(resource.api_version)
-        body["apiVersion"] = _kept_version(resource)
-        record = Record.of(body, self.writer.next_version())
+            return previous.stored(resource)
+        record = Record.of(_as_kept(resource, body), self.writer.next_version())
         await self.writer.stage(Change(_kind_id(resource), record, previous, is_removed=True))
-        return record.stored(resource.api_version)
+        return record.stored(resource)
 
     def _changed(self, change: Change) -> None:
         """Follows each write once it is on disk: kinds come and go, dependents are collected."""
@@ -409,7 +409,7 @@ class EmbeddedStore:
         record = self.writer.newest(_kind_id(resource), place)
         if record is None:
             raise not_found(resource, name[1])
-        return record
+        return record.as_one_of(resource)
 
     def _check_namespace(self, resource: Resource, name: Name) -> None:
         if not resource.namespaced:
@@ -432,9 +432,17 @@ def _kind_id(resource: Resource) -> KindId:
     return (resource.group, resource.plural)
 
 
+def _as_kept(resource: Resource, body: JsonObject) -> JsonObject:
+    """An object in the version in which its kind is kept."""
+    if resource.to_stored is not None:
+        return resource.to_stored({**body, "apiVersion": resource.api_version})
+    version = _kept_version(resource)
+    body["apiVersion"] = f"{resource.group}/{version}" if resource.group else version
+    return body
+
+
 def _kept_version(resource: Resource) -> str:
-    version = resource.storage_version or resource.version
-    return f"{resource.group}/{version}" if resource.group else version
+    return resource.storage_version or resource.version
 
 
 def _patched(resource: Resource, before: JsonObject, patch: Patch) -> Any:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 
 from fairway.api.errors import ApiError, Expired, Unavailable
+from fairway.resources.resource import Resource
 from fairway.store.embedded.history import Change
 from fairway.store.embedded.selecting import Selects
 from fairway.store.embedded.shelves import KindId
@@ -26,14 +27,12 @@ class EmbeddedWatch:
         self,
         kind: KindId,
         *,
-        api_version: str,
-        object_kind: str,
+        resource: Resource,
         selects: Selects,
         on_close: Callable[[EmbeddedWatch], None],
     ) -> None:
         self.kind = kind
-        self._api_version = api_version
-        self._object_kind = object_kind
+        self._resource = resource
         self._selects = selects
         self._on_close = on_close
         self._queue: deque[WatchEvent] = deque()
@@ -64,11 +63,11 @@ class EmbeddedWatch:
         now = not change.is_removed and self._selects(change.record)
         version = str(change.version)
         if now:
-            stored = change.record.stored(self._api_version)
+            stored = change.record.stored(self._resource)
             return WatchEvent(type="MODIFIED" if was else "ADDED", stored=stored, version=version)
         if was and change.previous is not None:
             last = change.record if change.is_removed else change.previous.at(change.version)
-            stored = last.stored(self._api_version)
+            stored = last.stored(self._resource)
             return WatchEvent(type="DELETED", stored=stored, version=version)
         return None
 
@@ -87,7 +86,7 @@ class EmbeddedWatch:
         self.seen = version
         note = ',"annotations":{"k8s.io/initial-events-end":"true"}' if ends_initial else ""
         raw = (
-            f'{{"kind":"{self._object_kind}","apiVersion":"{self._api_version}",'
+            f'{{"kind":"{self._resource.kind}","apiVersion":"{self._resource.api_version}",'
             f'"metadata":{{"resourceVersion":"{version}","creationTimestamp":null{note}}}}}'
         )
         self.push(

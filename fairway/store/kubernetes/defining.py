@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairway.api.errors import Unavailable
+from fairway.api.errors import NotFound, Unavailable
 from fairway.clock import Clock
 from fairway.schema.node import JsonObject
 from fairway.store.interface import BY_HUB, Patch
@@ -20,9 +20,24 @@ async def define(
 ) -> None:
     """Makes each definition what this version says, and returns once all are served."""
     for definition in definitions:
-        patch = Patch(type="apply", body=definition, force=True)
+        body = await _converted_as_before(store, definition)
+        patch = Patch(type="apply", body=body, force=True)
         await store.patch(DEFINITIONS, definition["metadata"]["name"], patch, write=BY_HUB)
     await served(store, definitions, clock=clock)
+
+
+async def _converted_as_before(store: KubernetesStore, definition: JsonObject) -> JsonObject:
+    """With the webhook that the server asks already: the leader says where that is."""
+    if "conversion" not in definition["spec"]:
+        return definition
+    try:
+        found = (await store.get(DEFINITIONS, definition["metadata"]["name"])).object()
+    except NotFound:
+        return definition
+    before = found["spec"].get("conversion") or {}
+    if before.get("strategy") != "Webhook":
+        return definition
+    return {**definition, "spec": {**definition["spec"], "conversion": before}}
 
 
 async def served(

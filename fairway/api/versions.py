@@ -1,0 +1,225 @@
+"""Objects from one version of their kind to another, and back, without loss.
+
+Fields of a spec that say in one version what other fields say in another are a passage: two pure
+functions. What a version says and the other cannot is kept beside the object, in an annotation for
+each version, and comes back as long as what it became in the other version is as it was: whoever
+changes a price in the old version has changed the price, and all else is as it was said.
+
+Nothing is refused here. A part that has no expected shape (a server converts pieces of objects as
+well, when it looks whose fields are whose) is kept in the annotation like whatever cannot be said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from fairway.api import flavor_v1beta1
+from fairway.api.meta import GROUP, VERSION, JsonObject
+
+Turn = Callable[[JsonObject], JsonObject]
+_NOTE = f"{GROUP}/said-in-"
+# What reading a part of some other shape raises.
+_OTHER_SHAPE = (TypeError, ValueError, KeyError, AttributeError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """The fields that a passage has in one version, and how to get there."""
+
+    fields: tuple[str, ...]
+    reach: Turn  # the part of the other version as a part of this one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """Fields that say the same in two versions."""
+
+    by_version: Mapping[str, Side]
+
+
+def note_of(version: str) -> str:
+    """The annotation with what a version says and others cannot."""
+    return _NOTE + version
+
+
+def has_versions(group: str, kind: str) -> bool:
+    return (group, kind) in _PASSAGES
+
+
+def knows(group: str, kind: str, version: str) -> bool:
+    """Whether a kind has such a version, and others."""
+    return any(version in one.by_version for one in _PASSAGES.get((group, kind), ()))
+
+
+def convert(body: JsonObject, api_version: str) -> JsonObject:
+    """The object in another version of its kind; what is not changed is shared with it."""
+    said = str(body.get("apiVersion", ""))
+    if said == api_version:
+        return body
+    found = {**body, "apiVersion": api_version}
+    kind = str(body.get("kind", ""))
+    (group, _, to), (said_group, _, was) = api_version.rpartition("/"), said.rpartition("/")
+    is_known = said_group == group and knows(group, kind, to) and knows(group, kind, was)
+    if not is_known or not has_room(body):
+        return found
+    notes = _Notes(body)
+    told = notes.take(to)
+    unsaid: JsonObject = {}
+    if isinstance(spec := body.get("spec"), dict):
+        found["spec"], unsaid = _spec(spec, _PASSAGES[group, kind], was, to, told)
+    notes.put(was, unsaid)
+    if notes.has_changed:
+        found["metadata"] = notes.metadata()
+    return found
+
+
+def has_room(body: JsonObject) -> bool:
+    """Whether notes can be kept with it: its metadata and annotations are what they should be."""
+    metadata = body.get("metadata")
+    if metadata is None:
+        return True
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else ""
+    return annotations is None or isinstance(annotations, dict)
+
+
+def _spec(
+    spec: JsonObject, passages: Sequence[Passage], was: str, to: str, told: JsonObject
+) -> tuple[JsonObject, JsonObject]:
+    """A spec in another version, and what of it that version cannot say."""
+    made: JsonObject = {}
+    unsaid: JsonObject = {}
+    left = dict(spec)
+    for passage in passages:
+        here, there = passage.by_version[was], passage.by_version[to]
+        part = {field: left.pop(field) for field in here.fields if field in left}
+        known = {field: told[field] for field in there.fields if field in told}
+        if known and _same(_reached(here, known), part):
+            made.update(known)
+            continue
+        reached = _reached(there, part)
+        made.update(reached)
+        if not _same(_reached(here, reached), part):
+            unsaid.update(part)
+    ours = {field for one in passages for field in one.by_version[was].fields}
+    theirs = {field for one in passages for field in one.by_version[to].fields}
+    # A field that only the other version knows is none of this one, and kept as it is.
+    unsaid.update({field: left.pop(field) for field in sorted(theirs & set(left))})
+    left.update({field: told[field] for field in sorted((ours - theirs) & set(told))})
+    return {**left, **made}, unsaid
+
+
+def _reached(side: Side, part: JsonObject) -> JsonObject:
+    """A part as this side says it; nothing, where it cannot be read."""
+    try:
+        return side.reach(part) if part else {}
+    except _OTHER_SHAPE:
+        return {}
+
+
+def _same(one: JsonObject, other: JsonObject) -> bool:
+    """Whether two parts are the same JSON, in which true is not 1."""
+    return msgspec.json.encode(one, order="deterministic") == msgspec.json.encode(
+        other, order="deterministic"
+    )
+
+
+class _Notes:
+    """The notes in the annotations of one object."""
+
+    def __init__(self, body: JsonObject) -> None:
+        self._metadata: JsonObject = body.get("metadata") or {}
+        self._annotations: JsonObject = dict(self._metadata.get("annotations") or {})
+        self.has_changed = False
+
+    def take(self, version: str) -> JsonObject:
+        """What a version said; from now on the object says it itself."""
+        text = self._annotations.pop(note_of(version), None)
+        self.has_changed = self.has_changed or text is not None
+        try:
+            told = msgspec.json.decode(text) if isinstance(text, str) else {}
+        except msgspec.DecodeError:
+            return {}
+        return told if isinstance(told, dict) else {}
+
+    def put(self, version: str, unsaid: JsonObject) -> None:
+        name = note_of(version)
+        before = self._annotations.pop(name, None)
+        if unsaid:
+            text = msgspec.json.encode(unsaid, order="deterministic").decode()
+            self._annotations[name] = text
+        self.has_changed = self.has_changed or before is not None or bool(unsaid)
+
+    def metadata(self) -> JsonObject:
+        rest = {key: value for key, value in self._metadata.items() if key != "annotations"}
+        return {**rest, "annotations": self._annotations} if self._annotations else rest
+
+
+# Flavors.
+
+
+def _gathered(field: str, names: Mapping[str, str]) -> Turn:
+    """Several fields as parts of one."""
+    return lambda part: {field: {names[name]: value for name, value in part.items()}}
+
+
+def _spread(field: str, names: Mapping[str, str]) -> Turn:
+    """The parts of one field as several."""
+    back = {value: key for key, value in names.items()}
+    return lambda part: {back[name]: value for name, value in part[field].items()}
+
+
+def _grouped(field: str, names: Mapping[str, str]) -> Passage:
+    return Passage(
+        by_version={
+            VERSION: Side(fields=tuple(names), reach=_spread(field, names)),
+            flavor_v1beta1.VERSION: Side(fields=(field,), reach=_gathered(field, names)),
+        }
+    )
+
+
+_CAPACITY = {True: "Spot", False: "OnDemand"}
+_INTERRUPTIBLE = {"Spot": True, "OnDemand": False, "Reserved": False}
+
+
+def _bought(part: JsonObject) -> JsonObject:
+    value: Any = part["interruptible"]
+    if not isinstance(value, bool):
+        raise TypeError
+    return {"capacity": _CAPACITY[value]}
+
+
+def _interrupted(part: JsonObject) -> JsonObject:
+    return {"interruptible": _INTERRUPTIBLE[part["capacity"]]}
+
+
+def _listed(part: JsonObject) -> JsonObject:
+    """Prices in the order of their names: a map has none that lasts."""
+    prices = sorted(part["prices"].items())
+    return {"prices": [{"resource": name, "perHour": price} for name, price in prices]}
+
+
+def _mapped(part: JsonObject) -> JsonObject:
+    return {"prices": {one["resource"]: one["perHour"] for one in part["prices"]}}
+
+
+_FLAVOR = (
+    _grouped("nodes", {"nodeLabels": "labels", "nodeTaints": "taints"}),
+    _grouped("clusters", {"clusterLabels": "labels"}),
+    Passage(
+        by_version={
+            VERSION: Side(fields=("interruptible",), reach=_interrupted),
+            flavor_v1beta1.VERSION: Side(fields=("capacity",), reach=_bought),
+        }
+    ),
+    Passage(
+        by_version={
+            VERSION: Side(fields=("prices",), reach=_mapped),
+            flavor_v1beta1.VERSION: Side(fields=("prices",), reach=_listed),
+        }
+    ),
+)
+_PASSAGES: Mapping[tuple[str, str], tuple[Passage, ...]] = {(GROUP, "Flavor"): _FLAVOR}
