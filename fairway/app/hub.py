@@ -139,6 +139,7 @@ async def _controlled(
             sink=sink,
             # Of several replicas, one has the agents: two would undo each other's work.
             beside=() if is_alone else (agents,),
+            is_alone=is_alone,
         ),
     )
     api.questions.answers_from = HubAnswers(plane, Logs(agents, plane.cache, clock))

@@ -5,8 +5,7 @@ and lets nobody else. On Kubernetes people talk to the server, so a mutating adm
 server does the same: it notes the user on creation, and puts the note back on every change. The hub
 alone may say for whom it creates. Servers before Kubernetes 1.36 have no such policies.
 
-Whoever may write such policies may change any object of a cluster, so a hub need not have that
-right: what an administrator put there is proved by a trial like its own.
+What an administrator put there in place of the hub is proved by a trial like its own.
 """
 
 from __future__ import annotations
@@ -15,21 +14,19 @@ import logging
 
 import msgspec
 
-from fairway.api.errors import ApiError, Forbidden, Unavailable
+from fairway.api.errors import ApiError, Unavailable
 from fairway.api.meta import API_VERSION, GROUP, VERSION
 from fairway.client.errors import UnknownKind
 from fairway.clock import Clock
 from fairway.schema.node import JsonObject
-from fairway.store.interface import Patch, ResourceKey, Write
+from fairway.store.interface import ResourceKey, Write
+from fairway.store.kubernetes.admission import API_VERSION as ADMISSION_VERSION
+from fairway.store.kubernetes.admission import own_name, put
 from fairway.store.kubernetes.store import CREATED_BY, KubernetesStore
 
 _log = logging.getLogger(__name__)
 
-_ADMISSION = "admissionregistration.k8s.io"
-_POLICIES = ResourceKey(_ADMISSION, "v1", "mutatingadmissionpolicies")
-_BINDINGS = ResourceKey(_ADMISSION, "v1", "mutatingadmissionpolicybindings")
 NAME = f"created-by.{GROUP}"
-_WRITE = Write(user="system:fairway", manager="fairway-hub")
 _TRIAL = Write(user="system:fairway", manager="fairway-hub", dry_run=True)
 WORKLOADS = ResourceKey(GROUP, VERSION, "workloads")
 _LOOK_SECONDS = 0.2
@@ -40,11 +37,10 @@ async def note_creators(store: KubernetesStore, *, clock: Clock) -> bool:
     """Has the server note who creates workloads; whether it does."""
     try:
         await store.api.discovery.of(
-            {"apiVersion": f"{_ADMISSION}/v1", "kind": "MutatingAdmissionPolicy"}
+            {"apiVersion": ADMISSION_VERSION, "kind": "MutatingAdmissionPolicy"}
         )
-        hub = await _own_name(store)
-        for kind, body in ((_POLICIES, policy(hub)), (_BINDINGS, binding())):
-            await _apply(store, kind, body)
+        for body in (policy(await own_name(store)), binding()):
+            await put(store, body)
         await _settled(store, clock)
     except UnknownKind:
         why = "it has no mutating admission policies"
@@ -54,15 +50,6 @@ async def note_creators(store: KubernetesStore, *, clock: Clock) -> bool:
         return True
     _log.warning("the server does not note who creates workloads, so limits by user fail: %s", why)
     return False
-
-
-async def _apply(store: KubernetesStore, kind: ResourceKey, body: JsonObject) -> None:
-    """Makes the policy or its binding; one that may not leaves what an administrator made."""
-    patch = Patch(type="apply", body=body, force=True)
-    try:
-        await store.patch(kind, NAME, patch, write=_WRITE)
-    except Forbidden:
-        await store.get(kind, NAME)
 
 
 async def _settled(store: KubernetesStore, clock: Clock) -> None:
@@ -88,14 +75,6 @@ async def _settled(store: KubernetesStore, clock: Clock) -> None:
     raise fault
 
 
-async def _own_name(store: KubernetesStore) -> str:
-    """The name by which the server knows this hub."""
-    kind = ResourceKey("authentication.k8s.io", "v1", "selfsubjectreviews")
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    answer = msgspec.json.decode(await store.api.create(kind, body))
-    return str(answer["status"]["userInfo"]["username"])
-
-
 def policy(hub: str) -> JsonObject:
     """The policy, for a hub of this name."""
     noted = f"has(%s.metadata.annotations) && '{CREATED_BY}' in %s.metadata.annotations"
@@ -105,7 +84,7 @@ def policy(hub: str) -> JsonObject:
     created = f"({said} ? {value % 'object'} : {user})"
     kept = f"({noted % (('oldObject',) * 2)} ? {value % 'oldObject'} : '')"
     return {
-        "apiVersion": f"{_ADMISSION}/v1",
+        "apiVersion": ADMISSION_VERSION,
         "kind": "MutatingAdmissionPolicy",
         "metadata": {"name": NAME},
         "spec": {
@@ -142,7 +121,7 @@ def policy(hub: str) -> JsonObject:
 
 def binding() -> JsonObject:
     return {
-        "apiVersion": f"{_ADMISSION}/v1",
+        "apiVersion": ADMISSION_VERSION,
         "kind": "MutatingAdmissionPolicyBinding",
         "metadata": {"name": NAME},
         "spec": {"policyName": NAME},
