@@ -102,7 +102,7 @@ TRAINING = Operator(
 )
 # It begins once its kubelet has put certificates here, whatever they are: those that it serves
 # its webhooks with are in the folder of its own.
-_MOUNTED = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")  # noqa: S108 - its own, fixed choice
+_MOUNTED = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")
 
 
 def start(plane: control_plane.ControlPlane, client: Client, operator: Operator) -> None:

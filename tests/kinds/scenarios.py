@@ -527,7 +527,9 @@ TRAININGS = (
             changes(
                 "suspended while it runs", runPolicy={"suspend": True}, until=says("Suspended")
             ),
-            changes("resumed again", runPolicy={"suspend": False}, until=says("Suspended", "False")),
+            changes(
+                "resumed again", runPolicy={"suspend": False}, until=says("Suspended", "False")
+            ),
             starts("its pods start again", count=4, until=_actives(Master=1, Worker=3)),
             ends("all complete", count=4, until=says("Succeeded")),
         ),
