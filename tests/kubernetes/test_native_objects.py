@@ -27,10 +27,12 @@ from tests.kubernetes.fleet import Fleet, Member, plain_node
 from tests.kubernetes.fleet import member as whole
 from tests.kubernetes.hubs import basics, clear, cluster_of, secret_of
 from tests.kubernetes.test_hub import FLEET, hub_on, store_of, until_all
+from tests.kubernetes.test_hub import QUEUE as RESEARCH
 
 pytestmark = IN_THE_FLEET
 Json = dict[str, Any]
-PATIENCE_SECONDS = 90
+PATIENCE_SECONDS = 45
+TEAM = "team"
 QUEUE = {"fairway.dev/queue": "research"}
 POD = {
     "restartPolicy": "Never",
@@ -45,7 +47,14 @@ GPU = {"resources": {"limits": {"nvidia.com/gpu": 1}}}
 def place(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Member]:
     """A cluster that keeps the hub's objects, and could run pods itself."""
     with whole(tmp_path_factory.mktemp("hubs"), "hub", [plain_node("beside-0")]) as found:
+        found.kubectl("create", "namespace", TEAM)
+        _wait_for_account(found)
         yield found
+
+
+def _wait_for_account(place: Member) -> None:
+    words = ("wait", "serviceaccount/default", f"--namespace={TEAM}", "--for=create")
+    place.kubectl(*words, "--timeout=60s")
 
 
 def body_of(kind: str, name: str, **labels: str) -> Json:
@@ -76,7 +85,7 @@ def body_of(kind: str, name: str, **labels: str) -> Json:
     return {
         "apiVersion": api_version,
         "kind": kind,
-        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "metadata": {"name": name, "namespace": TEAM, "labels": labels},
         "spec": spec,
     }
 
@@ -92,8 +101,15 @@ def runnable(body: Json) -> Json:
     return body
 
 
-def simulated(name: str = "simulated") -> list[Json]:
-    return [yaml.safe_load(FLEET % name)]
+def simulated() -> list[Json]:
+    """A simulated cluster, and a queue for it."""
+    return [yaml.safe_load(FLEET % "simulated"), yaml.safe_load(RESEARCH)]
+
+
+async def call(place: Member, *words: str, given: str = "") -> str:
+    """What somebody of the team types."""
+    home = () if any(one.startswith("--namespace") for one in words) else (f"--namespace={TEAM}",)
+    return await asyncio.to_thread(place.kubectl, *words, *home, given=given)
 
 
 async def apply(place: Member, *bodies: Json) -> None:
@@ -102,14 +118,14 @@ async def apply(place: Member, *bodies: Json) -> None:
 
 async def refusal(place: Member, *words: str, given: str = "") -> str:
     """Why kubectl may not."""
-    done = await asyncio.to_thread(place._call, words, given)
+    done = await asyncio.to_thread(place._call, (*words, f"--namespace={TEAM}"), given)
     assert done.returncode != 0, done.stdout
     return done.stderr
 
 
 async def seen(place: Member, kind: str, name: str) -> Json:
-    words = ("get", kind, name, "--namespace=default", "-o", "json")
-    found: Json = json.loads(await asyncio.to_thread(place.kubectl, *words))
+    words = ("get", kind, name, "-o", "json")
+    found: Json = json.loads(await call(place, *words))
     return found
 
 
@@ -124,7 +140,9 @@ async def until(
                 await asyncio.sleep(0.1)
             return found
     except TimeoutError:
-        raise AssertionError(f"waited in vain for {what}: {found}") from None
+        words = ("get", "workloads,clusters", "--all-namespaces")
+        told = await asyncio.to_thread(place.asked, *words)
+        raise AssertionError(f"waited in vain for {what}: {found}\n{told}") from None
 
 
 def says(kind: str) -> Callable[[Json], bool]:
@@ -137,8 +155,8 @@ def says(kind: str) -> Callable[[Json], bool]:
 
 async def pods(place: Member) -> list[str]:
     """Pods that controllers beside the hub made, by their owners."""
-    words = ("get", "pods", "--namespace=default", "-o", "json")
-    found = json.loads(await asyncio.to_thread(place.kubectl, *words))["items"]
+    words = ("get", "pods", "-o", "json")
+    found = json.loads(await call(place, *words))["items"]
     return [
         f"{owner['kind']} {owner['name']}"
         for one in found
@@ -147,9 +165,9 @@ async def pods(place: Member) -> list[str]:
 
 
 async def events(place: Member, name: str) -> list[Json]:
-    words = ("get", "events", "--namespace=default", "-o", "json")
+    words = ("get", "events", "-o", "json")
     words += (f"--field-selector=involvedObject.name={name}",)
-    found: list[Json] = json.loads(await asyncio.to_thread(place.kubectl, *words))["items"]
+    found: list[Json] = json.loads(await call(place, *words))["items"]
     return found
 
 
@@ -157,7 +175,7 @@ async def events(place: Member, name: str) -> list[Json]:
 async def hub(place: Member, folder: Path, *clusters: Json) -> AsyncIterator[HubProcess]:
     """A hub on the server of a place, with a queue and clusters."""
     async with hub_on(place.plane, folder) as running:
-        await apply(place, *basics(h100=0, a100=0), *clusters)
+        await apply(place, *clusters)
         await until_held(place)
         yield running
 
@@ -183,7 +201,8 @@ async def test_a_job_makes_no_pod_on_the_hub_and_runs_in_a_member(
 ) -> None:
     edge = fleet.members["edge"]
     try:
-        async with hub(place, tmp_path, secret_of(edge), cluster_of(edge)):
+        basis = basics(h100=0, a100=0)
+        async with hub(place, tmp_path, *basis, secret_of(edge), cluster_of(edge)):
             job = body_of("Job", "train", **QUEUE)
             await apply(place, job)
             done = await until(place, "job", "train", says("Complete"), "the job to be complete")
@@ -191,13 +210,14 @@ async def test_a_job_makes_no_pod_on_the_hub_and_runs_in_a_member(
             assert done["status"]["succeeded"] == 1
             assert done["metadata"]["generation"] == 1
             assert await pods(place) == []
-            words = ("get", "pods", "--namespace=default", "-o", "json")
+            words = ("get", "pods", f"--namespace={TEAM}", "-o", "json")
             ran = json.loads(await asyncio.to_thread(edge.kubectl, *words))["items"]
             assert [one["spec"]["nodeName"][:3] for one in ran] == ["l4-"]
             # Whoever keeps it in a repository sees no difference, by either way to apply.
             for way in ("--server-side=true", "--server-side=false"):
                 same = ("diff", way, "-f", "-")
-                await asyncio.to_thread(place.kubectl, *same, given=json.dumps(job))
+                await call(place, *same, given=json.dumps(job))
+            await call(place, "delete", "job/train", "cluster/edge")
     finally:
         await asyncio.to_thread(clear, edge)
 
@@ -224,13 +244,13 @@ async def test_other_kinds_are_held_back_too_and_their_status_is_the_fleets(
         note = {"metadata": {"annotations": {"looked-at": "again"}}}
         for kind, name in names.items():  # their controllers look at what changes
             words = ("patch", kind, name, "--type=merge", "-p", json.dumps(note))
-            await asyncio.to_thread(place.kubectl, *words)
+            await call(place, *words)
         await asyncio.sleep(3)
         for kind, name in names.items():
             assert (await seen(place, kind, name))["status"] == before[kind]["status"]
             same = ("diff", "--server-side=true", "-f", "-")
-            await asyncio.to_thread(place.kubectl, *same, given=json.dumps(made[kind]))
-        await asyncio.to_thread(place.kubectl, "delete", *(f"{k}/{n}" for k, n in names.items()))
+            await call(place, *same, given=json.dumps(made[kind]))
+        await call(place, "delete", *(f"{k}/{n}" for k, n in names.items()))
 
 
 async def test_what_names_no_queue_of_ours_is_left_to_the_hubs_own_controllers(
@@ -265,38 +285,38 @@ async def test_what_cannot_be_held_back_is_refused_with_what_to_do_instead(
         await apply(place, runnable(body_of("Job", "begun")))
         told = await refusal(place, "label", "job/begun", "fairway.dev/queue=research")
         assert "fairway.dev/hub in spec.managedBy, from the moment it is made" in told
-        await asyncio.to_thread(place.kubectl, "delete", "job/begun")
+        await call(place, "delete", "job/begun")
         await apply(place, body_of("PyTorchJob", "late"))
         labelled = ("label", "pytorchjob/late", "fairway.dev/queue=research")
-        await asyncio.to_thread(place.kubectl, *labelled)
+        await call(place, *labelled)
         late = await seen(place, "pytorchjob", "late")
         assert late["spec"]["runPolicy"]["suspend"] is True
         resume = ("patch", "pytorchjob/late", "--type=merge", "-p")
         released = json.dumps({"spec": {"runPolicy": {"suspend": False}}})
-        await asyncio.to_thread(place.kubectl, *resume, released)
+        await call(place, *resume, released)
         late = await seen(place, "pytorchjob", "late")
         assert late["spec"]["runPolicy"]["suspend"] is True
-        await asyncio.to_thread(place.kubectl, "delete", "pytorchjob/late")
+        await call(place, "delete", "pytorchjob/late")
 
 
 async def test_a_namespace_with_a_default_queue_holds_its_objects_back(
     place: Member, tmp_path: Path
 ) -> None:
     async with hub(place, tmp_path, *simulated()):
-        await asyncio.to_thread(place.kubectl, "create", "namespace", "research")
+        await call(place, "create", "namespace", "research")
         word = "fairway.dev/default-queue=research"
-        await asyncio.to_thread(place.kubectl, "label", "namespace", "research", word)
+        await call(place, "label", "namespace", "research", word)
         job = body_of("Job", "by-default")
         job["metadata"]["namespace"] = "research"
         await apply(place, job)
         async with store_of(place.plane) as store:
             await until_all(store, 1, has_succeeded("job-by-default"), "has succeeded")
         words = ("get", "pods,jobs", "--namespace=research", "-o", "json")
-        found = json.loads(await asyncio.to_thread(place.kubectl, *words))["items"]
+        found = json.loads(await call(place, *words))["items"]
         assert [(one["kind"], one["spec"]["managedBy"]) for one in found] == [
             ("Job", "fairway.dev/hub")
         ]
-        await asyncio.to_thread(place.kubectl, "delete", "namespace", "research")
+        await call(place, "delete", "namespace", "research")
 
 
 async def test_objects_are_held_back_while_no_hub_runs(place: Member, tmp_path: Path) -> None:
@@ -316,7 +336,7 @@ async def test_without_policies_that_write_people_say_it_themselves(
     """As on servers before Kubernetes 1.36."""
     async with hub(place, tmp_path, *simulated()):
         gone = ("delete", "mutatingadmissionpolicybindings", NAME, STATUS_NAME)
-        await asyncio.to_thread(place.kubectl, *gone)
+        await call(place, *gone)
         job = body_of("Job", "by-hand", **QUEUE)
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:  # until the server has noticed
@@ -337,7 +357,7 @@ async def test_without_any_policy_nothing_runs_twice(place: Member, tmp_path: Pa
     async with hub(place, tmp_path, *simulated()):
         for sort in ("mutating", "validating"):
             gone = ("delete", f"{sort}admissionpolicybindings", NAME, STATUS_NAME)
-            await asyncio.to_thread(place.kubectl, *gone)
+            await call(place, *gone)
         job = runnable(body_of("Job", "let-in", **QUEUE))
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:  # until the server has noticed
@@ -359,4 +379,4 @@ async def test_without_any_policy_nothing_runs_twice(place: Member, tmp_path: Pa
         async with store_of(place.plane) as store:
             found = await until_all(store, 0, lambda one: True, "are there")
             assert "job-let-in" not in found
-        await asyncio.to_thread(place.kubectl, "delete", "job/let-in")
+        await call(place, "delete", "job/let-in")
