@@ -29,8 +29,10 @@ from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
 from fairway.controllers.notes import Notes
+from fairway.kinds import job_status
 from fairway.kinds.held_back import advice, is_held_back
 from fairway.kinds.interface import Kind
+from fairway.kinds.job import Job
 from fairway.kinds.native import DEFAULT_QUEUE, QUEUE, as_workload
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import Alarm, Loop
@@ -147,11 +149,14 @@ class Natives:
             source = self._standing.pop(name, None)
             if source is not None:
                 self._loop.mark(source)
-        elif name not in self._standing and _SOURCE in stored.raw:
+        elif _SOURCE in stored.raw:
             workload = self._cache.get(Workload, name[1], name[0])
             if workload is not None and workload.spec.source is not None:
                 found = workload.spec.source
-                self._standing[name] = (found.api_version, found.kind, name[0], found.name)
+                source = (found.api_version, found.kind, name[0], found.name)
+                self._standing[name] = source
+                if workload.status.phase == "Failed":
+                    self._loop.mark(source)  # only now may the object say so
 
     def _work_changed(self, name: Name, stored: Stored | None) -> None:
         work = self._cache.get(Work, name[1], name[0])
@@ -295,6 +300,10 @@ class Natives:
         if not statuses:
             return
         status = kind.merged(found, statuses)
+        if isinstance(kind, Job):
+            has_failed = workload.status.phase == "Failed"
+            before = found.get("status") or {}
+            status = job_status.following(status, before, has_failed=has_failed)
         if status == found.get("status"):
             return
         try:
