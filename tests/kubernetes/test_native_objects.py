@@ -303,9 +303,9 @@ async def test_a_namespace_with_a_default_queue_holds_its_objects_back(
     place: Member, tmp_path: Path
 ) -> None:
     async with hub(place, tmp_path, *simulated()):
-        await call(place, "create", "namespace", "research")
-        word = "fairway.dev/default-queue=research"
-        await call(place, "label", "namespace", "research", word)
+        labels = {"fairway.dev/default-queue": "research"}
+        metadata = {"name": "research", "labels": labels}
+        await apply(place, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         job = body_of("Job", "by-default")
         job["metadata"]["namespace"] = "research"
         await apply(place, job)

@@ -98,10 +98,16 @@ def _is_queued(one: str) -> str:
     return f"({_queue(one)} != '' && !{owned} && !{made})"
 
 
-def _was_queued() -> JsonObject:
-    """A variable: whether the object waited in a queue before this change."""
-    expression = f"oldObject != null && {_is_queued('oldObject')}"
-    return {"name": "wasQueued", "expression": expression}
+def _variables() -> list[JsonObject]:
+    """Whether the object waits in a queue now, and did before this change.
+
+    No conditions of a match, since these know nothing of the namespace and its default queue.
+    """
+    before = f"oldObject != null && {_is_queued('oldObject')}"
+    return [
+        {"name": "isQueued", "expression": _is_queued("object")},
+        {"name": "wasQueued", "expression": before},
+    ]
 
 
 def _is_held(means: Means, one: str) -> str:
@@ -163,13 +169,13 @@ def _writing(found: Sequence[Group]) -> JsonObject:
             "failurePolicy": "Fail",
             "reinvocationPolicy": "IfNeeded",
             "matchConstraints": _matched(possible, ("CREATE", "UPDATE")),
-            "matchConditions": [{"name": "queued", "expression": _is_queued("object")}],
-            "variables": [_was_queued()],
+            "variables": _variables(),
             "mutations": [
                 {
                     "patchType": "ApplyConfiguration",
                     "applyConfiguration": {
-                        "expression": f"{_is_of(one)} && !{_is_held(one.means, 'object')} && "
+                        "expression": f"variables.isQueued && {_is_of(one)} && "
+                        f"!{_is_held(one.means, 'object')} && "
                         f"{_is_due(one.means)} ? {_applied(one.means)} : Object{{}}"
                     },
                 }
@@ -208,8 +214,7 @@ def _refusing(found: Sequence[Group], kinds: Kinds) -> JsonObject:
         "spec": {
             "failurePolicy": "Fail",
             "matchConstraints": _matched(found, ("CREATE", "UPDATE")),
-            "matchConditions": [{"name": "queued", "expression": _is_queued("object")}],
-            "variables": [_was_queued()],
+            "variables": _variables(),
             "validations": [_validation(one, kinds) for one in found],
         },
     }
@@ -227,7 +232,11 @@ def _validation(group: Group, kinds: Kinds) -> JsonObject:
     told = advice(kind)
     if not means.is_possible and len(group.kinds) > 1:
         told = told.replace(f"a {name} cannot", "an object of this kind cannot")
-    return {"expression": f"!{_is_of(group)} || {fine}", "message": told, "reason": "Invalid"}
+    return {
+        "expression": f"!variables.isQueued || !{_is_of(group)} || {fine}",
+        "message": told,
+        "reason": "Invalid",
+    }
 
 
 def _keeping_status(found: Sequence[Group], hub: str, kind: str) -> JsonObject:
@@ -238,9 +247,9 @@ def _keeping_status(found: Sequence[Group], hub: str, kind: str) -> JsonObject:
     spec: JsonObject = {
         "failurePolicy": "Fail",
         "matchConstraints": _matched(possible, ("UPDATE",), "/status"),
+        "variables": _variables(),
         "matchConditions": [
             {"name": "others", "expression": others},
-            {"name": "queued", "expression": _is_queued("object")},
             # What was there before the policies is run by its own controller.
             {"name": "held", "expression": " || ".join(held)},
         ],
@@ -248,12 +257,13 @@ def _keeping_status(found: Sequence[Group], hub: str, kind: str) -> JsonObject:
     if kind == _MUTATING:
         put_back = "[JSONPatch{op: 'add', path: '/status', value: oldObject.status}]"
         removed = "(has(object.status) ? [JSONPatch{op: 'remove', path: '/status'}] : [])"
-        expression = f"has(oldObject.status) ? {put_back} : {removed}"
+        mended = f"(has(oldObject.status) ? {put_back} : {removed})"
+        expression = f"variables.isQueued ? {mended} : []"
         mutation = {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
         spec |= {"reinvocationPolicy": "IfNeeded", "mutations": [mutation]}
     else:
         message = "the status of an object with a queue is written by the hub alone"
-        same = "object.?status == oldObject.?status"
+        same = "!variables.isQueued || object.?status == oldObject.?status"
         spec["validations"] = [{"expression": same, "message": message, "reason": "Forbidden"}]
     return {
         "apiVersion": API_VERSION,
