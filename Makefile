@@ -53,6 +53,7 @@ generate: $(STAMP) ## Rewrite what is derived from the types: CRDs, Helm chart, 
 	@$(BIN)/python -m fairway.api.crds deploy/crds
 	@$(BIN)/python -m fairway.deploy.chart deploy/chart
 	@$(BIN)/python tools/api_reference.py
+	@$(BIN)/python tools/held_back.py
 
 ui: $(STAMP) web/node_modules/.package-lock.json ## Build the page from web/ into the package (needs npm)
 	@$(BIN)/python tools/page_types.py web/.openapi.json

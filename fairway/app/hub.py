@@ -152,6 +152,7 @@ async def _controlled(
             sink=sink,
             # Of several replicas, one has the agents: two would undo each other's work.
             beside=() if is_alone else (agents, conversions),
+            is_alone=is_alone,
         ),
     )
     reaching = api.talks.reach = Reaching(agents, plane.cache, clock)

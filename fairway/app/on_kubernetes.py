@@ -38,6 +38,7 @@ from fairway.store.keys import (
 )
 from fairway.store.kubernetes.creators import note_creators
 from fairway.store.kubernetes.defining import define, served
+from fairway.store.kubernetes.held_back import hold_back
 from fairway.store.kubernetes.store import KubernetesStore
 from fairway.store.mirrors import Mirror, Name
 
@@ -145,6 +146,7 @@ async def prepare_kubernetes(store: KubernetesStore, clock: Clock) -> None:
         await define(store, definitions, clock=clock)
     except Forbidden:
         await _found(store, definitions, clock)
+    await hold_back(store)
     await note_creators(store, clock=clock)
     body: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     try:

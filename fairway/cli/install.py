@@ -47,7 +47,7 @@ _DEFAULTS = Settings()
 @click.option(
     "--no-admission-policy",
     is_flag=True,
-    help="Leave out the policy that notes who creates workloads; needed before Kubernetes 1.36.",
+    help="Leave out policies that change what is submitted; needed before Kubernetes 1.36.",
 )
 @click.option("--member", "is_member", is_flag=True, help="For a cluster that a hub looks after.")
 @click.option("--observe", is_flag=True, help="Of a member: the agent only looks.")

@@ -20,10 +20,8 @@ from fairway.cli.session import Failure, Session
 from fairway.client.asynchronous import WORKLOADS
 from fairway.client.errors import UnknownKind
 from fairway.client.wire import Object
-from fairway.kinds.native import POLICY, PRIORITY, QUEUE, as_workload
+from fairway.kinds.native import DEFAULT_QUEUE, POLICY, PRIORITY, QUEUE, as_workload
 from fairway.kinds.registry import Kinds, built_in
-
-DEFAULT_QUEUE = "fairway.dev/default-queue"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,10 @@ For a Job, Deployment or any other known kind that names its queue, or lives in 
 has a default queue, a Workload is kept that stands for it. It belongs to the object, so deleting
 the object stops the workload. What becomes of it in the clusters is written to the object's status
 and to nothing else of it: whoever keeps the object in a repository sees no difference.
+
+Where the hub's objects are on a Kubernetes server, controllers beside the hub may know the same
+kinds. No workload is made of an object that they would run too (see `kinds.held_back`), and an
+object that names only Kueue's queue is left to the Kueue that may be there.
 """
 
 from __future__ import annotations
@@ -25,14 +29,17 @@ from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
 from fairway.controllers.notes import Notes
-from fairway.kinds.native import QUEUE, as_workload
+from fairway.kinds import job_status
+from fairway.kinds.held_back import advice, is_held_back
+from fairway.kinds.interface import Kind
+from fairway.kinds.job import Job
+from fairway.kinds.native import DEFAULT_QUEUE, QUEUE, as_workload
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import Alarm, Loop
 from fairway.store.interface import Deletion, Patch, Store, Stored, Write
 from fairway.store.keys import DEFINITIONS, NAMESPACES, WORKLOADS, WORKS, resource_of
 from fairway.store.mirrors import Mirror, Name
 
-DEFAULT_QUEUE = "fairway.dev/default-queue"
 STATUS_FEEDBACK = "status"  # the feedback value that carries an object's whole status
 _HASH = "fairway.dev/source-hash"
 _SOURCE = b'"source"'
@@ -55,9 +62,17 @@ class Natives:
     """The controller of native objects."""
 
     def __init__(
-        self, *, store: Store, cache: Cache, kinds: KnownKinds, clock: Clock, notes: Notes
+        self,
+        *,
+        store: Store,
+        cache: Cache,
+        kinds: KnownKinds,
+        clock: Clock,
+        notes: Notes,
+        is_alone: bool = True,  # whether no other controllers see the objects
     ) -> None:
         self._store = store
+        self._is_alone = is_alone
         self._cache = cache
         self._kinds = kinds
         self._clock = clock
@@ -134,11 +149,14 @@ class Natives:
             source = self._standing.pop(name, None)
             if source is not None:
                 self._loop.mark(source)
-        elif name not in self._standing and _SOURCE in stored.raw:
+        elif _SOURCE in stored.raw:
             workload = self._cache.get(Workload, name[1], name[0])
             if workload is not None and workload.spec.source is not None:
                 found = workload.spec.source
-                self._standing[name] = (found.api_version, found.kind, name[0], found.name)
+                source = (found.api_version, found.kind, name[0], found.name)
+                self._standing[name] = source
+                if workload.status.phase == "Failed":
+                    self._loop.mark(source)  # only now may the object say so
 
     def _work_changed(self, name: Name, stored: Stored | None) -> None:
         work = self._cache.get(Work, name[1], name[0])
@@ -159,7 +177,8 @@ class Natives:
         if stored is None:
             return None  # its workload goes with it
         found = {"apiVersion": api_version, "kind": kind, **stored.object()}
-        if found["metadata"].get("deletionTimestamp") or self._kinds.of(found) is None:
+        known = self._kinds.of(found)
+        if found["metadata"].get("deletionTimestamp") or known is None:
             return None  # a rule that is taken away stops nothing
         try:
             wanted = as_workload(self._with_queue(found), self._kinds)
@@ -174,16 +193,25 @@ class Natives:
         if existing is not None and not _stands_for(existing, found):
             await self._notes.warn(found, "NameTaken", _TAKEN.format(workload_name))
             return self._clock.now() + _TAKEN_SECONDS
+        if existing is None and not self._may_be_run(found, known):
+            await self._notes.warn(found, "NotHeldBack", advice(known))
+            return None  # it is looked at again when it changes
         await self._keep(wanted, workload_name, found, existing)
         await self._write_status(found, workload_name)
         return None
 
+    def _may_be_run(self, found: JsonObject, kind: Kind) -> bool:
+        """Whether nobody else would run it, so that it can't run twice."""
+        return self._is_alone or is_held_back(found, kind)
+
     def _with_queue(self, found: JsonObject) -> JsonObject:
         """The object as if it named the default queue of its namespace, where it names none."""
-        metadata = found["metadata"]
+        metadata = found["metadata"] if self._is_alone else _without_kueue(found["metadata"])
+        found = {**found, "metadata": metadata}
         labels = metadata.get("labels") or {}
+        named = {**(metadata.get("annotations") or {}), **labels}
         namespace = self._namespaces.get(("", metadata.get("namespace", "")))
-        if namespace is None or any(key in labels for key in QUEUE):
+        if namespace is None or any(key in named for key in QUEUE):
             return found
         queue = (namespace.object()["metadata"].get("labels") or {}).get(DEFAULT_QUEUE)
         if not queue:
@@ -272,6 +300,10 @@ class Natives:
         if not statuses:
             return
         status = kind.merged(found, statuses)
+        if isinstance(kind, Job):
+            has_failed = workload.status.phase == "Failed"
+            before = found.get("status") or {}
+            status = job_status.following(status, before, has_failed=has_failed)
         if status == found.get("status"):
             return
         try:
@@ -300,6 +332,16 @@ class Natives:
                 if value is not None:
                     found[cluster] = value
         return found
+
+
+def _without_kueue(metadata: JsonObject) -> JsonObject:
+    """Metadata that names no queue but ours."""
+    made = dict(metadata)
+    for field in ("labels", "annotations"):
+        if field in made:
+            kept = (made[field] or {}).items()
+            made[field] = {key: value for key, value in kept if key not in QUEUE[1:]}
+    return made
 
 
 def name_of(kind: str, name: str) -> str:

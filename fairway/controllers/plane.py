@@ -54,6 +54,7 @@ class PlaneOptions:
     make_planner: Callable[[], Planner] = InlinePlanner
     sink: Sink = field(default_factory=NoSink)
     beside: Sequence[Controller] = ()  # what else only the leader may run, such as agents
+    is_alone: bool = True  # false: Kubernetes' own controllers see the objects, too
 
 
 class Controller(Protocol):
@@ -111,7 +112,14 @@ class ControlPlane:
             ),
             Clusters(store=store, cache=self.cache, states=self.states, clock=clock, board=board),
             Queues(store=store, cache=self.cache, scheduler=self.scheduler, clock=clock),
-            Natives(store=store, cache=self.cache, kinds=kinds, clock=clock, notes=notes),
+            Natives(
+                store=store,
+                cache=self.cache,
+                kinds=kinds,
+                clock=clock,
+                notes=notes,
+                is_alone=options.is_alone,
+            ),
             Shadows(
                 store=store, cache=self.cache, scheduler=self.scheduler, clock=clock, notes=notes
             ),

@@ -40,7 +40,7 @@ _REMARKS = {
     "replicas": "One leads; another takes over when it is gone.",
     "cpu": "Processor that each replica asks for.",
     "memory": "Memory that each replica asks for, and its limit; see docs/sizing.md.",
-    "admissionPolicy": "The server notes who creates workloads; false before Kubernetes 1.36.",
+    "admissionPolicy": "Policies that change what is submitted; false before Kubernetes 1.36.",
     "networkPolicy": "Only API servers and names are reached; false where those have other ports.",
     "monitoring": "ServiceMonitor, alert rules and a dashboard; needs the Prometheus operator.",
     "allSecrets": "Secrets that workloads name are read in every namespace.",

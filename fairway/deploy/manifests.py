@@ -11,7 +11,7 @@ from fairway.api import crds
 from fairway.api.meta import JsonObject
 from fairway.deploy import monitoring, rights, running
 from fairway.deploy.settings import SYSTEM, Settings
-from fairway.store.kubernetes import creators
+from fairway.store.kubernetes import creators, held_back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +52,11 @@ def parts(settings: Settings) -> list[Part]:
         *(Part(object=one) for one in rights.roles_of_people()),
         Part(object=creators.policy(hub), only_with="admission_policy"),
         Part(object=creators.binding(), only_with="admission_policy"),
+        *(
+            Part(object=one, only_with="admission_policy" if held_back.is_mutating(one) else "")
+            for pair in held_back.pairs(hub)
+            for one in pair
+        ),
         Part(object=running.network_policy(settings), only_with="network_policy"),
         Part(object=running.disruption_budget(settings)),
         Part(object=running.service(settings)),

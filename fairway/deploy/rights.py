@@ -21,8 +21,8 @@ from fairway.controllers import terms
 from fairway.deploy.settings import SYSTEM, Settings
 from fairway.kinds.registry import built_in
 from fairway.server.bootstrap_roles import bootstrap_objects
-from fairway.store.keys import resource_of
-from fairway.store.kubernetes import creators
+from fairway.store.keys import ADMISSION, resource_of
+from fairway.store.kubernetes import creators, held_back
 
 HUB = "fairway-hub"
 SECRETS = "fairway-hub-secrets"
@@ -61,7 +61,12 @@ def _native_kinds() -> list[JsonObject]:
 
 def _beside() -> list[JsonObject]:
     """What a hub needs that runs nothing."""
-    noted = ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"]
+    policies = [
+        f"{sort}admissionpolic{ending}"
+        for sort in ("mutating", "validating")
+        for ending in ("ies", "ybindings")
+    ]
+    policy_names = [creators.NAME, held_back.NAME, held_back.STATUS_NAME]
     return [
         rule("", ["namespaces"], (*_READ, "create")),  # each cluster has one for its works
         rule("", ["events"], (*_READ, "create", "patch")),
@@ -79,7 +84,7 @@ def _beside() -> list[JsonObject]:
             ("patch",),
             [one.qualified for one in KINDS if one.further],
         ),
-        rule("admissionregistration.k8s.io", noted, ("get",), [creators.NAME]),
+        rule(ADMISSION, policies, ("get",), policy_names),
         # Agents inside the hub say by leases that they live. Those of nodes are not to be changed.
         rule(_LEASES, ["leases"], (*_READ, "update", "patch"), [AGENT_LEASE]),
         rule(_LEASES, ["leases"], ("create",)),

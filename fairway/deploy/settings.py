@@ -27,7 +27,8 @@ class Settings:
     cpu: str = "500m"
     memory: str = "1Gi"
 
-    admission_policy: bool = True  # the server notes who creates workloads; from Kubernetes 1.36 on
+    # The server notes who creates workloads, and holds native objects back; from 1.36 on.
+    admission_policy: bool = True
     network_policy: bool = True
     monitoring: bool = False  # for a cluster that knows the kinds of the Prometheus operator
     all_secrets: bool = False  # those that workloads name are read in every namespace

@@ -276,3 +276,21 @@ def merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
     if not whole["conditions"]:
         del whole["conditions"]
     return whole
+
+
+def following(status: JsonObject, before: JsonObject, *, has_failed: bool) -> JsonObject:
+    """A status as it may follow another on a server: what was said for good is not taken back.
+
+    A job that is tried again, perhaps elsewhere, began when it first began; its counts never fall;
+    and it has not failed before its last try has.
+    """
+    made = dict(status)
+    if before.get("startTime"):
+        made["startTime"] = before["startTime"]
+    for name in ("succeeded", "failed"):
+        if number(before, name) > number(made, name):
+            made[name] = number(before, name)
+    if not has_failed and "conditions" in made:
+        over = ("Failed", "FailureTarget")
+        made["conditions"] = [one for one in made["conditions"] if one.get("type") not in over]
+    return made

@@ -15,6 +15,7 @@ from fairway.api.meta import API_VERSION, JsonObject
 from fairway.api.names import FINALIZER
 from fairway.api.podset import PodSet
 from fairway.api.workload import Workload
+from fairway.kinds.decision import WORK
 from fairway.kinds.interface import Kind
 from fairway.kinds.job import FLEET_CONTROLLERS, Job
 from fairway.kinds.plain import changed, child, listed, number, text, texts, without
@@ -30,6 +31,7 @@ MODE = ("fairway.dev/mode",)
 RUN_SECONDS = ("fairway.dev/run-seconds",)
 RUN_SECONDS_LIMIT = ("fairway.dev/run-seconds-limit", "kueue.x-k8s.io/max-exec-time-seconds")
 CONCURRENCY = ("fairway.dev/concurrency",)
+DEFAULT_QUEUE = "fairway.dev/default-queue"  # a label of namespaces
 
 _SERVER_SET = (
     "uid",
@@ -63,7 +65,7 @@ def as_workload(manifest: JsonObject, kinds: KnownKinds) -> JsonObject | None:
     Invalid where what it says by labels or annotations can't be understood.
     """
     kind, queue = kinds.of(manifest), _said(manifest, QUEUE)[1]
-    if kind is None or not queue or is_owned(manifest):
+    if kind is None or not queue or is_owned(manifest) or is_of_a_work(manifest):
         return None
     reader = _Reader(manifest, kind)
     spec = reader.spec(queue)
@@ -98,6 +100,11 @@ def is_owned(manifest: JsonObject) -> bool:
     """Whether a controller made it."""
     owners = listed(manifest, "metadata", "ownerReferences")
     return any(one.get("controller") is True for one in owners)
+
+
+def is_of_a_work(manifest: JsonObject) -> bool:
+    """Whether an agent made it: a hub may be one of its own clusters."""
+    return WORK in child(manifest, "metadata", "labels")
 
 
 def cleaned(manifest: JsonObject) -> JsonObject:
@@ -157,7 +164,13 @@ def _unmounted(container: JsonObject, volumes: set[Any]) -> JsonObject:
     return {**container, "volumeMounts": mounts}
 
 
+def _clean_deployment(deployment: JsonObject) -> JsonObject:
+    """Without the pause by which it is held back on the hub."""
+    return without(deployment, "spec", "paused")
+
+
 _CLEANERS: Mapping[tuple[str, str], Callable[[JsonObject], JsonObject]] = {
+    ("apps/v1", "Deployment"): _clean_deployment,
     ("batch/v1", "Job"): _clean_job,
     ("v1", "Pod"): _clean_pod,
 }

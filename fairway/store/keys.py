@@ -47,5 +47,3 @@ CLUSTER_ROLES = ResourceKey(RBAC, "v1", "clusterroles")
 CLUSTER_ROLE_BINDINGS = ResourceKey(RBAC, "v1", "clusterrolebindings")
 
 ADMISSION = "admissionregistration.k8s.io"
-ADMISSION_POLICIES = ResourceKey(ADMISSION, "v1", "mutatingadmissionpolicies")
-ADMISSION_BINDINGS = ResourceKey(ADMISSION, "v1", "mutatingadmissionpolicybindings")

@@ -91,3 +91,23 @@ async def test_a_workload_made_by_hand_is_not_taken_over_and_the_object_is_told(
         again = await fleet.workload("job-train")
         assert again.spec.source is not None
         assert again.metadata.uid != own.metadata.uid
+
+
+async def test_beside_other_controllers_only_what_is_held_back_becomes_a_workload(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    ours = "fairway.dev/queue"
+    async with running(store, clock, tmp_path, is_alone=False) as fleet:
+        await fleet.apply(FLEET)
+        await fleet.apply(native("of-kueue"))
+        await fleet.apply(native("let-in").replace("kueue.x-k8s.io/queue-name", ours))
+        held = native("held").replace("kueue.x-k8s.io/queue-name", ours)
+        await fleet.apply(held.replace("spec:\n", "spec:\n  managedBy: fairway.dev/hub\n", 1))
+        await clock.advance(1)
+        await fleet.until("job-held", "Running")
+        listed = await store.list(WORKLOADS, EVERYTHING)
+        assert [one.object()["metadata"]["name"] for one in listed.items] == ["job-held"]
+        told = [one.object() for one in (await store.list(EVENTS, EVERYTHING)).items]
+        refused = [one for one in told if one["reason"] == "NotHeldBack"]
+        assert [one["involvedObject"]["name"] for one in refused] == ["let-in"]
+        assert "fairway.dev/hub in spec.managedBy" in refused[0]["message"]

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from tests.differential import published
 from tests.kubernetes import binaries, control_plane
 from tests.ports import own_ports
 
+Json = dict[str, Any]
 BUILD_SECONDS_MAX = 3600
 READY_SECONDS_MAX = 60
 
@@ -36,17 +37,30 @@ class Operator:
     name: str  # of its module in tests.differential.published
     package: str
     webhooks: str  # the module's file of webhook configurations
-    settings: dict[str, Any]
+    asks: Json  # an object that is admitted only once its webhooks answer
+    arguments: tuple[str, ...]  # with {folder} and {port} of its webhooks
+    certificates: str  # where in its folder it looks for those of its webhooks
+    settings: Json = field(default_factory=dict)
+    needs: tuple[Json, ...] = ()  # objects that its project deploys with it
 
     @property
     def source(self) -> str:
         return f"{self.name} {published.MODULES[self.name].version}"
 
 
+_POD: Json = {"containers": [{"name": "pytorch", "image": "registry.example/asks:1"}]}
 JOBSET = Operator(
     name="jobset",
     package=".",
     webhooks="config/components/webhook/manifests.yaml",
+    asks={
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "asks", "namespace": "default"},
+        "spec": _POD,
+    },
+    arguments=("--config={folder}/settings.yaml",),
+    certificates="certificates",
     settings={
         "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
         "kind": "Configuration",
@@ -54,27 +68,70 @@ JOBSET = Operator(
         "internalCertManagement": {"enable": False},
         "metrics": {"bindAddress": "0"},
         "health": {"healthProbeBindAddress": "0"},
+        "webhook": {
+            "port": "{port}",
+            "host": "127.0.0.1",
+            "certDir": "{folder}/certificates",
+        },
     },
 )
+TRAINING = Operator(
+    name="training-operator",
+    package="./cmd/training-operator.v1",
+    webhooks="manifests/base/webhook/manifests.yaml",
+    asks={
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "asks", "namespace": "default"},
+        "spec": {"pytorchReplicaSpecs": {"Worker": {"template": {"spec": _POD}}}},
+    },
+    arguments=(
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+        "--webhook-server-port={port}",
+    ),
+    # Below the folder for temporary files, which is its own.
+    certificates="k8s-webhook-server/serving-certs",
+    needs=(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kubeflow"}},
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "training-operator-webhook-cert", "namespace": "kubeflow"},
+        },
+    ),
+)
+# It begins once its kubelet has put certificates here, whatever they are: those that it serves
+# its webhooks with are in the folder of its own.
+_MOUNTED = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")
 
 
 def start(plane: control_plane.ControlPlane, client: Client, operator: Operator) -> None:
     """Starts a controller on a control plane; gives up where it does not answer."""
+    if operator.name in plane.by_name:
+        return
     module = _module(operator)
     program = _program(operator, module)
     for path in sorted(published.definitions(operator.name).glob("*.yaml")):
         client.apply(yaml.safe_load(path.read_text()), force=True)
+    for body in operator.needs:
+        client.apply(body, force=True)
     folder = plane.folder / operator.name
-    (folder / "certificates").mkdir(parents=True)
+    certificates = folder / operator.certificates
+    certificates.mkdir(parents=True)
     for name in ("crt", "key"):
-        shutil.copy(plane.folder / f"serving.{name}", folder / "certificates" / f"tls.{name}")
+        shutil.copy(plane.folder / f"serving.{name}", certificates / f"tls.{name}")
+    if operator is TRAINING:
+        _MOUNTED.parent.mkdir(parents=True, exist_ok=True)
+        _MOUNTED.touch()
     port = own_ports(1)[0]
-    webhook = {"port": port, "host": "127.0.0.1", "certDir": str(folder / "certificates")}
-    settings = folder / "settings.yaml"
-    settings.write_text(yaml.safe_dump({**operator.settings, "webhook": webhook}))
-    environment = {"KUBECONFIG": str(plane.kubeconfig)}
-    control_plane.start(plane, operator.name, [str(program), f"--config={settings}"], environment)
-    _install_webhooks(plane, client, module / operator.webhooks, port)
+    if operator.settings:
+        text = yaml.safe_dump(operator.settings).replace("{folder}", str(folder))
+        (folder / "settings.yaml").write_text(text.replace("'{port}'", str(port)))
+    words = [one.format(folder=folder, port=port) for one in operator.arguments]
+    environment = {"KUBECONFIG": str(plane.kubeconfig), "TMPDIR": str(folder)}
+    control_plane.start(plane, operator.name, [str(program), *words], environment)
+    _install_webhooks(plane, client, operator, module / operator.webhooks, port)
     _wait_until_called(plane, client, operator)
     for path in sorted(published.definitions(operator.name).glob("*.yaml")):
         _wait_until_listed(plane, yaml.safe_load(path.read_text())["metadata"]["name"])
@@ -95,7 +152,7 @@ def _wait_until_listed(plane: control_plane.ControlPlane, name: str) -> None:
 
 
 def _install_webhooks(
-    plane: control_plane.ControlPlane, client: Client, file: Path, port: int
+    plane: control_plane.ControlPlane, client: Client, operator: Operator, file: Path, port: int
 ) -> None:
     authority = base64.b64encode((plane.folder / "serving.crt").read_bytes()).decode()
     for one in yaml.safe_load_all(file.read_text()):
@@ -103,23 +160,18 @@ def _install_webhooks(
             path = webhook["clientConfig"]["service"]["path"]
             address = f"https://127.0.0.1:{port}{path}"
             webhook["clientConfig"] = {"url": address, "caBundle": authority}
+        one["metadata"]["name"] = f"{operator.name}-{one['metadata']['name']}"
         client.create(one)
 
 
 def _wait_until_called(
     plane: control_plane.ControlPlane, client: Client, operator: Operator
 ) -> None:
-    """A pod is admitted only once the webhooks answer; one that is not kept asks."""
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "asks", "namespace": "default"},
-        "spec": {"containers": [{"name": "asks", "image": "registry.example/asks:1"}]},
-    }
+    """An object that is not kept asks the webhooks."""
     until = time.monotonic() + READY_SECONDS_MAX
     while True:
         try:
-            client.create(pod, dry_run=True)
+            client.create(operator.asks, dry_run=True)
         except (ClientError, ApiError) as error:
             if time.monotonic() > until:
                 log = (plane.folder / f"{operator.name}.log").read_text()[-1500:]

@@ -23,9 +23,9 @@ from typing import Any
 import yaml
 
 from fairway.client import Client
-from tests.kinds.operators import JOBSET, Operator, start
+from tests.kinds.operators import JOBSET, TRAINING, Operator, start
 from tests.kinds.recorded import HERE, merged
-from tests.kinds.scenarios import JOB_SETS, SCENARIOS
+from tests.kinds.scenarios import JOB_SETS, SCENARIOS, TRAININGS
 from tests.kinds.stage import Change, Json, Scenario, Stage
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.kubelet import Kubelet
@@ -150,6 +150,7 @@ def _key(step: Json) -> str:
 RECORDINGS: tuple[tuple[Operator | None, tuple[Scenario, ...]], ...] = (
     (None, SCENARIOS),
     (JOBSET, JOB_SETS),
+    (TRAINING, TRAININGS),
 )
 
 

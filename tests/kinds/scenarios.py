@@ -463,4 +463,77 @@ JOB_SETS = (
     ),
 )
 
+TRAINED_BY = "training.kubeflow.org/replica-type"
+TRAINING = {"sample": "pytorchjob.yaml", "document": 0, "before": (claim("corpus"),)}
+
+
+def _by_exit_code(role: str) -> Json:
+    """A role whose pods are made anew where their exit code says that this may help."""
+    return {"pytorchReplicaSpecs": {role: {"restartPolicy": "ExitCode"}}}
+
+
+def _actives(**numbers: int) -> Callable[[Json], bool]:
+    """Whether so many pods of each role are active."""
+    return lambda found: all(
+        found.get("replicaStatuses", {}).get(role, {}).get("active", 0) == number
+        for role, number in numbers.items()
+    )
+
+
+TRAININGS = (
+    Scenario(
+        name="succeeds",
+        **TRAINING,
+        acts=(
+            made(until=says("Created")),
+            starts("its master starts", count=1, chosen=labelled(TRAINED_BY, "master")),
+            starts("its workers start", count=3, until=_actives(Master=1, Worker=3)),
+            ends("its workers complete", count=3, chosen=labelled(TRAINED_BY, "worker")),
+            ends("its master completes", count=1, until=says("Succeeded")),
+        ),
+    ),
+    Scenario(
+        name="restarts-and-fails",
+        **TRAINING,
+        spec=_by_exit_code("Worker"),
+        acts=(
+            made(until=says("Created")),
+            starts("its pods start", count=4, until=_actives(Master=1, Worker=3)),
+            ends(
+                "a worker is killed",
+                137,
+                count=1,
+                chosen=labelled(TRAINED_BY, "worker"),
+                until=_actives(Master=1, Worker=2),
+            ),
+            starts("the worker made anew starts", count=1, until=_actives(Master=1, Worker=3)),
+            ends(
+                "a worker fails for good",
+                1,
+                count=1,
+                chosen=labelled(TRAINED_BY, "worker"),
+                until=FAILED,
+            ),
+        ),
+    ),
+    Scenario(
+        name="suspends-and-resumes",
+        **TRAINING,
+        spec={"runPolicy": {"suspend": True}},
+        acts=(
+            made("created suspended", until=says("Suspended")),
+            changes("resumed", runPolicy={"suspend": False}, until=says("Suspended", "False")),
+            starts("its pods start", count=4, until=_actives(Master=1, Worker=3)),
+            changes(
+                "suspended while it runs", runPolicy={"suspend": True}, until=says("Suspended")
+            ),
+            changes(
+                "resumed again", runPolicy={"suspend": False}, until=says("Suspended", "False")
+            ),
+            starts("its pods start again", count=4, until=_actives(Master=1, Worker=3)),
+            ends("all complete", count=4, until=says("Succeeded")),
+        ),
+    ),
+)
+
 SCENARIOS = (*JOBS, *DEPLOYMENTS, *STATEFUL_SETS, *PODS)

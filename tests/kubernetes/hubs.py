@@ -283,8 +283,8 @@ def clear(member: Member) -> None:
     """Removes all that a hub had in a member, and opens its nodes again."""
     words = ("--all-namespaces", f"--selector={OURS}", "--wait=true", "--timeout=120s")
     kinds = ["jobs", "deployments", "configmaps", "secrets", "pods"]
-    if "jobsets" in member.kubectl("api-resources", "-o", "name"):
-        kinds.insert(0, "jobsets")
+    served = member.kubectl("api-resources", "-o", "name")
+    kinds = [*(one for one in ("jobsets", "pytorchjobs") if one in served), *kinds]
     member.kubectl("delete", ",".join(kinds), *words)
     for node in member.nodes:
         member.kubectl("uncordon", node)

@@ -7,8 +7,7 @@ alone may say for whom it creates. A workload that has the hub's finalizer from 
 be given it before a claim, which spares a write and a cycle. Servers before Kubernetes 1.36 have no
 such policies.
 
-Whoever may write such policies may change any object of a cluster, so a hub need not have that
-right: what an administrator put there is proved by a trial like its own.
+What an administrator put there in place of the hub is proved by a trial like its own.
 """
 
 from __future__ import annotations
@@ -17,20 +16,16 @@ import logging
 
 import msgspec
 
-from fairway.api.errors import ApiError, Forbidden, Unavailable
+from fairway.api.errors import ApiError, Unavailable
 from fairway.api.meta import API_VERSION, GROUP
 from fairway.api.names import FINALIZER
 from fairway.client.errors import UnknownKind
 from fairway.clock import Clock
 from fairway.schema.node import JsonObject
-from fairway.store.interface import BY_HUB, Patch, ResourceKey, Write
-from fairway.store.keys import (
-    ADMISSION,
-    ADMISSION_BINDINGS,
-    ADMISSION_POLICIES,
-    SELF_REVIEWS,
-    WORKLOADS,
-)
+from fairway.store.interface import BY_HUB, Write
+from fairway.store.keys import WORKLOADS
+from fairway.store.kubernetes.admission import API_VERSION as ADMISSION_VERSION
+from fairway.store.kubernetes.admission import own_name, put
 from fairway.store.kubernetes.store import CREATED_BY, KubernetesStore
 
 _log = logging.getLogger(__name__)
@@ -45,11 +40,10 @@ async def note_creators(store: KubernetesStore, *, clock: Clock) -> bool:
     """Has the server note who creates workloads; whether it does."""
     try:
         await store.api.discovery.of(
-            {"apiVersion": f"{ADMISSION}/v1", "kind": "MutatingAdmissionPolicy"}
+            {"apiVersion": ADMISSION_VERSION, "kind": "MutatingAdmissionPolicy"}
         )
-        hub = await _own_name(store)
-        for kind, body in ((ADMISSION_POLICIES, policy(hub)), (ADMISSION_BINDINGS, binding())):
-            await _apply(store, kind, body)
+        for body in (policy(await own_name(store)), binding()):
+            await put(store, body)
         await _settled(store, clock)
     except UnknownKind:
         why = "it has no mutating admission policies"
@@ -59,15 +53,6 @@ async def note_creators(store: KubernetesStore, *, clock: Clock) -> bool:
         return True
     _log.warning("the server does not note who creates workloads, so limits by user fail: %s", why)
     return False
-
-
-async def _apply(store: KubernetesStore, kind: ResourceKey, body: JsonObject) -> None:
-    """Makes the policy or its binding; one that may not leaves what an administrator made."""
-    patch = Patch(type="apply", body=body, force=True)
-    try:
-        await store.patch(kind, NAME, patch, write=BY_HUB)
-    except Forbidden:
-        await store.get(kind, NAME)
 
 
 async def _settled(store: KubernetesStore, clock: Clock) -> None:
@@ -93,13 +78,6 @@ async def _settled(store: KubernetesStore, clock: Clock) -> None:
     raise fault
 
 
-async def _own_name(store: KubernetesStore) -> str:
-    """The name by which the server knows this hub."""
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    answer = msgspec.json.decode(await store.api.create(SELF_REVIEWS, body))
-    return str(answer["status"]["userInfo"]["username"])
-
-
 def policy(hub: str) -> JsonObject:
     """The policy, for a hub of this name."""
     noted = f"has(%s.metadata.annotations) && '{CREATED_BY}' in %s.metadata.annotations"
@@ -112,7 +90,7 @@ def policy(hub: str) -> JsonObject:
     with_note = f"Object{{metadata: Object.metadata{{{note}}}}}"
     with_both = f"Object{{metadata: Object.metadata{{{note}, finalizers: ['{FINALIZER}']}}}}"
     return {
-        "apiVersion": f"{ADMISSION}/v1",
+        "apiVersion": ADMISSION_VERSION,
         "kind": "MutatingAdmissionPolicy",
         "metadata": {"name": NAME},
         "spec": {
@@ -148,7 +126,7 @@ def policy(hub: str) -> JsonObject:
 
 def binding() -> JsonObject:
     return {
-        "apiVersion": f"{ADMISSION}/v1",
+        "apiVersion": ADMISSION_VERSION,
         "kind": "MutatingAdmissionPolicyBinding",
         "metadata": {"name": NAME},
         "spec": {"policyName": NAME},

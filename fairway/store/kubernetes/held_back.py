@@ -1,0 +1,273 @@
+"""Policies by which a real server holds objects with a queue back from the hub's controllers.
+
+Three, all made of the table `kinds.held_back` and all evaluated inside the server, so that nothing
+of ours need run for them: there is no webhook that could be down. One writes the field that holds
+an object back. One refuses an object that is not held back all the same: because its kind has no
+such field, because the server has no mutating policies (before Kubernetes 1.36), or because the
+definition that is installed lacks the field. The third leaves the status of such an object to the
+hub, so that two writers do not undo each other's writes for ever.
+
+All fail closed: what cannot be judged is refused. An object that was there before the policies is
+let be, else nobody could take away its finalizers.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Sequence
+
+from fairway.api.errors import ApiError, NotFound
+from fairway.api.meta import GROUP
+from fairway.client.errors import UnknownKind
+from fairway.kinds.decision import WORK
+from fairway.kinds.held_back import GATED, Group, Means, advice, groups
+from fairway.kinds.native import DEFAULT_QUEUE, QUEUE
+from fairway.kinds.registry import Kinds, built_in
+from fairway.schema.node import JsonObject
+from fairway.store.keys import resource_of
+from fairway.store.kubernetes.admission import API_VERSION, own_name, put
+from fairway.store.kubernetes.store import KubernetesStore
+
+NAME = f"held-back.{GROUP}"
+STATUS_NAME = f"status-held-back.{GROUP}"
+_MUTATING, _VALIDATING = "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"
+_log = logging.getLogger(__name__)
+
+
+async def hold_back(store: KubernetesStore) -> None:
+    """Has the server hold objects back; says so where it does not, or does it in part only."""
+    for policy, bound in pairs(await own_name(store)):
+        try:
+            await store.api.discovery.of({"apiVersion": API_VERSION, "kind": policy["kind"]})
+            await put(store, policy)
+            await put(store, bound)
+        except UnknownKind:
+            # Then people write the field themselves, and are told which when they have not.
+            _log.warning("the server has no %s: native objects must say that they are held back",
+                         policy["kind"])  # fmt: skip
+        except (ApiError, NotFound) as fault:
+            _log.warning("native objects may not be held back by the server: %s", fault)
+
+
+def pairs(hub: str, kinds: Kinds | None = None) -> list[tuple[JsonObject, JsonObject]]:
+    """Each policy with what puts it into effect, for a hub of this name."""
+    found = groups(kinds or built_in())
+    return [
+        (policy, _binding(policy))
+        for policy in (
+            _writing(found),
+            _refusing(found, kinds or built_in()),
+            _keeping_status(found, hub, _MUTATING),
+            _keeping_status(found, hub, _VALIDATING),
+        )
+    ]
+
+
+def is_mutating(policy: JsonObject) -> bool:
+    """Whether a policy or binding is of the sort that servers have from Kubernetes 1.36 on."""
+    return str(policy["kind"]).startswith("Mutating")
+
+
+def _binding(policy: JsonObject) -> JsonObject:
+    name = policy["metadata"]["name"]
+    actions = {} if is_mutating(policy) else {"validationActions": ["Deny"]}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": f"{policy['kind']}Binding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, **actions},
+    }
+
+
+# Which objects are meant.
+
+
+def _queue(one: str) -> str:
+    """The queue of an object: its own word counts before that of its namespace."""
+    key = json.dumps(QUEUE[0])
+    default = f"namespaceObject.?metadata.?labels[?{json.dumps(DEFAULT_QUEUE)}].orValue('')"
+    said = f"{one}.metadata.?annotations[?{key}].orValue({default})"
+    return f"{one}.metadata.?labels[?{key}].orValue({said})"
+
+
+def _is_queued(one: str) -> str:
+    """Whether an object waits in a queue; what a controller or an agent made does not."""
+    owned = f"{one}.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"
+    made = f"{one}.metadata.?labels[?{json.dumps(WORK)}].hasValue()"
+    return f"({_queue(one)} != '' && !{owned} && !{made})"
+
+
+def _variables() -> list[JsonObject]:
+    """Whether the object waits in a queue now, and did before this change.
+
+    No conditions of a match, since these know nothing of the namespace and its default queue.
+    """
+    before = f"oldObject != null && {_is_queued('oldObject')}"
+    return [
+        {"name": "isQueued", "expression": _is_queued("object")},
+        {"name": "wasQueued", "expression": before},
+    ]
+
+
+def _is_held(means: Means, one: str) -> str:
+    if means is GATED:
+        gates = f"dyn({one}).?spec.?schedulingGates.orValue([])"
+        return f"{gates}.exists(gate, gate.name == {json.dumps(means.value)})"
+    place = f"dyn({one})" + "".join(f".?{key}" for key in means.path)
+    values = [json.dumps(value) for value in (means.value, *means.also)]
+    return "(" + " || ".join(f"{place} == optional.of({value})" for value in values) + ")"
+
+
+def _is_of(group: Group) -> str:
+    pairs = [
+        f"(request.kind.group == {json.dumps(version.rpartition('/')[0])} && "
+        f"request.kind.kind in {json.dumps(sorted(names))})"
+        for version, names in _by_group(group).items()
+    ]
+    return "(" + " || ".join(pairs) + ")"
+
+
+def _by_group(group: Group) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for api_version, name in group.kinds:
+        served = api_version.rpartition("/")[0] + "/"
+        if name not in found.setdefault(served, []):
+            found[served].append(name)
+    return found
+
+
+def _matched(found: Iterable[Group], operations: Sequence[str], part: str = "") -> JsonObject:
+    plurals: dict[tuple[str, str], set[str]] = {}
+    for group in found:
+        for api_version, name in group.kinds:
+            resource = resource_of(api_version, name)
+            place = plurals.setdefault((resource.group, resource.version), set())
+            place.add(f"{resource.plural}{part}")
+    rules = [
+        {
+            "apiGroups": [group],
+            "apiVersions": [version],
+            "resources": sorted(names),
+            "operations": list(operations),
+        }
+        for (group, version), names in sorted(plurals.items())
+    ]
+    return {"resourceRules": rules}
+
+
+# What is done with them.
+
+
+def _writing(found: Sequence[Group]) -> JsonObject:
+    possible = [one for one in found if one.means.is_possible]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": _MUTATING,
+        "metadata": {"name": NAME},
+        "spec": {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "IfNeeded",
+            "matchConstraints": _matched(possible, ("CREATE", "UPDATE")),
+            "variables": _variables(),
+            "mutations": [
+                {
+                    "patchType": "ApplyConfiguration",
+                    "applyConfiguration": {
+                        "expression": f"variables.isQueued && {_is_of(one)} && "
+                        f"!{_is_held(one.means, 'object')} && "
+                        f"{_is_due(one.means)} ? {_applied(one.means)} : Object{{}}"
+                    },
+                }
+                for one in possible
+            ],
+        },
+    }
+
+
+def _is_due(means: Means) -> str:
+    """Whether the field can be written now: not where it would come too late to hold anything."""
+    created = "request.operation == 'CREATE'"
+    if means is GATED:
+        return created  # a gate is never added to a pod that is there
+    held = f"oldObject != null && {_is_held(means, 'oldObject')}"
+    late = " || !variables.wasQueued" if means.works_late else ""
+    return f"({created} || ({held}){late})"
+
+
+def _applied(means: Means) -> str:
+    """The field as an apply configuration, such as Object{spec: Object.spec{suspend: true}}."""
+    value = json.dumps(means.value)
+    if means is GATED:
+        value = f"[Object.spec.schedulingGates{{name: {value}}}]"
+    for depth in reversed(range(len(means.path))):
+        kind = ".".join(("Object", *means.path[:depth]))
+        value = f"{kind}{{{means.path[depth]}: {value}}}"
+    return value
+
+
+def _refusing(found: Sequence[Group], kinds: Kinds) -> JsonObject:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": _VALIDATING,
+        "metadata": {"name": NAME},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": _matched(found, ("CREATE", "UPDATE")),
+            "variables": _variables(),
+            "validations": [_validation(one, kinds) for one in found],
+        },
+    }
+
+
+def _validation(group: Group, kinds: Kinds) -> JsonObject:
+    means = group.means
+    fine = "variables.wasQueued"
+    if means.is_possible:
+        was_not = f"({fine} && !{_is_held(means, 'oldObject')})"
+        fine = f"{_is_held(means, 'object')} || {was_not}"
+    api_version, name = group.kinds[0]
+    kind = kinds.of({"apiVersion": api_version, "kind": name})
+    assert kind is not None, "groups are made of known kinds"
+    told = advice(kind)
+    if not means.is_possible and len(group.kinds) > 1:
+        told = told.replace(f"a {name} cannot", "an object of this kind cannot")
+    return {
+        "expression": f"!variables.isQueued || !{_is_of(group)} || {fine}",
+        "message": told,
+        "reason": "Invalid",
+    }
+
+
+def _keeping_status(found: Sequence[Group], hub: str, kind: str) -> JsonObject:
+    """Leaves a status to the hub: others' writes have no effect, or are refused on old servers."""
+    possible = [one for one in found if one.means.is_possible]
+    held = [f"{_is_of(one)} && {_is_held(one.means, 'object')}" for one in possible]
+    others = f"request.userInfo.username != {json.dumps(hub)}"
+    spec: JsonObject = {
+        "failurePolicy": "Fail",
+        "matchConstraints": _matched(possible, ("UPDATE",), "/status"),
+        "variables": _variables(),
+        "matchConditions": [
+            {"name": "others", "expression": others},
+            # What was there before the policies is run by its own controller.
+            {"name": "held", "expression": " || ".join(held)},
+        ],
+    }
+    if kind == _MUTATING:
+        put_back = "[JSONPatch{op: 'add', path: '/status', value: oldObject.status}]"
+        removed = "(has(object.status) ? [JSONPatch{op: 'remove', path: '/status'}] : [])"
+        mended = f"(has(oldObject.status) ? {put_back} : {removed})"
+        expression = f"variables.isQueued ? {mended} : []"
+        mutation = {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
+        spec |= {"reinvocationPolicy": "IfNeeded", "mutations": [mutation]}
+    else:
+        message = "the status of an object with a queue is written by the hub alone"
+        same = "!variables.isQueued || object.?status == oldObject.?status"
+        spec["validations"] = [{"expression": same, "message": message, "reason": "Forbidden"}]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": kind,
+        "metadata": {"name": STATUS_NAME},
+        "spec": spec,
+    }
