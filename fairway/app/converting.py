@@ -23,11 +23,9 @@ from fairway.app.on_kubernetes import NAMESPACE
 from fairway.clock import Clock
 from fairway.server.certificates import ServingFiles
 from fairway.server.private_files import write_private
-from fairway.store.interface import Patch, ResourceKey, Store, Write
-from fairway.store.keys import DEFINITIONS
+from fairway.store.interface import BY_HUB, Patch, Store
+from fairway.store.keys import DEFINITIONS, SECRETS
 
-_SECRETS = ResourceKey("", "v1", "secrets")
-_WRITE = Write(user="system:fairway", manager="fairway-hub")
 _LOOK_SECONDS = 60.0
 _TRIES_MOST = 5
 _KEYS = ("ca.crt", "ca.key")
@@ -69,7 +67,7 @@ class Conversions:
         client |= wanted["webhook"]["clientConfig"]
         webhook = {**wanted["webhook"], "clientConfig": client}
         body = {"spec": {"conversion": {**wanted, "webhook": webhook}}}
-        await self._store.patch(DEFINITIONS, name, Patch(type="merge", body=body), write=_WRITE)
+        await self._store.patch(DEFINITIONS, name, Patch(type="merge", body=body), write=BY_HUB)
 
 
 def _says(found: Any, wanted: Any) -> bool:
@@ -112,7 +110,7 @@ async def with_shared_authority(
 
 async def _secret(store: Store) -> JsonObject:
     try:
-        return (await store.get(_SECRETS, AUTHORITY, NAMESPACE)).object()
+        return (await store.get(SECRETS, AUTHORITY, NAMESPACE)).object()
     except NotFound:
         metadata = {"name": AUTHORITY, "namespace": NAMESPACE}
         return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
@@ -123,7 +121,7 @@ async def _put(store: Store, secret: JsonObject, own: tuple[bytes, ...]) -> bool
     data = {name: base64.b64encode(one).decode() for name, one in zip(_KEYS, own, strict=True)}
     keep = store.update if "resourceVersion" in secret["metadata"] else store.create
     try:
-        await keep(_SECRETS, {**secret, "data": data}, namespace=NAMESPACE, write=_WRITE)
+        await keep(SECRETS, {**secret, "data": data}, namespace=NAMESPACE, write=BY_HUB)
     except (AlreadyExists, Conflict):
         return False
     return True

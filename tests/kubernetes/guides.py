@@ -42,9 +42,12 @@ class Desk:
         share.mkdir(parents=True)
         (share / "kubeconfig").write_bytes(kubeconfig.read_bytes())
 
-    async def follow(self, guide: Path, *, agent_of: str) -> None:
-        """Does all that a guide says; `agent_of` is the context of the cluster with an agent."""
-        blocks = blocks_of(guide)
+    async def follow(self, guide: Path, *, agent_of: str, typed: int = 0) -> None:
+        """Does all that a guide says, after the blocks that were typed already.
+
+        `agent_of` is the context of the cluster with an agent.
+        """
+        blocks = blocks_of(guide)[typed:]
         at = next(at for at, one in enumerate(blocks) if "fairway accept" in one)
         told = [await self.type(block) for block in blocks[:at]]
         command = told[-1].strip().splitlines()[-1]

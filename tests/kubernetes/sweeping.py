@@ -8,6 +8,7 @@ from fairway.api import crds
 from fairway.api.errors import Conflict, NotFound
 from fairway.controllers.terms import LEASES
 from fairway.store.interface import Patch, ResourceKey, Stored, Write
+from fairway.store.keys import DEFINITIONS
 from fairway.store.kubernetes.store import KubernetesStore
 
 _FREE = Patch(type="merge", body={"metadata": {"finalizers": None}})
@@ -22,6 +23,7 @@ async def sweep(store: KubernetesStore) -> None:
         )
         for one in crds.definitions()
     ]
+    await _forget_who_converts(store)
     for kind in (*kinds, LEASES):
         for stored in await _all(store, kind):
             metadata = stored.object()["metadata"]
@@ -30,6 +32,18 @@ async def sweep(store: KubernetesStore) -> None:
                 if metadata.get("finalizers"):
                     await store.patch(kind, metadata["name"], _FREE, namespace=where, write=_WRITE)
                 await store.delete(kind, metadata["name"], namespace=where, write=_WRITE)
+
+
+async def _forget_who_converts(store: KubernetesStore) -> None:
+    """As on a server of which no hub was the address: an installation names its Service."""
+    for definition in crds.for_kubernetes():
+        conversion = definition["spec"].get("conversion")
+        if conversion is not None:
+            client = {"url": None, "caBundle": None, **conversion["webhook"]["clientConfig"]}
+            body = {"spec": {"conversion": {"webhook": {"clientConfig": client}}}}
+            patch = Patch(type="merge", body=body)
+            with suppress(NotFound):
+                await store.patch(DEFINITIONS, definition["metadata"]["name"], patch, write=_WRITE)
 
 
 async def _all(store: KubernetesStore, kind: ResourceKey) -> list[Stored]:

@@ -69,6 +69,6 @@ async def test_the_guide_leads_to_a_fleet_on_kubernetes_and_back(
     assert "fairway crds" in last
     await desk.type(first)
     async with installed_hub(members["berlin"], tmp_path):
-        await desk.follow(GUIDE, agent_of="edge")
+        await desk.follow(GUIDE, agent_of="edge", typed=1)
     left = members["berlin"].kubectl("get", "crds,namespaces,clusterroles", "-o", "name")
     assert "fairway" not in left

@@ -120,7 +120,7 @@ async def test_a_cluster_joins_by_push_looks_only_and_then_runs_jobs(
         assert spec["mode"] == "Observe"
         assert [one["name"] for one in spec["topology"]] == ["node"]
         drafted = await rig.client.get("flavors.fairway.dev", "nvidia-l4")
-        assert drafted["spec"]["nodeLabels"] == {"nvidia.com/gpu.product": "NVIDIA-L4"}
+        assert drafted["spec"]["nodes"]["labels"] == {"nvidia.com/gpu.product": "NVIDIA-L4"}
         # Looking is all that the hub's account there may do.
         who = "--as=system:serviceaccount:fairway-system:fairway-agent"
         assert edge.asked("auth", "can-i", "list", "nodes", who).strip() == "yes"

@@ -275,8 +275,10 @@ async def test_what_names_no_queue_of_ours_is_left_to_the_hubs_own_controllers(
 
 
 async def test_what_cannot_be_held_back_is_refused_with_what_to_do_instead(
-    place: Member, tmp_path: Path
+    place: Member, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
+    operator = operators.TRAINING
+    demand(lambda _: operators.start(place.plane, place.client, operator), request.config)
     async with hub(place, tmp_path, *simulated()):
         stateful = json.dumps(body_of("StatefulSet", "store", **QUEUE))
         told = await refusal(place, "create", "-f", "-", given=stateful)
