@@ -118,7 +118,7 @@ class Checks:
         self._term = 0
         self._attempts: dict[str, int] = {}  # by uid
         self._claimed: dict[str, tuple[Usage, frozenset[str]]] = {}  # with victims waited for
-        self._ran: dict[str, Usage] = {}  # as much of the last claim as may have run
+        self._ran: dict[str, Usage] = {}  # as much as may have run and is not known to be gone
         self._releasing: dict[str, Usage] = {}
         self._nominal: deque[tuple[float, dict[str, dict[str, int]]]] = deque()
         self.seen: dict[str, Seen] = {}
@@ -255,17 +255,17 @@ class Checks:
 
     def _charge(self, name: str, status: _Status) -> None:
         before, waited = self._claimed.pop(name, (Counter(), frozenset()))
+        leaving, claim = self._releasing.get(name, Counter()), status.claim
         if before and not self._is_waiting(waited):
-            self._ran[name] = before
-        elif not before and not self._releasing.get(name):
+            self._ran[name] = before + leaving
+        elif not before and not leaving:
             self._ran[name] = Counter()  # another attempt
         ran = self._ran[name]
+        usage = _usage(claim.queue or status.queue, claim.placements) if claim else Counter()
         # What was added while it waited for others never ran, and so need not end.
-        self._releasing[name] = _usage(status.queue, status.releasing) & ran
-        claim = status.claim
+        self._releasing[name] = _usage(status.queue, status.releasing) & (ran - usage)
         if claim is None:
             return
-        usage = _usage(claim.queue or status.queue, claim.placements)
         victims = frozenset(
             one.workload.name for one in claim.waits_for if one.workload is not None
         )

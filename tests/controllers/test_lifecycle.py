@@ -942,6 +942,13 @@ class TestRemoval:
         found = workload({"phase": "Succeeded", "finishedAt": text(1.0)})
         assert next_status(case(found)) == Change()
 
+    def test_a_place_that_ends_after_all_is_over_is_given_back(self) -> None:
+        left = {**STOPPING, "phase": "Succeeded", "finishedAt": text(NOW)}
+        assert next_status(case(workload(left), {"a": seen("Stopping")})).status is None
+        status = next_status(case(workload(left), {"a": seen("Gone")})).status
+        assert status is not None
+        assert (status.phase, status.releasing) == ("Succeeded", ())
+
     @pytest.mark.parametrize(
         ("status", "works", "expected"),
         [

@@ -99,13 +99,23 @@ def _with_wishes(case: Case, status: WorkloadStatus) -> WorkloadStatus:
 
 
 def _over(case: Case) -> Change:
-    """What is over is kept for a while; its pods are gone, its works stay for their logs."""
+    """What is over is kept for a while; its pods are gone, its works stay for their logs.
+
+    A sweep may be over while a place that it left before still ends.
+    """
     status = case.workload.status
+    left = _still_there(case, status)
+    if len(left) != len(status.releasing):
+        return Change(status=replace(status, releasing=left))
+    moments = [gives_up_at(case, one) for one in left]
     seconds = case.settings.finished_seconds
-    if seconds is None or status.finished_at is None:
-        return Change()
-    due = status.finished_at.timestamp() + seconds
-    return Change(delete=True) if due <= case.now else Change(wake_at=due)
+    if seconds is not None and status.finished_at is not None:
+        due = status.finished_at.timestamp() + seconds
+        if due <= case.now:
+            return Change(delete=True)
+        moments.append(due)
+    wake_at = min(moments, default=NEVER)
+    return Change(wake_at=None if wake_at == NEVER else wake_at)
 
 
 # What stops.
