@@ -97,6 +97,9 @@ class Claim(Part, frozen=True, kw_only=True):
         None
     )
     ready_at: Annotated[datetime | None, doc("When all its pods were ready.")] = None
+    begun: Annotated[
+        bool, doc("It was given more, or less, since: some of it may run though the rest waits.")
+    ] = False
 
 
 class Reservation(Part, frozen=True, kw_only=True):

@@ -184,6 +184,7 @@ class Held:
     rung: Rung = "Idle"
     decided_at: float = 0.0
     started_at: float | None = None  # when its pods ran; None while they do not
+    has_begun: bool = False  # it was given more since: some of it may run though the rest waits
     # Workloads that must be gone before it can run, each with the last attempt of it that must be.
     waits_for_victims: tuple[tuple[str, int], ...] = ()
 

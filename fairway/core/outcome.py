@@ -87,6 +87,7 @@ def _claimed(
         admitted.held,
         attempt=before.attempt if before else _NO_ATTEMPT,
         started_at=before.started_at if before else None,
+        has_begun=before is not None,
         waits_for_victims=waits_for,
     )
     return replace(admitted, held=held, reservation=None)

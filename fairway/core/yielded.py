@@ -3,8 +3,8 @@
 A victim is charged for what it leaves until it is gone, and whoever waits for it is charged from
 the moment in which it was decided. They never run at the same time, so both at once are one too
 many, and the next who preempts would look for more victims than it needs. What both are charged at
-the lowest queue that they share is given back there. One that runs already and gets more is
-charged beside its victims all the same: what of it is new can't be told apart.
+the lowest queue that they share is given back there. One that runs already, or may have begun to,
+and gets more is charged beside its victims all the same: what of it is new can't be told apart.
 """
 
 from __future__ import annotations
@@ -170,7 +170,9 @@ def _victims(workload: Workload) -> tuple[tuple[str, int], ...]:
 
 
 def _is_to_come(heir: Workload) -> bool:
-    return heir.held is not None and heir.held.started_at is None
+    """Whether nothing of it can run yet."""
+    held = heir.held
+    return held is not None and held.started_at is None and not held.has_begun
 
 
 def _turn(heir: Workload) -> tuple[int, float, str]:

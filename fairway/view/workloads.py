@@ -316,6 +316,7 @@ def _held(claim: Claim, workload: Workload, given: Mapping[str, PodSet]) -> mode
         rung=claim.rung,
         decided_at=claim.decided_at.timestamp(),
         started_at=_seconds(claim.ready_at or started) or None,
+        has_begun=claim.begun,
         waits_for_victims=victims,
     )
 

@@ -87,6 +87,7 @@ def claimed(
         waits_for=waits_for,
         deadline=before.deadline if before else _deadline(workload, context),
         ready_at=before.ready_at if before else None,
+        begun=before is not None,
     )
     left = tuple(_taken_away(before.placements, placements)) if before else ()
     return replace(
