@@ -2,8 +2,8 @@
 
 A victim is charged for what it leaves until it is gone, and whoever waits for it is charged from
 the moment in which it was decided. They never run at the same time, so both at once are one too
-many, and the next who preempts would look for more victims than it needs. What both are charged at
-the lowest queue that they share is given back there. One that runs already, or may have begun to,
+many, and the next who preempts would look for more victims than it needs. In queues that they share
+the larger of both is charged. One that runs already, or may have begun to,
 and gets more is charged beside its victims all the same: what of it is new can't be told apart.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from fairway.core.model import FlavorResource, Workload, usage_of
@@ -28,6 +29,7 @@ class Inherited:
 
     victim: str  # the queue of each
     heir: str
+    heir_key: str
     pair: FlavorResource
     amount: int
 
@@ -85,7 +87,8 @@ class Rebates:
         heirs = {key: workloads[key] for some in leaving for key in some}
         waiting = sorted(filter(_is_to_come, heirs.values()), key=_turn)
         if waiting:
-            self._given = overlap(tree, list(inherited(waiting, workloads)))
+            parts = sorted(inherited(waiting, workloads), key=_by_heir)
+            self._given = overlap(tree, parts)
             for queue, usage in self._given.items():
                 tree.charge(queue, {pair: -amount for pair, amount in usage.items()})
 
@@ -119,11 +122,14 @@ def inherited(heirs: Sequence[Workload], workloads: Mapping[str, Workload]) -> I
                 if (queues[0] == queues[1]) == is_own:
                     for attempt, usage in left[key]:
                         if attempt <= until:
-                            yield from take(usage, needs[heir.key], *queues)
+                            yield from _taken(usage, needs[heir.key], queues, heir.key)
 
 
-def take(
-    left: dict[FlavorResource, int], needs: dict[FlavorResource, int], victim: str, heir: str
+def _taken(
+    left: dict[FlavorResource, int],
+    needs: dict[FlavorResource, int],
+    queues: tuple[str, str],
+    key: str,
 ) -> Iterator[Inherited]:
     """What is needed and there; both become less by it."""
     for pair, amount in left.items():
@@ -131,33 +137,51 @@ def take(
         if part > 0:
             left[pair] -= part
             needs[pair] -= part
-            yield Inherited(victim, heir, pair, part)
+            yield Inherited(*queues, key, pair, part)
 
 
 def overlap(tree: Tree, parts: Iterable[Inherited]) -> Charges:
-    """What victims and heirs are both charged, at the lowest queue that they share.
+    """What heirs are charged too much beside those whose places they wait for, by queue.
 
-    A queue that keeps quota to itself may charge less to the queues above than what it is charged
-    itself, so one after the other is taken away, and it is seen what that changes.
+    Each queue is charged for the victims or for their heir, whichever is more there: a queue that
+    keeps quota to itself passes on less to those above than it is charged itself.
     """
     found: Charges = {}
-    done = []
-    for part in parts:
-        shared = tree.lowest_common_ancestor(part.victim, part.heir)
-        if shared is None:
-            continue
-        done.append(part)
-        drops = []
-        for queue in (part.victim, part.heir):
-            before = tree.usage_of(shared, part.pair)
-            tree.charge(queue, {part.pair: -part.amount})
-            drops.append(before - tree.usage_of(shared, part.pair))
-        of_queue = found.setdefault(shared, {})
-        of_queue[part.pair] = of_queue.get(part.pair, 0) + min(drops)
-    for part in done:
-        tree.charge(part.victim, {part.pair: part.amount})
-        tree.charge(part.heir, {part.pair: part.amount})
+    for key, of_heir in groupby(parts, key=_by_heir):
+        pair, some = key[1], list(of_heir)
+        heir = some[0].heir
+        for queue in _meeting(tree, heir, [one.victim for one in some]):
+            without_heir = _less(tree, queue, pair, [(heir, sum(one.amount for one in some))])
+            without = _less(tree, queue, pair, [(one.victim, one.amount) for one in some])
+            surplus = tree.usage_of(queue, pair) - max(without_heir, without)
+            if surplus > 0:
+                tree.charge(queue, {pair: -surplus})
+                of_queue = found.setdefault(queue, {})
+                of_queue[pair] = of_queue.get(pair, 0) + surplus
+    for queue, usage in found.items():
+        tree.charge(queue, usage)
     return found
+
+
+def _meeting(tree: Tree, heir: str, victims: Sequence[str]) -> list[str]:
+    """The queues in which an heir and one of its victims are both charged, from below."""
+    paths = {queue: (queue, *tree.ancestors(queue)) for queue in (heir, *victims)}
+    shared = {name for victim in victims for name in paths[victim]}
+    return [name for name in paths[heir] if name in shared]
+
+
+def _less(tree: Tree, queue: str, pair: FlavorResource, gone: Sequence[tuple[str, int]]) -> int:
+    """What a queue would be charged without these."""
+    for name, amount in gone:
+        tree.charge(name, {pair: -amount})
+    found = tree.usage_of(queue, pair)
+    for name, amount in gone:
+        tree.charge(name, {pair: amount})
+    return found
+
+
+def _by_heir(part: Inherited) -> tuple[str, FlavorResource]:
+    return (part.heir_key, part.pair)
 
 
 def queue_of(workload: Workload) -> str:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from fairway.core.model import FlavorResource, Usage, Workload
+from fairway.core.model import Usage, Workload
 from fairway.core.nodes import Packing
-from fairway.core.yielded import Charges, Inherited, overlap, queue_of, take
+from fairway.core.yielded import Charges, queue_of
 
 if TYPE_CHECKING:
     from fairway.core.ledger import Ledger
@@ -27,8 +27,6 @@ class Leaving:
         self._nodes: dict[str, dict[int, list[str]]] = {}  # cluster -> position -> victims there
         self._quota: dict[str, Usage] = {}  # by victim
         self._total: Charges = {}  # of all victims
-        self._left: dict[str, dict[FlavorResource, int]] = {}  # what nobody has taken, by victim
-        self._taken: dict[str, list[Inherited]] = {}  # by victim
         self._awaited: dict[str, None] = {}  # by whom the planner looks at, in order
 
     def turn_to(self, workload: Workload) -> None:
@@ -39,7 +37,6 @@ class Leaving:
         """One has to go, for the one who takes now."""
         self._awaited[victim.key] = None
         self._quota[victim.key] = usage
-        self._left[victim.key] = dict(usage)
         of_queue = self._total.setdefault(queue_of(victim), {})
         for pair, amount in usage.items():
             of_queue[pair] = of_queue.get(pair, 0) + amount
@@ -61,10 +58,6 @@ class Leaving:
                 self._awaited.update(dict.fromkeys(nodes.get(position, ())))
         needs = {pair: amount for pair, amount in usage.items() if amount > 0}
         self._awaited.update(dict.fromkeys(self._whose_quota(ledger, queue, needs)))
-        own = [key for key in self._awaited if self._queue_of(key) == queue]
-        for key in dict.fromkeys([*own, *self._awaited]):
-            parts = take(self._left.get(key, {}), needs, self._queue_of(key), queue)
-            self._taken.setdefault(key, []).extend(parts)
 
     def awaited(self) -> tuple[str, ...]:
         """Whom the one who took must wait for."""
@@ -90,9 +83,6 @@ class Leaving:
         with ledger.trial():
             for key in others:
                 ledger.charge(self._queue_of(key), self._quota[key])
-            parts = [part for key in others for part in self._taken.get(key, ())]
-            for name, usage in overlap(ledger.tree, parts).items():
-                ledger.release(name, usage)
             return () if ledger.tree.fits(queue, needs) else others
 
     def _queue_of(self, key: str) -> str:
