@@ -89,6 +89,8 @@ class Faults:
             process.weather.__init__()  # type: ignore[misc]  # fair weather again
             if isinstance(process, ClusterAgent):
                 process.disturb(0.0, 0.0)
+            if process.face is not None:
+                process.face.on_written = lambda *_: None  # no trap is left
             process.start()
 
     # Hubs.
