@@ -9,7 +9,7 @@ started; victims have lost theirs and are charged for what they leave until it i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fairway.core.model import Held, Placed, Workload
@@ -90,7 +90,28 @@ def _claimed(
         has_begun=before is not None,
         waits_for_victims=waits_for,
     )
-    return replace(admitted, held=held, reservation=None)
+    left = tuple(_taken_away(before, step.placed)) if before else ()
+    return replace(admitted, held=held, reservation=None, releasing=(*workload.releasing, *left))
+
+
+def _taken_away(before: Held, after: Sequence[Placed]) -> Iterator[Placed]:
+    """What is asked to go, cluster by cluster: it is charged until it is gone.
+
+    Tasks that are not placed any more have ended.
+    """
+    now = {one.cluster: one for one in after}
+    for old in before.placed:
+        new = now.get(old.cluster)
+        counts = {one.name: one.count for one in new.pods} if new else {}
+        pods = tuple(
+            replace(one, count=one.count - counts.get(one.name, 0), level="", domains=())
+            for one in old.pods
+            if one.count > counts.get(one.name, 0)
+        )
+        if pods and not old.tasks:
+            replicas = old.replicas - (new.replicas if new else 0)
+            attempt = old.attempt or before.attempt
+            yield replace(old, pods=pods, replicas=replicas, bound={}, attempt=attempt)
 
 
 def _requeued(workload: Workload) -> Workload:
