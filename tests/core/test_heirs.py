@@ -161,3 +161,16 @@ def test_a_queue_that_borrows_only_with_those_that_leave_gives_back_no_more() ->
         workload("large", "left", gpus=6, count=2),
     )
     assert "large waits: QuotaExceeded, NoVictims" in decide(view)
+
+
+def test_what_a_service_gives_back_is_charged_until_it_is_gone() -> None:
+    service = {"mode": "Divided", "replicas": 1}
+    view = fleet(
+        queue("left", 8),
+        cluster("east", 8),
+        workload("service", "left", gpus=2, running="east", holds=3, **service),
+    )
+    assert decide(view) == ["service starts in east:1@h100"]
+    assert view.snapshot(NOW).tree.usage("left") == {PAIR: 6_000}
+    view.put(workload("waits", "left", gpus=4))
+    assert decide(view)[-1].startswith("waits waits: QuotaExceeded")
