@@ -262,8 +262,10 @@ class Checks:
             self._ran[name] = Counter()  # another attempt
         ran = self._ran[name]
         usage = _usage(claim.queue or status.queue, claim.placements) if claim else Counter()
+        leaving = _usage(status.queue, status.releasing)
+        self._ran[name] = ran & (usage + leaving)  # the rest has ended
         # What was added while it waited for others never ran, and so need not end.
-        self._releasing[name] = _usage(status.queue, status.releasing) & (ran - usage)
+        self._releasing[name] = leaving & (ran - usage)
         if claim is None:
             return
         victims = frozenset(
