@@ -35,6 +35,7 @@ from fairway.store.keys import (
     NAMESPACES,
     ROLE_BINDINGS,
     ROLES,
+    TOKEN_REVIEWS,
 )
 from fairway.store.kubernetes.creators import note_creators
 from fairway.store.kubernetes.defining import define, served
@@ -50,7 +51,6 @@ _KIND_OF_ROLES = {
     ROLE_BINDINGS: "RoleBinding",
     CLUSTER_ROLE_BINDINGS: "ClusterRoleBinding",
 }
-_TOKEN_REVIEWS = ResourceKey("authentication.k8s.io", "v1", "tokenreviews")
 NAMESPACE = "fairway-system"
 
 
@@ -112,7 +112,7 @@ async def _vouched(store: KubernetesStore, token: str) -> Identity | None:
         "spec": {"token": token},
     }
     try:
-        status = msgspec.json.decode(await store.api.create(_TOKEN_REVIEWS, body))["status"]
+        status = msgspec.json.decode(await store.api.create(TOKEN_REVIEWS, body))["status"]
     except Forbidden as fault:
         _log.warning("nobody can sign in with a token of the server: %s", fault)
         return None

@@ -11,8 +11,8 @@ import msgspec
 from fairway.api.errors import from_status
 from fairway.cli.session import Failure
 from fairway.client.asynchronous import AsyncClient
-from fairway.client.transport import WebSocket
 from fairway.client.wire import Query
+from fairway.sockets import WebSocket
 
 PROTOCOL = "v5.channel.k8s.io"
 END_OF = 255  # the channel that is named next has ended

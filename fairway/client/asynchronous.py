@@ -22,7 +22,7 @@ from fairway.client.catalogue import Served
 from fairway.client.discovery import Discovery
 from fairway.client.errors import UpgradeRefused
 from fairway.client.kubeconfig import load_access
-from fairway.client.transport import Transport, WebSocket
+from fairway.client.transport import Transport
 from fairway.client.typed import TypedCalls
 from fairway.client.watching import Watching, follow
 from fairway.client.wire import (
@@ -38,6 +38,7 @@ from fairway.client.wire import (
     Scope,
 )
 from fairway.clock import Clock, SystemClock
+from fairway.sockets import WebSocket
 
 T = TypeVar("T", bound=Typed)
 

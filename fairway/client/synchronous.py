@@ -48,14 +48,15 @@ class LoopThread:
 
     def iterate(self, items: AsyncGenerator[R, None]) -> Iterator[R]:
         """Walks an asynchronous generator from here; closes it when the walk ends."""
+        step = asyncio.Lock()
         try:
             while True:
                 try:
-                    yield self.run(_next(items))
+                    yield self.run(_next(items, step))
                 except StopAsyncIteration:
                     return
         finally:
-            self.run(items.aclose())
+            self.run(_close(items, step))
 
     def stop(self) -> None:
         if not self._loop.is_closed():
@@ -66,8 +67,14 @@ class LoopThread:
             self._loop.close()
 
 
-async def _next(items: AsyncGenerator[R, None]) -> R:
-    return await anext(items)
+async def _next(items: AsyncGenerator[R, None], step: asyncio.Lock) -> R:
+    async with step:
+        return await anext(items)
+
+
+async def _close(items: AsyncGenerator[R, None], step: asyncio.Lock) -> None:
+    async with step:  # one that was interrupted may still be ending
+        await items.aclose()
 
 
 def _blocking(

@@ -28,6 +28,7 @@ from fairway.client.credentials import Credentials, Identity
 from fairway.client.errors import ConfigError, ConnectionFailed, UpgradeRefused
 from fairway.client.wire import JSON, Answer, Request
 from fairway.clock import Clock
+from fairway.sockets import WebSocket
 
 _log = logging.getLogger(__name__)
 
@@ -36,39 +37,6 @@ READ_SECONDS = 65.0  # servers give up on their own after 60
 CONNECTIONS_MAX = 64
 MESSAGE_BYTES_MAX = 1 << 22
 _TURNS_TO_CLOSE = 4
-
-
-class WebSocket:
-    """A stream of whole messages in both directions; a connection that breaks just ends it."""
-
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        self._socket = socket
-
-    @property
-    def protocol(self) -> str:
-        """What was agreed on; empty where the server chose none."""
-        return self._socket.protocol or ""
-
-    async def send(self, message: bytes) -> None:
-        """Returns once there is room for more; OSError where the connection is gone."""
-        await self._socket.send_bytes(message)
-
-    async def receive(self) -> bytes | None:
-        """The next message; None at the end."""
-        while True:
-            found = await self._socket.receive()
-            match found.type:
-                case aiohttp.WSMsgType.BINARY:
-                    return bytes(found.data)
-                case aiohttp.WSMsgType.TEXT:
-                    return str(found.data).encode()
-                case aiohttp.WSMsgType.PING | aiohttp.WSMsgType.PONG:
-                    continue
-                case _:
-                    return None
-
-    async def close(self) -> None:
-        await self._socket.close()
 
 
 class Transport:
@@ -148,7 +116,7 @@ class Transport:
                 proxy=self._proxy,
                 server_hostname=self._access.tls_server_name or None,
             ) as socket:
-                yield WebSocket(socket)
+                yield WebSocket(socket, protocol=socket.protocol or "")
         except aiohttp.WSServerHandshakeError as error:
             self._credentials.refuse()
             raise UpgradeRefused(await self._why(request, error.status)) from error

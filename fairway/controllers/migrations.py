@@ -55,12 +55,8 @@ class Migrations:
             await self._clock.sleep(_LOOK_SECONDS)
 
     async def _migrate(self, name: str) -> None:
-        definition = await self._definition(name)
-        if definition is None or not _is_due(definition):
-            return
-        await self._clock.sleep(_SETTLE_SECONDS)
-        definition = await self._definition(name)
-        if definition is None or not _is_due(definition):
+        definition = await self._settled(name)
+        if definition is None:
             return
         stored = _stored(definition)
         _log.info("the objects of %s are written anew in version %s", name, stored)
@@ -73,6 +69,18 @@ class Migrations:
             await self._clock.sleep(self._pause_seconds)
         await self._conclude(definition)
         _log.info("all objects of %s are kept in version %s; %d were written", name, stored, count)
+
+    async def _settled(self, name: str) -> JsonObject | None:
+        """The definition of objects that are to be written anew, when all servers know it."""
+        seen = None
+        while True:
+            definition = await self._definition(name)
+            if definition is None or not _is_due(definition):
+                return None
+            if definition["metadata"]["generation"] == seen:
+                return definition
+            seen = definition["metadata"]["generation"]
+            await self._clock.sleep(_SETTLE_SECONDS)
 
     async def _definition(self, name: str) -> JsonObject | None:
         try:

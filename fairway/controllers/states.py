@@ -7,7 +7,7 @@ report costs what it changes. A difference that does not fit the whole one is le
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -70,12 +70,16 @@ class States:
         self.followers: list[StateFollower] = []
         self._chunks: dict[tuple[str, int], _Chunk] = {}
         self._origin: dict[Name, tuple[str, int, bool]] = {}  # report -> (cluster, chunk, whole)
-        self._states: dict[tuple[str, str], WorkState] = {}
+        self._states: dict[str, dict[str, WorkState]] = {}  # by work and cluster
         reports.followers.append(self._follow)
 
     def get(self, cluster: str, work: str) -> WorkState | None:
         """The state of a work in a cluster; None where no agent has told of it."""
-        return self._states.get((cluster, work))
+        return self.of_work(work).get(cluster)
+
+    def of_work(self, work: str) -> Mapping[str, WorkState]:
+        """Its states by cluster, wherever an agent has told of it."""
+        return self._states.get(work) or {}
 
     def of_cluster(self, cluster: str) -> dict[str, WorkState]:
         found: dict[str, WorkState] = {}
@@ -105,11 +109,17 @@ class States:
         before, chunk.states = chunk.states, chunk.joined()
         for work, state in chunk.states.items():
             if before.pop(work, None) != state:
-                self._states[cluster, work] = state
+                self._states.setdefault(work, {})[cluster] = state
                 self._tell(cluster, work)
         for work in before:
-            self._states.pop((cluster, work), None)
+            self._drop(cluster, work)
             self._tell(cluster, work)
+
+    def _drop(self, cluster: str, work: str) -> None:
+        states = self._states.get(work, {})
+        states.pop(cluster, None)
+        if not states:
+            self._states.pop(work, None)
 
     def _tell(self, cluster: str, work: str) -> None:
         for follow in self.followers:

@@ -15,13 +15,14 @@ from fairway.client.access import Access
 from fairway.client.calls import Calls
 from fairway.client.discovery import Discovery
 from fairway.client.errors import ClientError, ConnectionFailed, UpgradeRefused
-from fairway.client.transport import Transport, WebSocket
+from fairway.client.transport import Transport
 from fairway.client.wire import Answer, PatchType, Query, Request
 from fairway.clock import Clock
 from fairway.kubeapi import errors, paths
 from fairway.kubeapi.patience import Patience
 from fairway.kubeapi.reading import Lines, ListPage, Read, SeenEvent, T, read_line, read_page
 from fairway.schema.node import JsonObject
+from fairway.sockets import WebSocket
 from fairway.store.interface import (
     EVERYTHING,
     PLAIN_DELETION,
@@ -68,7 +69,7 @@ class KubeApi:
     ) -> None:
         self.limits = limits or Limits()
         self.counts: Counter[str] = Counter()  # requests by HTTP method, and repeated ones
-        self._clock = clock
+        self.clock = clock
         self._patience = patience or Patience()
         self._transport = Transport(access, clock, connections_most=self.limits.connections)
         # Apart, so that watches that stay open cannot take the place of calls.
@@ -314,7 +315,7 @@ class KubeApi:
             if wait is None:
                 raise errors.of_answer(refusal)
             self.counts["again"] += 1
-            await self._clock.sleep(wait)
+            await self.clock.sleep(wait)
 
     def websocket(
         self,
@@ -364,7 +365,7 @@ class KubeApi:
                 if wait is None:
                     raise errors.of_answer(answer)
             self.counts["again"] += 1
-            await self._clock.sleep(wait)
+            await self.clock.sleep(wait)
 
 
 class _Metadata(msgspec.Struct, rename="camel"):

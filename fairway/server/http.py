@@ -1,4 +1,4 @@
-"""The one module that knows the HTTP library.
+"""The one module here that knows the HTTP library.
 
 Requests become `Request`, answers become responses or chunked streams; nothing is decided here.
 """
@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import unquote
 
-from aiohttp import ClientError, WSMsgType, web
+from aiohttp import ClientError, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from fairway.api.errors import ApiError, BadRequest, TooLarge, readable
 from fairway.server.exchange import ByteStream, Meeting, Request, Response, json_response
+from fairway.sockets import WebSocket
 
 BODY_BYTES_MAX = 3 << 20
 _HEADER_BYTES_MAX = 64 << 10
@@ -129,7 +130,7 @@ class HttpServer:
         self._streams.add(task)
         try:
             await socket.prepare(incoming)
-            await meeting.hold(_Socket(socket))
+            await meeting.hold(WebSocket(socket))
             await socket.close()
         except (ConnectionError, asyncio.CancelledError, TimeoutError):
             if incoming.transport is not None:
@@ -137,32 +138,6 @@ class HttpServer:
         finally:
             self._streams.discard(task)
         return socket
-
-
-class _Socket:
-    """A stream of messages with a client."""
-
-    def __init__(self, socket: web.WebSocketResponse) -> None:
-        self._socket = socket
-
-    async def send(self, message: bytes) -> None:
-        await self._socket.send_bytes(message)
-
-    async def receive(self) -> bytes | None:
-        while True:
-            found = await self._socket.receive()
-            match found.type:
-                case WSMsgType.BINARY:
-                    return bytes(found.data)
-                case WSMsgType.TEXT:
-                    return str(found.data).encode()
-                case WSMsgType.PING | WSMsgType.PONG:
-                    continue
-                case _:
-                    return None
-
-    async def close(self) -> None:
-        await self._socket.close()
 
 
 async def _read(incoming: web.BaseRequest) -> Request:

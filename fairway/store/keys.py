@@ -39,6 +39,7 @@ LEASES = ResourceKey("coordination.k8s.io", "v1", "leases")
 PRIORITY_CLASSES = ResourceKey("scheduling.k8s.io", "v1", "priorityclasses")
 DEFINITIONS = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 SELF_REVIEWS = ResourceKey("authentication.k8s.io", "v1", "selfsubjectreviews")
+TOKEN_REVIEWS = ResourceKey("authentication.k8s.io", "v1", "tokenreviews")
 
 RBAC = "rbac.authorization.k8s.io"
 ROLES = ResourceKey(RBAC, "v1", "roles")

@@ -77,6 +77,11 @@ def busy_client(busy_hub: Hub) -> Iterator[Client]:
     with Client.connect(str(busy_hub.kubeconfig)) as client:
         for one in yaml.safe_load_all(MACHINE):
             client.create(one)
+        seen_at_last(
+            lambda: client.get("clusters.fairway.dev", "here").get("status", {}).get("phase"),
+            lambda phase: phase == "Ready",
+            "the cluster to be ready",
+        )
         yield client
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from fairway.agent.hub import Hub
@@ -358,6 +359,16 @@ async def test_a_new_invitation_ends_an_agents_credential_and_older_invitations(
     await agent.get(CLUSTERS, "edge")
     await admin.invite(replaces=True)
     await refused(agent)
+
+
+async def test_a_cluster_that_was_removed_can_join_again_at_once(admin: Admin) -> None:
+    await admin.invite()
+    await admin.api.delete(CLUSTERS, "edge")
+    await admin.invite()
+    place = msgspec.json.decode(await admin.api.get(CLUSTERS, "edge"))["metadata"]
+    namespace = msgspec.json.decode(await admin.api.get(NAMESPACES, OWN))["metadata"]
+    assert [owner["uid"] for owner in namespace["ownerReferences"]] == [place["uid"]]
+    assert "deletionTimestamp" not in namespace
 
 
 async def refused(agent: KubeApi) -> None:

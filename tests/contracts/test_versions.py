@@ -256,6 +256,29 @@ async def test_objects_are_brought_into_another_version_while_everybody_goes_on(
         await _check(store, times, writers, as_old, as_new)
 
 
+async def test_a_change_is_given_time_to_be_known_though_an_earlier_one_was_due(
+    store: Store, times: Times
+) -> None:
+    await store.create(NEW, flavor("a"), write=ADA)
+    await keep_in(store, "v1beta1")
+    migrating = asyncio.ensure_future(Migrations(store=store, clock=times.clock).run())
+    soon = times.clock.now() + 8
+
+    async def is_soon() -> bool:
+        return times.clock.now() > soon
+
+    await times.until(is_soon, "the first change is almost known everywhere")
+    await keep_in(store, "v1alpha1")
+    changed = times.clock.now()
+
+    async def is_over() -> bool:
+        return await stored_versions(store) == ["v1alpha1"]
+
+    await times.until(is_over, "all are written")
+    assert times.clock.now() - changed > 9.9
+    await end([migrating])
+
+
 async def _migrate(store: Store, times: Times, target: str) -> None:
     """Another version is to be kept; who migrates is interrupted once, and begins anew."""
     await keep_in(store, target)

@@ -53,6 +53,13 @@ def place(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Me
         yield found
 
 
+@pytest.fixture(scope="module")
+def training(place: Member, request: pytest.FixtureRequest) -> None:
+    """The operator of PyTorchJobs, beside the hub's objects."""
+    operator = operators.TRAINING
+    demand(lambda _: operators.start(place.plane, place.client, operator), request.config)
+
+
 def _wait_for_account(place: Member) -> None:
     words = ("wait", "serviceaccount/default", f"--namespace={TEAM}", "--for=create")
     place.kubectl(*words, "--timeout=60s")
@@ -224,11 +231,10 @@ async def test_a_job_makes_no_pod_on_the_hub_and_runs_in_a_member(
         await asyncio.to_thread(clear, edge)
 
 
+@pytest.mark.usefixtures("training")
 async def test_other_kinds_are_held_back_too_and_their_status_is_the_fleets(
-    place: Member, tmp_path: Path, request: pytest.FixtureRequest
+    place: Member, tmp_path: Path
 ) -> None:
-    operator = operators.TRAINING
-    demand(lambda _: operators.start(place.plane, place.client, operator), request.config)
     async with hub(place, tmp_path, *simulated()):
         names = {"Deployment": "serve", "Pod": "alone", "PyTorchJob": "learn"}
         made = {kind: body_of(kind, name, **QUEUE) for kind, name in names.items()}
@@ -274,11 +280,10 @@ async def test_what_names_no_queue_of_ours_is_left_to_the_hubs_own_controllers(
         await call(place, "delete", "job/free", "job/queued-by-kueue", "sts/own")
 
 
+@pytest.mark.usefixtures("training")
 async def test_what_cannot_be_held_back_is_refused_with_what_to_do_instead(
-    place: Member, tmp_path: Path, request: pytest.FixtureRequest
+    place: Member, tmp_path: Path
 ) -> None:
-    operator = operators.TRAINING
-    demand(lambda _: operators.start(place.plane, place.client, operator), request.config)
     async with hub(place, tmp_path, *simulated()):
         stateful = json.dumps(body_of("StatefulSet", "store", **QUEUE))
         told = await refusal(place, "create", "-f", "-", given=stateful)

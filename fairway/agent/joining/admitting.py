@@ -24,6 +24,7 @@ from fairway.store.interface import Patch, Write
 from fairway.store.keys import ACCOUNTS, CLUSTERS, NAMESPACES, SECRETS, resource_of
 
 CREDENTIAL_SECONDS = 7 * 24 * 3600
+GOING_SECONDS_MAX = 60.0
 _WRITE = Write(manager="fairway-join")
 
 
@@ -162,9 +163,20 @@ async def token_of(api: KubeApi, namespace: str, account: str, seconds: int) -> 
 
 
 async def make_namespace(api: KubeApi, name: str) -> None:
+    """Makes a namespace; waits for one to go that is going with a cluster of the same name."""
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    with suppress(AlreadyExists):
-        await api.create(NAMESPACES, body, write=_WRITE)
+    disown = Patch(type="merge", body={"metadata": {"ownerReferences": None}})
+    until = api.clock.now() + GOING_SECONDS_MAX
+    while api.clock.now() < until:
+        with suppress(AlreadyExists):
+            await api.create(NAMESPACES, body, write=_WRITE)
+            return
+        with suppress(NotFound):
+            found, _ = await api.patch(NAMESPACES, name, disown, write=_WRITE)
+            if "deletionTimestamp" not in _decoded(found)["metadata"]:
+                return
+        await api.clock.sleep(0.2)
+    raise Refused(f"namespace {name} of a former cluster is still being removed; try again later")
 
 
 async def own_namespace(hub: KubeApi, cluster: JsonObject) -> None:

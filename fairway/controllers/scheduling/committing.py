@@ -31,7 +31,7 @@ from fairway.store.mirrors import Name
 
 _log = logging.getLogger(__name__)
 
-_WRITE = Write(user="system:fairway", manager="fairway-scheduler")
+BY_SCHEDULER = Write(user="system:fairway", manager="fairway-scheduler")
 _WIDTH = 64  # writes under way at a time
 _TRIES_MOST = 3
 _STATUS_FIELDS = frozenset(one.encode_name for one in fields(WorkloadStatus))
@@ -257,7 +257,7 @@ class Committer:
             if not self._is_leader():  # it may have stood still since the batch began
                 raise Unavailable("another replica may lead by now")
             status = make(codec.decode(body, Workload))
-            stored = await write_status(self._store, body, status, _WRITE)
+            stored = await write_status(self._store, body, status, BY_SCHEDULER)
         metadata = body["metadata"]
         outcome.stored[metadata["namespace"], metadata["name"]] = stored
 
@@ -275,7 +275,7 @@ class Committer:
             metadata["name"],
             Patch(type="merge", body=change),
             namespace=metadata["namespace"],
-            write=_WRITE,
+            write=BY_SCHEDULER,
         )
 
 

@@ -34,6 +34,7 @@ from fairway.controllers.scheduling import restraint
 from fairway.controllers.scheduling.arrivals import Arrivals
 from fairway.controllers.scheduling.claims import Context
 from fairway.controllers.scheduling.committing import (
+    BY_SCHEDULER,
     Committer,
     Outcome,
     deals_of,
@@ -47,7 +48,7 @@ from fairway.controllers.terms import NotLeader, Terms
 from fairway.core.standings import Standing
 from fairway.loops import Alarm
 from fairway.store import keys
-from fairway.store.interface import ResourceKey, Store, Stored, Write
+from fairway.store.interface import ResourceKey, Store, Stored
 from fairway.store.keys import WORKLOADS
 from fairway.store.mirrors import Follower, Mirror, Name, is_newer
 
@@ -65,7 +66,6 @@ FED = (
     keys.REPORTS,
     keys.WORKLOADS,
 )
-_WRITE = Write(user="system:fairway", manager="fairway-scheduler")
 _FED_MOST = 250  # events in one message to the planner; more would keep others waiting
 _AGAIN_SECONDS = 1.0  # until a plan whose term could not be written is made anew
 _BACK_OFF_SECONDS = 0.05  # after a plan of which nothing could be written; doubles
@@ -437,7 +437,7 @@ class Scheduler:
             queued_at=status.queued_at or workload.metadata.creation_timestamp,
         )
         try:
-            await write_status(self._store, body, changed, _WRITE)
+            await write_status(self._store, body, changed, BY_SCHEDULER)
         except (ApiError, OSError) as fault:
             _log.debug("%s: its code was not written: %s", key, fault)
             again = self._clock.now() + self._settings.code_after_seconds

@@ -225,8 +225,8 @@ class Works:
             return True  # its claim is about to be what it was
         return any(
             state.attempt > last and not gathering.seen_of(state).is_over
-            for _, cluster in self._cache.names(CLUSTERS)
-            if cluster not in works and (state := self._states.get(cluster, own)) is not None
+            for cluster, state in self._states.of_work(own).items()
+            if cluster not in works and self._cache.get(Cluster, cluster) is not None
         )
 
     def _inputs(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> Any:

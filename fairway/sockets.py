@@ -1,0 +1,38 @@
+"""WebSockets as either end of a connection has them: whole messages, and a plain end."""
+
+from __future__ import annotations
+
+from aiohttp import ClientWebSocketResponse, WSMsgType
+from aiohttp.web import WebSocketResponse
+
+
+class WebSocket:
+    """A stream of whole messages in both directions; a connection that breaks just ends it."""
+
+    def __init__(
+        self, socket: ClientWebSocketResponse | WebSocketResponse, *, protocol: str = ""
+    ) -> None:
+        """`protocol` is what was agreed on; empty where there is none."""
+        self._socket = socket
+        self.protocol = protocol
+
+    async def send(self, message: bytes) -> None:
+        """Returns once there is room for more; OSError where the connection is gone."""
+        await self._socket.send_bytes(message)
+
+    async def receive(self) -> bytes | None:
+        """The next message; None at the end."""
+        while True:
+            found = await self._socket.receive()
+            match found.type:
+                case WSMsgType.BINARY:
+                    return bytes(found.data)
+                case WSMsgType.TEXT:
+                    return str(found.data).encode()
+                case WSMsgType.PING | WSMsgType.PONG:
+                    continue
+                case _:
+                    return None
+
+    async def close(self) -> None:
+        await self._socket.close()
