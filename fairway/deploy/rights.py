@@ -5,7 +5,8 @@ own. Of everything else it has only what it uses. It neither defines kinds nor m
 policies: whoever may write those can do anything in a cluster, so an administrator does that when
 installing. Definitions of ours that have several versions it may change: they say who converts.
 Secrets it reads one by one, by name: what `fairway join` leaves for it, those in its own
-namespace, and those in namespaces whose owners bind `fairway-hub-secrets`.
+namespace, and those in namespaces whose owners bind `fairway-hub-secrets`. Of all these it changes
+the first only, whose tokens it renews.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def _beside() -> list[JsonObject]:
         rule("", ["namespaces"], (*_READ, "create")),  # each cluster has one for its works
         rule("", ["events"], (*_READ, "create", "patch")),
         rule("", ["configmaps", "serviceaccounts"], ("get",)),  # they travel with workloads
-        rule("", ["secrets"], ("get",), [pushing.SECRET]),  # the way to a cluster that joined
+        # The way to a cluster that joined, with a token that is renewed before it ends.
+        rule("", ["secrets"], ("get", "update"), [pushing.SECRET]),
         rule("", ["persistentvolumeclaims"], (*_READ, "patch")),  # pinned to a cluster by a mark
         rule("scheduling.k8s.io", ["priorityclasses"], _READ),
         rule(RBAC, ["roles", "clusterroles", "rolebindings", "clusterrolebindings"], _READ),
