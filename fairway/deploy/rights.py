@@ -17,7 +17,7 @@ from fairway.agent.joining import pushing
 from fairway.api.kindrule import KINDS_GROUP
 from fairway.api.kinds import KINDS
 from fairway.api.meta import GROUP, JsonObject
-from fairway.api.names import AGENT_LEASE, AUTHORITY
+from fairway.api.names import AGENT_LEASE, AUTHORITY, REPLICAS
 from fairway.controllers import terms
 from fairway.deploy.settings import SYSTEM, Settings
 from fairway.kinds.registry import built_in
@@ -98,9 +98,11 @@ def secrets_role() -> JsonObject:
 
 
 def term_role() -> JsonObject:
-    """Who leads is written in one lease; one Secret has the authority that replicas share."""
+    """Who leads is written in one lease, and where replicas meet in another; one Secret has the
+    authority that they share."""
     rules = [
         rule(_LEASES, ["leases"], ("get", "update"), [terms.NAME]),
+        rule(_LEASES, ["leases"], ("get", "patch"), [REPLICAS]),
         rule("", ["secrets"], ("get", "update"), [AUTHORITY]),
     ]
     return role("fairway-hub-term", rules, namespace=SYSTEM)
