@@ -17,6 +17,8 @@ ADOPTED = "fairway.dev/adopted"
 AGENT_LEASE = "fairway-agent"
 # The Secret with the authority under which all replicas of a hub serve.
 AUTHORITY = "fairway-authority"
+# The Lease in which the replicas of a hub say where they meet.
+REPLICAS = "fairway-replicas"
 # Phases of a workload of which no other follows.
 OVER = ("Succeeded", "Failed", "Cancelled")
 

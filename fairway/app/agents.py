@@ -13,6 +13,7 @@ from fairway.agent.drivers.kubernetes.driver import KubernetesDriver
 from fairway.agent.drivers.local.driver import LocalDriver
 from fairway.agent.drivers.simulated.driver import Worlds
 from fairway.agent.fleet import Agents
+from fairway.agent.joining.renewing import Renewing
 from fairway.agent.memory import Memory
 from fairway.agent.settings import AgentSettings
 from fairway.api.cluster import Cluster
@@ -71,7 +72,10 @@ def _kubernetes(store: Store, cluster: Cluster, kinds: KnownKinds, clock: Clock)
         except (ApiError, ClientError) as fault:
             raise DriverFault(str(fault)) from fault
 
-    return KubernetesDriver(cluster, kinds.of, clock, find_access=find_access)
+    renewing = Renewing(store, cluster, clock)
+    return KubernetesDriver(
+        cluster, kinds.of, clock, find_access=find_access, keep_access=renewing.run
+    )
 
 
 async def access_to(store: Store, cluster: Cluster) -> Access:

@@ -7,7 +7,7 @@ import os
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from fairway.app.on_kubernetes import (
 )
 from fairway.app.reaching import Reaching
 from fairway.app.records import BackgroundSink, FileSink
+from fairway.app.replicas import Place, among_replicas
 from fairway.app.serving import make_api
 from fairway.app.storing import load_demo, open_store, prepare_store
 from fairway.clock import Clock, SystemClock
@@ -53,6 +54,8 @@ class HubOptions:
     has_demo: bool = False  # begin with the demo fleet
     has_controllers: bool = True  # false: keeps objects, and decides nothing
     kubernetes: OnKubernetes | None = None  # where its objects are; None: in the data folder
+    replica_address: str = ""  # where other replicas reach this one, if not at the address
+    replica_port: int = 0  # 0: any free one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,19 +158,43 @@ async def _controlled(
             is_alone=is_alone,
         ),
     )
-    reaching = api.talks.reach = Reaching(agents, plane.cache, clock)
-    api.questions.answers_from = HubAnswers(plane, reaching)
     parts = [plane.run(), *([kept_up(agents.run, clock)] if is_alone else [])]
     running = asyncio.ensure_future(run_all(parts))
     try:
-        yield plane, agents
+        async with _reaching(agents, plane, options, clock, store) as reaching:
+            api.talks.reach = reaching
+            api.questions.answers_from = HubAnswers(plane, reaching)
+            try:
+                yield plane, agents
+            finally:
+                api.questions.answers_from = api.talks.reach = None
     finally:
-        api.questions.answers_from = api.talks.reach = None
-        await reaching.close()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await plane.close()
         sink.close()
+
+
+@asynccontextmanager
+async def _reaching(
+    agents: Agents, plane: ControlPlane, options: HubOptions, clock: Clock, store: Store
+) -> AsyncIterator[Reaching]:
+    """How this process reaches agents: by itself, and by way of other replicas if there may be."""
+    async with AsyncExitStack() as stack:
+        replicas = None
+        if options.kubernetes is not None:
+            place = Place(
+                data=options.data,
+                address=options.address,
+                port=options.replica_port,
+                shown=options.replica_address,
+            )
+            replicas = await stack.enter_async_context(among_replicas(store, place, clock))
+        reaching = Reaching(agents, plane.cache, clock, replicas=replicas)
+        try:
+            yield reaching
+        finally:
+            await reaching.close()
 
 
 def _identity() -> str:

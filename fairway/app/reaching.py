@@ -1,8 +1,8 @@
 """How a hub reaches agents: those inside its process, and those that called it.
 
 To either it opens talks on a line. Agents inside have one within the process; the others opened
-theirs. A hub of several replicas reaches an agent from that replica alone which it called, or in
-which it runs.
+theirs. Of a hub with several replicas, an agent calls one, or runs in one; the others ask that one
+(`replicas`), which has the caller's name in what it is asked.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import TypedDict
 
+import msgspec
+
 from fairway.agent.fleet import Agents
 from fairway.api.errors import ApiError, NotFound, Timeout, Unavailable, from_status
 from fairway.api.names import work_name
 from fairway.api.workload import Workload
+from fairway.app.replicas import Replicas
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
 from fairway.loops import end
@@ -23,8 +26,10 @@ from fairway.server.talks import CommandRequest, PortRequest
 from fairway.streams import memory
 from fairway.streams.asking import Ask, Outcome, TalkEnded
 from fairway.streams.line import USUAL, Limits, Line, Socket, Talk
+from fairway.streams.relaying import relay
 
 _BEGIN_SECONDS = 30.0  # for which an agent is waited for
+_NOT_HERE = Outcome(reason="NotHere", message="the agent has not called this replica")
 
 
 class _Shared(TypedDict):
@@ -46,7 +51,12 @@ class Reaching:
         clock: Clock,
         *,
         limits: Limits = USUAL,
+        replicas: Replicas | None = None,
     ) -> None:
+        """`replicas` are the others of the same hub, where there may be any."""
+        self._replicas = replicas
+        if replicas is not None:
+            replicas.serve = self.answer_replica
         self._agents = agents
         self._cache = cache
         self._clock = clock
@@ -119,34 +129,57 @@ class Reaching:
         raise faults[0]
 
     async def _asked(self, cluster: str, ask: Ask) -> Talk:
-        line = await self._line(cluster)
         try:
-            talk = await line.open(ask)
-        except TalkEnded as ended:
-            raise _error(cluster, ended.outcome) from ended
-        try:
-            async with asyncio.timeout(_BEGIN_SECONDS):
-                await talk.begun()
+            line = await self._line(cluster)
+            if line is not None:
+                return await _talk_on(line, ask)
+            return await self._asked_elsewhere(cluster, ask)
         except TalkEnded as ended:
             raise _error(cluster, ended.outcome) from ended
         except TimeoutError as fault:
-            await talk.close()
             raise Timeout(f"the agent of {cluster} did not answer in time", details={}) from fault
-        except BaseException:
-            await talk.close()
-            raise
-        return talk
 
-    async def _line(self, cluster: str) -> Line:
+    async def _asked_elsewhere(self, cluster: str, ask: Ask) -> Talk:
+        """A talk by way of the replica that reaches the agent, if any does."""
+        named = msgspec.structs.replace(ask, cluster=cluster)
+        if self._replicas is not None:
+            async for line in self._replicas.lines():
+                try:
+                    return await _talk_on(line, named)
+                except TalkEnded as ended:
+                    if ended.outcome.reason != _NOT_HERE.reason:
+                        raise
+        raise Unavailable(
+            f"no stream of the agent of {cluster} leads to a replica of the hub: it may be about "
+            "to open one, or be cut off",
+            details={},
+        )
+
+    async def answer_replica(self, ask: Ask, talk: Talk) -> Outcome:
+        """What another replica asks on behalf of somebody whose rights it has looked at."""
+        line = await self._line(ask.cluster)
+        if line is None:
+            return _NOT_HERE
+        try:
+            answering = await _talk_on(line, msgspec.structs.replace(ask, cluster=""))
+        except TalkEnded as ended:
+            return ended.outcome
+        except TimeoutError:
+            return Outcome(reason=Timeout.reason, message="the agent did not answer in time")
+        try:
+            await talk.begin()
+        except BaseException:
+            await answering.close()
+            raise
+        return await relay(talk, answering)
+
+    async def _line(self, cluster: str) -> Line | None:
+        """The line to an agent that called this replica or runs in it."""
         called = self._called.get(cluster)
         if called is not None:
             return called
         if self._agents.get(cluster) is None:
-            raise Unavailable(
-                f"no stream of the agent of {cluster} leads to this replica of the hub: it may be "
-                "about to open one, be cut off, or have called another replica",
-                details={},
-            )
+            return None
         if cluster not in self._inside:
             for gone in [one for one in self._inside if self._agents.get(one) is None]:
                 await self._inside.pop(gone).close()
@@ -203,6 +236,18 @@ class Output:
 
     async def aclose(self) -> None:
         await self._talk.close()
+
+
+async def _talk_on(line: Line, ask: Ask) -> Talk:
+    """A talk once what is asked for is there; TalkEnded or TimeoutError where it is not."""
+    talk = await line.open(ask)
+    try:
+        async with asyncio.timeout(_BEGIN_SECONDS):
+            await talk.begun()
+    except BaseException:
+        await talk.close()
+        raise
+    return talk
 
 
 def _shared(request: PodRequest) -> _Shared:

@@ -46,6 +46,7 @@ class Wish:
     discovers: bool
     is_dry: bool
     allowed: tuple[str, ...] = ()
+    is_pull: bool = False
 
     @property
     def may_act(self) -> bool:
@@ -120,7 +121,12 @@ def join(  # noqa: PLR0913 - one argument for each option
     """
     session = current()
     wish = Wish(
-        name=name, mode=mode, discovers=discovers, is_dry=is_dry, allowed=_allowed(allowed, mode)
+        name=name,
+        mode=mode,
+        discovers=discovers,
+        is_dry=is_dry,
+        allowed=_allowed(allowed, mode),
+        is_pull=pull,
     )
     if prints:
         return _print_rights(session, wish)
@@ -173,7 +179,9 @@ def _allowed(text: str, mode: str) -> tuple[str, ...]:
 def _rights(kinds: Sequence[tuple[str, str]], wish: Wish) -> list[Object]:
     from fairway.agent.joining import pushing  # noqa: PLC0415 - starts fast without it
 
-    return pushing.member_objects(kinds, may_act=wish.may_act, allowed=wish.allowed)
+    return pushing.member_objects(
+        kinds, may_act=wish.may_act, allowed=wish.allowed, may_renew=not wish.is_pull
+    )
 
 
 def _print_rights(session: Session, wish: Wish) -> int:
@@ -222,7 +230,7 @@ def _tell(
     lines = ["", f"cluster.fairway.dev/{wish.name} joined, mode {wish.mode}"]
     lines += [f"flavor.fairway.dev/{one['metadata']['name']} drafted" for one in drafts]
     terminal.write(lines)
-    say(f"The hub's token for it lasts until {expires_at}; joining again renews it.")
+    say(f"The hub's token for it lasts until {expires_at}; the hub renews it before.")
     if wish.mode in _TURNS:
         say(f"The hub may {_TURNS[wish.mode]}. Join again with --mode Manage to let it act.")
     if elastic_pools:

@@ -78,6 +78,19 @@ EXAMPLES = """
     show_default=True,
     help="Keep objects in the data folder, or on a Kubernetes API server.",
 )
+@click.option(
+    "--replica-address",
+    default="",
+    metavar="NAME",
+    help="With --store kubernetes: where other replicas reach this one, if not at its address.",
+)
+@click.option(
+    "--replica-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="PORT",
+    help="With --store kubernetes: listen for other replicas on this port; 0 for any free one.",
+)
 @click.option("--demo", is_flag=True, help="Start with a small fleet and some workloads.")
 @click.option(
     "--log-format",
@@ -95,6 +108,8 @@ def up(  # noqa: PLR0913 - one argument for each option
     tls_key: Path | None,
     host_names: tuple[str, ...],
     store: str,
+    replica_address: str,
+    replica_port: int,
     demo: bool,
     log_format: str,
     verbose: bool,
@@ -131,6 +146,8 @@ def up(  # noqa: PLR0913 - one argument for each option
         host_names=host_names,
         has_demo=demo,
         kubernetes=_server() if store == "kubernetes" else None,
+        replica_address=replica_address,
+        replica_port=replica_port,
     )
     try:
         uvloop.run(_serve(options))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -62,6 +62,10 @@ class Credentials:
         if access.token_file is not None:
             token = self._from_file(access.token_file)
         return Identity(token=token, certificate=access.certificate, key=access.key)
+
+    def show(self, token: str) -> None:
+        """Another token takes the place of the one that was given."""
+        self._access = replace(self._access, token=token)
 
     def refuse(self) -> bool:
         """The server refused this identity; true when asking again may help."""

@@ -59,6 +59,10 @@ class Transport:
     def server(self) -> str:
         return self._access.server
 
+    def show(self, token: str) -> None:
+        """Shows another token from now on."""
+        self._credentials.show(token)
+
     async def send(self, request: Request) -> Answer:
         """Sends a request and reads the whole answer."""
         limits = aiohttp.ClientTimeout(

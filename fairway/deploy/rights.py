@@ -5,7 +5,8 @@ own. Of everything else it has only what it uses. It neither defines kinds nor m
 policies: whoever may write those can do anything in a cluster, so an administrator does that when
 installing. Definitions of ours that have several versions it may change: they say who converts.
 Secrets it reads one by one, by name: what `fairway join` leaves for it, those in its own
-namespace, and those in namespaces whose owners bind `fairway-hub-secrets`.
+namespace, and those in namespaces whose owners bind `fairway-hub-secrets`. Of all these it changes
+the first only, whose tokens it renews.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from fairway.agent.joining import pushing
 from fairway.api.kindrule import KINDS_GROUP
 from fairway.api.kinds import KINDS
 from fairway.api.meta import GROUP, JsonObject
-from fairway.api.names import AGENT_LEASE, AUTHORITY
+from fairway.api.names import AGENT_LEASE, AUTHORITY, REPLICAS
 from fairway.controllers import terms
 from fairway.deploy.settings import SYSTEM, Settings
 from fairway.kinds.registry import built_in
@@ -71,7 +72,8 @@ def _beside() -> list[JsonObject]:
         rule("", ["namespaces"], (*_READ, "create")),  # each cluster has one for its works
         rule("", ["events"], (*_READ, "create", "patch")),
         rule("", ["configmaps", "serviceaccounts"], ("get",)),  # they travel with workloads
-        rule("", ["secrets"], ("get",), [pushing.SECRET]),  # the way to a cluster that joined
+        # The way to a cluster that joined, with a token that is renewed before it ends.
+        rule("", ["secrets"], ("get", "update"), [pushing.SECRET]),
         rule("", ["persistentvolumeclaims"], (*_READ, "patch")),  # pinned to a cluster by a mark
         rule("scheduling.k8s.io", ["priorityclasses"], _READ),
         rule(RBAC, ["roles", "clusterroles", "rolebindings", "clusterrolebindings"], _READ),
@@ -96,9 +98,11 @@ def secrets_role() -> JsonObject:
 
 
 def term_role() -> JsonObject:
-    """Who leads is written in one lease; one Secret has the authority that replicas share."""
+    """Who leads is written in one lease, and where replicas meet in another; one Secret has the
+    authority that they share."""
     rules = [
         rule(_LEASES, ["leases"], ("get", "update"), [terms.NAME]),
+        rule(_LEASES, ["leases"], ("get", "patch"), [REPLICAS]),
         rule("", ["secrets"], ("get", "update"), [AUTHORITY]),
     ]
     return role("fairway-hub-term", rules, namespace=SYSTEM)

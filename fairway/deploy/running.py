@@ -8,6 +8,7 @@ from fairway.deploy.rights import HUB
 from fairway.deploy.settings import SYSTEM, Settings
 
 PORT = 7878
+REPLICA_PORT = 7879  # for other replicas alone
 TOKENS = "fairway-tokens"  # a Secret that people make: tokens.csv, and metrics for Prometheus
 SELECTOR = {"app.kubernetes.io/name": "fairway", "app.kubernetes.io/component": "hub"}
 _USER = 65532
@@ -112,9 +113,15 @@ def _container(settings: Settings) -> JsonObject:
             "--address=0.0.0.0",
             f"--port={PORT}",
             f"--host-name={HUB}.{settings.namespace}.svc",
+            "--replica-address=$(POD_ADDRESS)",
+            f"--replica-port={REPLICA_PORT}",
             "--log-format=json",
         ],
-        "ports": [{"name": "https", "containerPort": PORT}],
+        "env": [{"name": "POD_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        "ports": [
+            {"name": "https", "containerPort": PORT},
+            {"name": "replicas", "containerPort": REPLICA_PORT},
+        ],
         "resources": {
             "requests": {"cpu": settings.cpu, "memory": settings.memory},
             "limits": {"memory": settings.memory},
@@ -172,7 +179,10 @@ def disruption_budget(settings: Settings) -> JsonObject:
 
 
 def network_policy(settings: Settings) -> JsonObject:
-    """Pods of the cluster reach the hub's port; the hub reaches names and API servers."""
+    """Pods of the cluster reach the hub's port, and replicas each other's; the hub reaches names
+    and API servers."""
+    replicas = {"ports": [{"protocol": "TCP", "port": REPLICA_PORT}]}
+    others = [{"podSelector": {"matchLabels": SELECTOR}}]
     names = [{"protocol": one, "port": 53} for one in ("UDP", "TCP")]
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -185,10 +195,12 @@ def network_policy(settings: Settings) -> JsonObject:
                 {
                     "from": [{"namespaceSelector": {}}],
                     "ports": [{"protocol": "TCP", "port": PORT}],
-                }
+                },
+                {"from": others, **replicas},
             ],
             "egress": [
                 {"ports": names},
+                {"to": others, **replicas},
                 {"ports": [{"protocol": "TCP", "port": one} for one in _API_PORTS]},
             ],
         },

@@ -51,6 +51,7 @@ _REMEMBERED = (
     "deployment.kubernetes.io/revision",
     "batch.kubernetes.io/job-tracking",
 )
+_LABELLED = ("labels", "matchLabels")  # maps by labels, wherever a kind has them
 _JOB_LABELS = (
     "controller-uid",
     "batch.kubernetes.io/controller-uid",
@@ -110,9 +111,12 @@ def is_of_a_work(manifest: JsonObject) -> bool:
 def cleaned(manifest: JsonObject) -> JsonObject:
     """A manifest to be made elsewhere: without what its own server and controllers put there.
 
-    Without its queue, too, so that a Kueue in the cluster does not queue it once more.
+    Without its queue, too, so that a Kueue in the cluster does not queue it once more: not on the
+    object, nor on what is made of its templates.
     """
     plain = without(manifest, "status")
+    if "spec" in plain:
+        plain = {**plain, "spec": _unqueued(plain["spec"])}
     metadata = _without_keys(child(plain, "metadata"), _SERVER_SET)
     for field, names in (("labels", QUEUE), ("annotations", _REMEMBERED)):
         if field in metadata:
@@ -126,6 +130,24 @@ def cleaned(manifest: JsonObject) -> JsonObject:
     if child(plain, "spec").get("managedBy") in FLEET_CONTROLLERS:
         plain = without(plain, "spec", "managedBy")
     return plain
+
+
+def _unqueued(value: Any) -> Any:
+    """The same without queues in labels of templates, at any depth, and in what selects by them.
+
+    Shared with what came in as far as nothing changes.
+    """
+    if isinstance(value, list):
+        several = [_unqueued(one) for one in value]
+        is_same = all(one is before for one, before in zip(several, value, strict=True))
+        return value if is_same else several
+    if not isinstance(value, dict):
+        return value
+    made = {key: _unqueued(one) for key, one in value.items()}
+    for field in _LABELLED:
+        if any(name in child(made, field) for name in QUEUE):
+            made[field] = _without_keys(child(made, field), QUEUE)
+    return value if all(one is value[key] for key, one in made.items()) else made
 
 
 def _clean_job(job: JsonObject) -> JsonObject:

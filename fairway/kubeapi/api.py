@@ -89,6 +89,11 @@ class KubeApi:
         other._headers = (("Impersonate-User", user), *listed)
         return other
 
+    def show(self, token: str) -> None:
+        """Another token for the same identity, from now on; what is under way goes on."""
+        self._transport.show(token)
+        self._streams.show(token)
+
     async def close(self) -> None:
         await self._transport.close()
         await self._streams.close()

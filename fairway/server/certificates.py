@@ -34,6 +34,7 @@ _RENEW_BEFORE = timedelta(days=30)
 # Clocks differ; a certificate made this minute must hold on a machine that is behind.
 _SKEW = timedelta(minutes=5)
 
+REPLICA = "replica.fairway.internal"  # what every replica is called by the others
 _Made = tuple[x509.Certificate, ec.EllipticCurvePrivateKey]
 
 
@@ -70,19 +71,50 @@ def generated(directory: Path, hosts: Iterable[str], *, clock: Clock | None = No
     now = datetime.fromtimestamp((clock or SystemClock()).now(), UTC)
     folder = directory / "tls"
     names = tuple(sorted({"localhost", "127.0.0.1", "::1", *hosts}))
-    authority = _load(folder, "ca")
-    if authority is None or _is_due(authority[0], now):
-        authority = _make_authority(now)
-        _keep(folder, "ca", authority)
-    serving = _load(folder, "server")
-    if serving is None or not _serves(serving[0], authority[0], names, now):
-        serving = _make_serving(authority, names, now)
-        _keep(folder, "server", serving)
+    authority = _authority(folder, now)
+    return _under(authority, folder, "server", names, now)
+
+
+def replica(directory: Path, *, clock: Clock | None = None) -> ServingFiles:
+    """A certificate by which one replica of a hub knows another, at either end of a connection.
+
+    Its name is one that no certificate for clients bears, and those are good for serving only.
+    """
+    now = datetime.fromtimestamp((clock or SystemClock()).now(), UTC)
+    folder = directory / "tls"
+    return _under(_authority(folder, now), folder, "replica", (REPLICA,), now)
+
+
+def _authority(folder: Path, now: datetime) -> _Made:
+    """The one that was made before, until it ends."""
+    found = _load(folder, "ca")
+    if found is None or _is_due(found[0], now):
+        found = _make_authority(now)
+        _keep(folder, "ca", found)
+    return found
+
+
+def _under(
+    authority: _Made, folder: Path, name: str, names: tuple[str, ...], now: datetime
+) -> ServingFiles:
+    """A certificate of an authority, made anew when that is due."""
+    found = _load(folder, name)
+    if found is None or not _serves(found[0], authority[0], names, now):
+        _keep(folder, name, _make_serving(authority, names, now))
     return ServingFiles(
-        certificate=folder / "server.crt",
-        key=folder / "server.key",
+        certificate=folder / f"{name}.crt",
+        key=folder / f"{name}.key",
         authority=authority[0].public_bytes(serialization.Encoding.PEM),
     )
+
+
+def replica_context(files: ServingFiles) -> ssl.SSLContext:
+    """How a replica speaks TLS with others; who shows no certificate of theirs is refused."""
+    context = server_context(files)
+    assert files.authority is not None, "replicas share one"
+    context.load_verify_locations(cadata=files.authority.decode())
+    context.verify_mode = ssl.CERT_REQUIRED
+    return context
 
 
 def server_context(files: ServingFiles) -> ssl.SSLContext:
@@ -178,7 +210,10 @@ def _make_serving(authority: _Made, names: tuple[str, ...], now: datetime) -> _M
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fairway")])
     issuer, issuer_key = authority
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
-    purpose = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+    purposes = [ExtendedKeyUsageOID.SERVER_AUTH]
+    if names == (REPLICA,):
+        purposes.append(ExtendedKeyUsageOID.CLIENT_AUTH)
+    purpose = x509.ExtendedKeyUsage(purposes)
     made = (
         _builder(subject, issuer.subject, key.public_key(), now, _SERVING_LIFE)
         .add_extension(x509.SubjectAlternativeName(_alternative_names(names)), critical=False)

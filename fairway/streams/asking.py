@@ -28,6 +28,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     kind: str
     work: str
+    cluster: str = ""  # named among replicas of a hub only: an agent has one
     pod: str = ""  # empty: the only one, or the first
     container: str = ""
     user: str = ""

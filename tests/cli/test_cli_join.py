@@ -81,15 +81,34 @@ def test_deleting_a_cluster_takes_its_agents_rights(fairway: Fairway, client: Cl
 def test_rights_in_a_cluster_are_printed_without_one(fairway: Fairway) -> None:
     looking = list(yaml.safe_load_all(fairway("join", "--print-rbac").out))
     acting = list(yaml.safe_load_all(fairway("join", "--print-rbac", "--mode", "Manage").out))
-    verbs = {verb for one in looking for rule in one.get("rules", ()) for verb in rule["verbs"]}
+    everywhere = [one for one in looking if one["kind"] == "ClusterRole"]
+    verbs = {verb for one in everywhere for rule in one["rules"] for verb in rule["verbs"]}
     assert verbs == {"get", "list", "watch"}
     assert [one["kind"] for one in looking] == [
         "Namespace",
         "ServiceAccount",
         "ClusterRole",
         "ClusterRoleBinding",
+        "Role",
+        "RoleBinding",
     ]
     assert [one["metadata"]["name"] for one in acting][-1] == "fairway-tenant"
+
+
+def test_a_hub_renews_its_own_token_and_an_agent_inside_needs_not(fairway: Fairway) -> None:
+    by_push = list(yaml.safe_load_all(fairway("join", "--print-rbac").out))
+    by_pull = list(yaml.safe_load_all(fairway("join", "--print-rbac", "--pull").out))
+    assert by_pull == [one for one in by_push if one["metadata"]["name"] != "fairway-agent-token"]
+    (role,) = [one for one in by_push if one["kind"] == "Role"]
+    assert role["metadata"]["namespace"] == "fairway-system"
+    assert role["rules"] == [
+        {
+            "apiGroups": [""],
+            "resources": ["serviceaccounts/token"],
+            "verbs": ["create"],
+            "resourceNames": ["fairway-agent"],
+        }
+    ]
 
 
 @pytest.mark.parametrize(

@@ -102,8 +102,9 @@ def test_no_role_can_give_itself_more() -> None:
 def test_secrets_are_read_by_name_and_only_at_home_unless_asked() -> None:
     for one in rules(manifests.objects(Settings(all_secrets=True))):
         if "secrets" in one["resources"]:
-            is_authority = one.get("resourceNames") == ["fairway-authority"]
-            assert one["verbs"] == (["get", "update"] if is_authority else ["get"])
+            names = one.get("resourceNames")
+            is_kept_up = names in (["fairway-authority"], ["fairway-kubeconfig"])
+            assert one["verbs"] == (["get", "update"] if is_kept_up else ["get"])
     assert ("ClusterRoleBinding", "fairway-hub-secrets") not in named(manifests.objects(Settings()))
     wider = named(manifests.objects(Settings(all_secrets=True)))
     assert ("ClusterRoleBinding", "fairway-hub-secrets") in wider

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 
 import pytest
 
@@ -88,6 +89,45 @@ def test_kueues_labels_are_understood() -> None:
     assert found.spec.run_seconds.limit == 7200
     (pods,) = derived_pod_sets(found)
     assert (pods.count, pods.least_count) == (4, 2)
+
+
+QUEUES = {"kueue.x-k8s.io/queue-name": "theirs", "fairway.dev/queue": "ours"}
+
+
+def labelled(sample: str, **labels: str) -> dict:
+    """A sample whose templates bear labels."""
+    manifest = copy.deepcopy(SAMPLES[sample])
+    kind = built_in().of(manifest)
+    assert kind is not None
+    for template in kind.templates(manifest).values():
+        template.setdefault("metadata", {}).setdefault("labels", {}).update(labels)
+    return manifest
+
+
+@pytest.mark.parametrize("sample", sorted(SAMPLES))
+def test_nothing_that_is_made_of_a_template_is_queued_once_more(sample: str) -> None:
+    manifest = labelled(sample, own="kept", **QUEUES)
+    assert cleaned(manifest) == cleaned(labelled(sample, own="kept"))
+    assert manifest == labelled(sample, own="kept", **QUEUES), "what came in stays as it was"
+
+
+def test_a_selector_asks_for_no_label_that_was_taken_off() -> None:
+    manifest = copy.deepcopy(SAMPLES["deployment-assistant"])
+    labels = {**QUEUES, "app": "vllm"}
+    manifest["spec"]["selector"] = {"matchLabels": labels}
+    manifest["spec"]["template"]["metadata"] = {"labels": labels}
+    spec = cleaned(manifest)["spec"]
+    assert spec["selector"] == {"matchLabels": {"app": "vllm"}}
+    assert spec["template"]["metadata"] == {"labels": {"app": "vllm"}}
+
+
+def test_a_job_of_a_jobset_names_no_queue_either() -> None:
+    manifest = copy.deepcopy(SAMPLES["jobset-pytorch"])
+    for one in manifest["spec"]["replicatedJobs"]:
+        one["template"]["metadata"] = {"labels": dict(QUEUES)}
+    assert "queue" not in json.dumps(
+        [one["template"]["metadata"] for one in cleaned(manifest)["spec"]["replicatedJobs"]]
+    )
 
 
 def test_what_a_workload_says_is_said_by_labels_and_annotations() -> None:

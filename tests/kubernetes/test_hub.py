@@ -204,6 +204,9 @@ async def test_another_replica_takes_over_from_one_that_is_killed(
             leader = next(
                 hub for hub in (one, two) if before["holderIdentity"].endswith(f"-{hub.pid}")
             )
+            # Agents inside run with the leader; whichever replica is asked, they answer.
+            for hub in (one, two):
+                assert "started on" in await hub.log("train-0")
             await leader.kill()
             manifests = "---".join(JOB % (number, number) for number in range(1, jobs))
             await call(real, kubectl, "apply", "-f", "-", given=manifests)

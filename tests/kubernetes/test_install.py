@@ -219,6 +219,8 @@ def answered(url: str, token: str) -> int:
         pytest.param("list secrets --all-namespaces", id="list all Secrets"),
         pytest.param(f"list secrets -n {HOME}", id="list even its own Secrets"),
         pytest.param(f"create secrets -n {HOME}", id="make Secrets"),
+        pytest.param("update secrets/any -n default", id="change a Secret of somebody else"),
+        pytest.param("patch secrets/any -n default", id="change part of one"),
         pytest.param("create clusterrolebindings", id="hand out rights"),
         pytest.param("patch crd/workloads.fairway.dev", id="change its kinds"),
         pytest.param(

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from fairway.agent.joining.renewing import Renewing, claims_of
+from fairway.api.cluster import Cluster
+from fairway.api.codec import decode
 from fairway.app import HubOptions, open_hub
 from fairway.client import AsyncClient
+from fairway.client.kubeconfig import access_of_text, load_access
+from fairway.clock import Clock, SystemClock
+from fairway.kubeapi import KubeApi
 from tests.kubernetes.fixtures import IN_THE_FLEET
 from tests.kubernetes.fleet import ROOT, Fleet, Member
 from tests.kubernetes.guides import desk_of
@@ -79,10 +87,12 @@ class Terminal:
 
 
 @asynccontextmanager
-async def hub(folder: Path, member: Member) -> AsyncIterator[tuple[HubRig, Terminal]]:
-    """A hub that has no cluster yet."""
+async def hub(
+    folder: Path, member: Member, *, clock: Clock | None = None
+) -> AsyncIterator[tuple[HubRig, Terminal]]:
+    """A hub, which at first has no cluster yet."""
     async with (
-        open_hub(HubOptions(data=folder / "hub", port=0)) as opened,
+        open_hub(HubOptions(data=folder / "hub", port=0), clock=clock) as opened,
         AsyncClient.connect(str(opened.kubeconfig)) as client,
     ):
         rig = HubRig(client, {member.name: member})
@@ -145,9 +155,91 @@ async def test_what_is_printed_as_rights_is_what_is_made(edge: Member, tmp_path:
         member = ("--kubeconfig", str(edge.plane.kubeconfig), "--mode", "Manage")
         printed = yaml.safe_load_all(await terminal.fairway("join", "--print-rbac", *member))
         await terminal.fairway("join", "--name", "edge", *member)
-        for wanted in (one for one in printed if one["kind"] == "ClusterRole"):
-            words = ("get", "clusterrole", wanted["metadata"]["name"], "-o", "yaml")
-            assert yaml.safe_load(edge.kubectl(*words))["rules"] == wanted["rules"]
+        for wanted in (one for one in printed if one["kind"] in ("ClusterRole", "Role")):
+            where = ("-n", wanted["metadata"].get("namespace", "default"))
+            words = (wanted["kind"], wanted["metadata"]["name"], "-o", "yaml", *where)
+            assert yaml.safe_load(edge.kubectl("get", *words))["rules"] == wanted["rules"]
+
+
+class Later(SystemClock):
+    """The machine's own time, some days on: tokens of a month are due, and good still."""
+
+    def now(self) -> float:
+        return super().now() + 5 * 24 * 3600
+
+
+async def token_for(rig: HubRig, cluster: str) -> str:
+    """The token by which a hub reaches a cluster."""
+    where = {"namespace": f"fairway-cluster-{cluster}"}
+    secret = await rig.client.get("secrets", "fairway-kubeconfig", **where)
+    text = base64.b64decode(secret["data"]["kubeconfig"]).decode()
+    return access_of_text(text, source="the Secret").token
+
+
+async def test_the_hub_renews_its_token_with_the_rights_of_its_own_account(
+    edge: Member, tmp_path: Path
+) -> None:
+    async with hub(tmp_path, edge) as (rig, terminal):
+        kubeconfig = ("--kubeconfig", str(edge.plane.kubeconfig))
+        await terminal.fairway("join", "--name", "edge", *kubeconfig)
+        await rig.until_ready()
+        before = await token_for(rig, "edge")
+        joined = await spec_of(rig, "edge")
+        who = "--as=system:serviceaccount:fairway-system:fairway-agent"
+        for account, namespace, answer in (
+            ("fairway-agent", "fairway-system", "yes"),
+            ("default", "fairway-system", "no"),
+            ("fairway-agent", "default", "no"),
+        ):
+            asked = ("create", f"serviceaccounts/{account}", "--subresource=token", "-n", namespace)
+            assert edge.asked("auth", "can-i", *asked, who).strip() == answer
+    async with hub(tmp_path, edge, clock=Later()) as (rig, _):
+        after = await seen(lambda: token_for(rig, "edge"), lambda now: now != before, "a new token")
+        told, earlier = claims_of(after), claims_of(before)
+        assert told is not None
+        assert earlier is not None
+        assert told.sub == earlier.sub == "system:serviceaccount:fairway-system:fairway-agent"
+        assert told.exp > earlier.exp
+        await rig.until_ready()
+        # Nothing else of the cluster changed, so its agent went on as it was.
+        assert await spec_of(rig, "edge") == joined
+    # Whoever starts next takes up what was written down.
+    async with hub(tmp_path, edge) as (rig, _):
+        await rig.until_ready()
+        assert await token_for(rig, "edge") == after
+
+
+async def test_a_token_of_somebody_who_joined_it_anew_is_taken_up_and_kept(
+    edge: Member, tmp_path: Path
+) -> None:
+    options = HubOptions(data=tmp_path / "hub", port=0, has_controllers=False)
+    async with open_hub(options) as opened, AsyncClient.connect(str(opened.kubeconfig)) as client:
+        rig, terminal = HubRig(client, {"edge": edge}), Terminal(opened.kubeconfig)
+        kubeconfig = ("--kubeconfig", str(edge.plane.kubeconfig))
+        await terminal.fairway("join", "--name", "edge", *kubeconfig)
+        kept = await token_for(rig, "edge")
+        cluster = decode(await client.get("clusters.fairway.dev", "edge"), Cluster)
+        renewing = Renewing(opened.store, cluster, SystemClock())
+        access = replace(load_access(str(edge.plane.kubeconfig)), token=kept)
+        api = KubeApi(access, SystemClock())
+        try:
+            assert await renewing.renewed(api, "one of before") == kept
+            assert await token_for(rig, "edge") == kept
+            renewed = await renewing.renewed(api, kept)
+            assert renewed not in (kept, "one of before")
+            assert await token_for(rig, "edge") == renewed
+        finally:
+            await api.close()
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["", "admin-token", "a.b.c", "a.e30.c", "a.bm8gSlNPTg.c"],
+    ids=["none", "of a file", "of no text", "that says nothing", "that is no JSON"],
+)
+def test_a_token_that_is_not_ours_to_renew_is_known_as_such(token: str) -> None:
+    claims = claims_of(token)
+    assert claims is None or not claims.sub
 
 
 async def test_an_agent_of_its_own_joins_is_accepted_and_runs_jobs(

@@ -282,6 +282,23 @@ async def test_bad_credentials_are_unauthorized(real: ControlPlane, tmp_path: Pa
         await api.close()
 
 
+async def test_another_token_is_shown_from_the_next_call_on(real: ControlPlane) -> None:
+    access = load_access(str(real.kubeconfig))
+    api = KubeApi(replace(access, token="wrong"), SystemClock())
+    as_somebody = api.acting_as("somebody")
+    try:
+        with pytest.raises(Unauthorized):
+            await api.get(NAMESPACES, "default")
+        api.show(access.token)
+        await api.get(NAMESPACES, "default")
+        async with aclosing(api.watch(NAMESPACES, read=bytes)) as batches:
+            assert await anext(batches) == []
+        with pytest.raises(Forbidden, match='User "somebody"'):
+            await as_somebody.get(NAMESPACES, "default")
+    finally:
+        await api.close()
+
+
 async def test_a_token_file_is_read_again_when_it_changes(
     real: ControlPlane, tmp_path: Path
 ) -> None:

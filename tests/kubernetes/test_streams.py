@@ -25,6 +25,7 @@ from fairway.client.kubeconfig import load_access
 from fairway.clock import SystemClock
 from fairway.kubeapi import KubeApi
 from fairway.store.kubernetes.store import KubernetesStore
+from tests.endtoend.hubs import HubProcess
 from tests.kubernetes import binaries
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.fixtures import IN_THE_FLEET
@@ -238,6 +239,38 @@ async def test_an_agent_of_a_hub_on_kubernetes_calls_the_hub_with_its_token_of_t
         with pytest.raises(Unauthorized):
             async with AsyncClient(replace(access, token="a.b.c")) as stranger:
                 await stranger.fetch("/apis/fairway.dev/v1alpha1/clusters")
+
+
+async def test_any_replica_of_a_hub_reaches_what_called_another(
+    fleet: Fleet, edge: Member, tmp_path: Path
+) -> None:
+    second = HubProcess(
+        tmp_path / "second", "--store", "kubernetes", "--kubeconfig", str(fleet.hub.kubeconfig)
+    )
+    async with joined(edge, tmp_path, *ALLOWED, plane=fleet.hub) as stage:
+        await stage.rig.apply(gang("train", "sh", "-c", "echo hello; sleep 600", gpus=2))
+        await stage.rig.until("train", "Running")
+        try:
+            await second.start()
+            # The agent has called the first, and knows of no other.
+            asking = Terminal(second.data / "kubeconfig")
+            words = ("logs", "-n", "team", "train", "--tail", "1")
+            assert await asking.fairway(*words) == "hello\n"
+            given = bytes(range(256)) * 4_000
+            heard = await run(second.client, "train", "sh", "-c", "cat; exit 4", given=given)
+            assert (heard.by_channel[1], heard.exit_code) == (given, 4)
+            # Rights are looked at where the question was asked, by who asks there.
+            access = load_access(str(second.data / "kubeconfig"))
+            for made in (("serviceaccount", "nobody"), ("token", "nobody")):
+                token = await asyncio.to_thread(
+                    kubectl_of, fleet.hub, "-n", "team", "create", *made
+                )
+            async with AsyncClient(replace(access, token=token.strip())) as nobody:
+                with pytest.raises(Forbidden, match="system:serviceaccount:team:nobody"):
+                    await anext(nobody.log("train", namespace="team"))
+            assert "admin runs ('sh',) in pods of team.train" in stage.log.read_text()
+        finally:
+            await second.end()
 
 
 def kubectl_of(plane: ControlPlane, *words: str) -> str:

@@ -207,7 +207,7 @@ async def test_no_stream_is_taken_for_a_cluster_that_is(
 
 async def test_a_cluster_whose_agent_has_not_called_is_said_to_be_so(edge: Rig) -> None:
     await edge.start("train", "echo hello", phase="Succeeded")
-    with pytest.raises(Unavailable, match="no stream of the agent of other leads to this replica"):
+    with pytest.raises(Unavailable, match="no stream of the agent of other leads to a replica"):
         await edge.log("train", cluster="other")
 
 

@@ -101,5 +101,9 @@ async def renewed(hub: KubeApi, cluster: str) -> Credential:
 
 def due_at(credential: Credential, given_at: float) -> float:
     """When a credential is renewed: early, so that days without the hub do no harm."""
-    life = parse_timestamp(credential.expires_at) - given_at
-    return given_at + max(life / _RENEWALS, _AGAIN_SECONDS)
+    return due_between(given_at, parse_timestamp(credential.expires_at))
+
+
+def due_between(given_at: float, expires_at: float) -> float:
+    """The same, for a credential that says itself from when to when it lasts."""
+    return given_at + max((expires_at - given_at) / _RENEWALS, _AGAIN_SECONDS)

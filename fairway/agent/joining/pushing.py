@@ -28,7 +28,7 @@ from fairway.store.keys import CLUSTERS
 NAMESPACE = "fairway-system"  # of the hub's account, in the cluster
 SECRET = "fairway-kubeconfig"  # noqa: S105 - the name of one, on the hub
 KEY = "kubeconfig"
-CREDENTIAL_SECONDS = 365 * 24 * 3600
+CREDENTIAL_SECONDS = 30 * 24 * 3600  # the hub renews it every few days
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -43,9 +43,16 @@ class Pushed:
 
 
 def member_objects(
-    kinds: Sequence[tuple[str, str]], *, may_act: bool, allowed: Sequence[str] = ()
+    kinds: Sequence[tuple[str, str]],
+    *,
+    may_act: bool,
+    allowed: Sequence[str] = (),
+    may_renew: bool = True,
 ) -> list[JsonObject]:
-    """All that is made in a cluster for an agent, so that it may look, or act as well."""
+    """All that is made in a cluster for an agent, so that it may look, or act as well.
+
+    One inside the cluster is given tokens by its pod, and need not renew its own.
+    """
     name = member_rights.AGENT
     account = {"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}
     reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
@@ -65,9 +72,34 @@ def member_objects(
             "subjects": [account],
         },
     ]
+    if may_renew:
+        objects += renewal_objects()
     if may_act:
         objects.append(member_rights.tenant_role(kinds, allowed=allowed))
     return objects
+
+
+def renewal_objects() -> list[JsonObject]:
+    """The right of the hub's account to take another token of its own, and of no other account."""
+    name = f"{member_rights.AGENT}-token"
+    metadata = {"name": name, "namespace": NAMESPACE}
+    rule = {
+        "apiGroups": [""],
+        "resources": ["serviceaccounts/token"],
+        "verbs": ["create"],
+        "resourceNames": [member_rights.AGENT],
+    }
+    subject = {"kind": "ServiceAccount", "name": member_rights.AGENT, "namespace": NAMESPACE}
+    return [
+        {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]},
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": name},
+            "subjects": [subject],
+        },
+    ]
 
 
 async def prepare(member: KubeApi, objects: Sequence[JsonObject]) -> Credential:

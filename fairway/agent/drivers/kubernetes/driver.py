@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -46,6 +48,8 @@ _log = logging.getLogger(__name__)
 
 # How to reach the cluster; asked for each time the driver opens, since credentials change.
 FindAccess = Callable[[], Awaitable[Access]]
+# Keeps the credentials of a connection from running out, for as long as that is open.
+KeepAccess = Callable[[KubeApi, Access], Coroutine[Any, Any, None]]
 
 _PROBE_SECONDS = 5.0
 _SILENT_SECONDS = 15.0  # after which a cluster that does not answer is not reached
@@ -60,7 +64,13 @@ class KubernetesDriver:
     """A connection to one cluster."""
 
     def __init__(
-        self, cluster: Cluster, find_kind: FindKind, clock: Clock, *, find_access: FindAccess
+        self,
+        cluster: Cluster,
+        find_kind: FindKind,
+        clock: Clock,
+        *,
+        find_access: FindAccess,
+        keep_access: KeepAccess | None = None,
     ) -> None:
         settings = cluster.spec.kubernetes
         if settings is None:
@@ -69,6 +79,7 @@ class KubernetesDriver:
         self._settings = settings
         self._find_kind = find_kind
         self._find_access = find_access
+        self._keep_access = keep_access
         self._clock = clock
         self._news = asyncio.Event()
         self._open: _Open | None = None
@@ -80,6 +91,7 @@ class KubernetesDriver:
                 self._find_kind,
                 self._clock,
                 access=await self._find_access(),
+                keep_access=self._keep_access,
                 changed=self._news.set,
             )
             await self._open.begin()
@@ -142,12 +154,14 @@ class _Open:
         clock: Clock,
         *,
         access: Access,
+        keep_access: KeepAccess | None = None,
         changed: Callable[[], None],
     ) -> None:
         settings = cluster.spec.kubernetes
         assert settings is not None, "checked by the driver"
         name = cluster.metadata.name
         api = KubeApi(access, clock)
+        self._keep_access = partial(keep_access, api, access) if keep_access is not None else None
         self._api = api.acting_as(settings.impersonate) if settings.impersonate else api
         self._settings = settings
         self._cluster = cluster
@@ -209,6 +223,8 @@ class _Open:
             asyncio.ensure_future(self._going_on.run()),
             asyncio.ensure_future(self._probe()),
         ]
+        if self._keep_access is not None:
+            self._tasks.append(asyncio.ensure_future(self._keep_access()))
 
     async def end(self) -> None:
         for task in self._tasks:
