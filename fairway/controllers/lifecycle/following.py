@@ -21,7 +21,7 @@ from fairway.controllers.lifecycle.case import Case, Change
 from fairway.controllers.lifecycle.ending import End, ended, moment, settled
 from fairway.controllers.lifecycle.sweeping import Swept, swept, text
 from fairway.controllers.lifecycle.troubles import NEVER, Trouble, gives_up_at, trouble_of
-from fairway.controllers.scheduling.claims import last_attempt
+from fairway.controllers.scheduling.claims import last_attempt, summary_of
 from fairway.controllers.works.adoption import claim_of
 
 
@@ -301,12 +301,19 @@ def _troubled(
             status = ending.shrunk(case, status, troubles)
     if status.claim is not None:
         after = sum(one.replicas or 0 for one in status.claim.placements)
-        status = staying.restored(status, before - after)
+        status = _summarised(staying.restored(status, before - after))
         status = _with_readiness(case, status)  # what is left may be well
     status = _trimmed(case, status)
     return Change(
         status=status, wake_at=_wake_at(case, status, times), nodes_aside=nodes, moves=moves
     )
+
+
+def _summarised(status: WorkloadStatus) -> WorkloadStatus:
+    """With the clusters of the claim, as people read them."""
+    assert status.claim is not None, "only what holds a claim is looked at"
+    text = summary_of(status.claim.placements)
+    return replace(status, claim=replace(status.claim, summary=text))
 
 
 def _trimmed(case: Case, status: WorkloadStatus) -> WorkloadStatus:

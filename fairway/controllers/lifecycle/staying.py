@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from fairway.api.claim import Claim, Placement
 from fairway.api.reasons import Code
 from fairway.api.workload import Workload, WorkloadStatus
-from fairway.controllers.lifecycle.case import Case
+from fairway.controllers.lifecycle.case import Case, PodsSeen
 from fairway.controllers.lifecycle.troubles import Trouble
 from fairway.kinds.disruption import budget_of
 
@@ -142,11 +142,10 @@ def _ready(case: Case, claim: Claim, releasing: Iterable[Placement]) -> _Ready:
             found.unseen.add(one.cluster)
             continue
         each = {pods.name: max(1, pods.count // max(1, one.replicas or 1)) for pods in one.pod_sets}
-        counts = [
-            seen.pods[name].ready // per_replica if name in seen.pods else 0
-            for name, per_replica in each.items()
-        ]
-        serving = min(counts, default=0) - going.get(one.cluster, 0)
+        known = [(seen.pods.get(name, PodsSeen()), pods) for name, pods in each.items()]
+        serving = min((pods.ready // many for pods, many in known), default=0)
+        ending = min((pods.terminating // many for pods, many in known), default=0)
+        serving -= max(0, going.get(one.cluster, 0) - ending)
         found.by_cluster[one.cluster] = max(0, min(serving, one.replicas or 0))
     return found
 
