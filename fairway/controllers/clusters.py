@@ -46,7 +46,9 @@ class Clusters:
         states: States,
         clock: Clock,
         board: Board | None = None,
+        look_seconds: float = LOOK_SECONDS,
     ) -> None:
+        self._look_seconds = look_seconds
         self._store = store
         self._cache = cache
         self._states = states
@@ -74,7 +76,7 @@ class Clusters:
                 await self._write_fleet()
             except (ApiError, OSError) as fault:
                 _log.debug("the status of the fleet was not written: %s", fault)
-            await self._clock.sleep(LOOK_SECONDS)
+            await self._clock.sleep(self._look_seconds)
 
     async def _look_at(self, name: str) -> None:
         stored = self._cache.mirror(CLUSTERS).get(("", name))
