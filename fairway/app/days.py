@@ -11,6 +11,7 @@ import random
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import ceil
 from pathlib import Path
 
 from fairway.agent.agent import Agent
@@ -168,7 +169,11 @@ class _Stage:
             others[name] = sum(phase in _HELD for each in found.values() for phase in each)
             nodes[name] = {one.name: one.nodes + one.provisioning for one in seen.pools}
         stored = await self.store.get(WORKLOADS, SERVICE, NAMESPACE)
-        placed = codec.decode(stored.raw, Workload).status.replicas
+        claim = codec.decode(stored.raw, Workload).status.claim
+        placed = sum(
+            (one.replicas or 0) * self.day.speed(one.cluster)
+            for one in (claim.placements if claim else ())
+        )
         return Reading(
             hour=hour,
             wanted=wanted,
@@ -176,7 +181,7 @@ class _Stage:
             held=held,
             others=others,
             nodes=nodes,
-            waiting=max(0, wanted - placed),
+            waiting=max(0, ceil(wanted - placed)),
             was_hit=was_hit,
             says=says,
         )

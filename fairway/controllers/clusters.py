@@ -64,19 +64,25 @@ class Clusters:
         if self._board is not None:
             status = self._cache.fleet().status
             self._board.breakers = restored(status.breakers, self._clock.now())
+        due = 0.0
         while True:
             names = [name for _, name in self._cache.names(CLUSTERS)]
             self._beats.look(names)
-            for name in names:
-                try:
-                    await self._look_at(name)
-                except (ApiError, OSError) as fault:
-                    _log.debug("the status of cluster %s was not written: %s", name, fault)
+            if self._clock.monotonic() >= due:
+                due = self._clock.monotonic() + self._look_seconds
+                await self._look_at_all(names)
+            await self._clock.sleep(LOOK_SECONDS)
+
+    async def _look_at_all(self, names: list[str]) -> None:
+        for name in names:
             try:
-                await self._write_fleet()
+                await self._look_at(name)
             except (ApiError, OSError) as fault:
-                _log.debug("the status of the fleet was not written: %s", fault)
-            await self._clock.sleep(self._look_seconds)
+                _log.debug("the status of cluster %s was not written: %s", name, fault)
+        try:
+            await self._write_fleet()
+        except (ApiError, OSError) as fault:
+            _log.debug("the status of the fleet was not written: %s", fault)
 
     async def _look_at(self, name: str) -> None:
         stored = self._cache.mirror(CLUSTERS).get(("", name))

@@ -67,7 +67,7 @@ def watched(desk: Desk, before: Homeward | None) -> Homeward | None:
     notes = _Notes(moves=dict(before.moves))
     keys = {key: workloads[key] for key, _ in before.room_since if key in workloads}
     for service in _services(desk, keys, frozenset()):
-        _note_room(service, _rooms(service), before, notes)
+        _note_room(service, _seats(service), before, notes)
     if before.look_at is not None:
         notes.moments.append(before.look_at)
     return notes.done()
@@ -115,20 +115,42 @@ def _quota(service: Service, option: Assignment) -> int:
     """How many replicas quota would admit beside all that run now."""
     usage = full_usage(service.form, option)
     most = service.desk.copies(service.workload, usage)
-    return service.workload.replicas if most is None else most
+    return service.workload.replicas if most is None else max(0, most)
 
 
-def _rooms(service: Service) -> dict[str, int]:
-    """How many replicas fit in each cluster beside all that is there."""
-    return {
-        name: service.room_for(name, option)
-        for name in service.candidates.allowed
-        for option in service.options_of(name)[:1]
-    }
+@dataclass(frozen=True, slots=True)
+class _Seat:
+    """What a cluster could take beside all that is there, on the first flavors that fit."""
+
+    option: Assignment
+    room: int
+    quota: int
+
+
+def _seats(service: Service) -> dict[str, _Seat]:
+    found: dict[str, _Seat] = {}
+    for name in service.candidates.allowed:
+        for option in service.options_of(name):
+            room = service.room_for(name, option)
+            if room > 0:
+                found[name] = _Seat(option, room, _quota(service, option))
+                break
+    return found
+
+
+def _usable(seats: Mapping[str, _Seat]) -> tuple[dict[str, int], int]:
+    """How many replicas may come to each cluster, and how many quota allows beside all others.
+
+    Where it allows none anywhere, room is all that counts: one may stop before it starts.
+    """
+    within = {name: min(one.room, one.quota) for name, one in seats.items()}
+    if any(within.values()):
+        return within, sum(within.values())
+    return {name: one.room for name, one in seats.items()}, 0
 
 
 def _note_room(
-    service: Service, usable: Mapping[str, int], before: Homeward | None, notes: _Notes
+    service: Service, seats: Mapping[str, _Seat], before: Homeward | None, notes: _Notes
 ) -> dict[str, float]:
     """Since when each group has had room for a replica."""
     held, key = service.workload.held, service.workload.key
@@ -139,7 +161,7 @@ def _note_room(
     for group, names in groups[:away]:
         if before is None:
             found[group] = held.decided_at
-        elif any(usable.get(name, 0) > 0 for name in names):
+        elif any(name in seats for name in names):
             found[group] = before.room_since.get((key, group), service.desk.now)
     notes.room_since.update({(key, group): since for group, since in found.items()})
     return found
@@ -166,19 +188,20 @@ def _moved(service: Service, before: Homeward | None) -> tuple[tuple[float, int]
 
 def _moves(service: Service, before: Homeward | None, notes: _Notes) -> list[Step]:
     desk, workload, policy = service.desk, service.workload, service.policy
-    usable = _rooms(service)
-    room_since = _note_room(service, usable, before, notes)
+    seats = _seats(service)
+    usable, quota_left = _usable(seats)
+    room_since = _note_room(service, seats, before, notes)
     recent = _moved(service, before)
     pace = Pace(
         room_since=room_since,
         moved_in_last_minute=sum(count for _, count in recent),
         moving=sum(one.replicas for one in workload.releasing),
-        quota_left=min((_quota(service, one) for one in service.options.values()), default=0),
+        quota_left=quota_left,
         may_stop=workload.unavailable_max > 0 and workload.is_ready,
     )
     steps: list[Step] = []
     for move in return_home(places(service, usable), policy, pace, desk.now):
-        step = _move(service, move)
+        step = _move(service, move, seats[move.target].option)
         if step is not None:
             steps.append(step)
             recent = (*recent, (desk.now, move.count))
@@ -190,10 +213,9 @@ def _moves(service: Service, before: Homeward | None, notes: _Notes) -> list[Ste
     return steps
 
 
-def _move(service: Service, move: homecoming.Move) -> Move | None:
+def _move(service: Service, move: homecoming.Move, option: Assignment) -> Move | None:
     """Takes what a move needs; none where quota does not allow it even one after the other."""
     desk, workload = service.desk, service.workload
-    option = service.options_of(move.target)[0]
     with desk.ledger.trial() as trial:
         if not move.starts_first:
             leaving = full_usage(service.form, service.options[move.source])

@@ -26,6 +26,7 @@ from fairway.core.modes.gangs import Verdict, evict, placed_of
 from fairway.core.modes.multiples import full_usage, times, together
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.places import where
+from fairway.core.places.ranking import is_plain
 from fairway.core.places.spread import domains
 from fairway.core.refusals import (
     kept_reason,
@@ -53,6 +54,7 @@ class Service:
     options: dict[str, Assignment] = field(default_factory=dict)
     pods: dict[str, tuple[PlacedPods, ...]] = field(default_factory=dict)  # of each cluster
     rung: Rung = "Idle"  # the last that gave something; Preempt stays
+    scores: Mapping[str, int] = field(default_factory=dict)  # of clusters; none where all are alike
 
     @property
     def is_copied(self) -> bool:
@@ -213,6 +215,9 @@ def service_of(desk: Desk, workload: Workload) -> Service:
     """A service as it stands."""
     policy, candidates = desk.snapshot.policy(workload), desk.candidates(workload)
     service = Service(desk, workload, workload.forms[0], policy, candidates)
+    if not is_plain(policy.scores):
+        ranked = desk.ranked(candidates.allowed, workload, policy)
+        service.scores = {one.cluster: one.total for one in ranked}
     if has_made_yield(workload):
         service.rung = "Preempt"
     _read_held(service)
@@ -374,6 +379,7 @@ def places(service: Service, usable: Mapping[str, int]) -> list[Place]:
             available=usable.get(name, 0),
             assigned=service.counts.get(name, 0),
             weight=weights[name],
+            score=service.scores.get(name, 0),
             domains=domains(clusters[name], service.policy.spread) if name in clusters else (),
         )
         for name in names
