@@ -20,6 +20,7 @@ from fairway.clock import Clock
 from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters
+from fairway.controllers.heartbeats import LOOK_SECONDS
 from fairway.controllers.kindrules import KindRules
 from fairway.controllers.lifecycle.controller import Lifecycle
 from fairway.controllers.migrations import Migrations
@@ -54,6 +55,7 @@ class PlaneOptions:
     make_planner: Callable[[], Planner] = InlinePlanner
     sink: Sink = field(default_factory=NoSink)
     beside: Sequence[Controller] = ()  # what else only the leader may run, such as agents
+    look_seconds: float = LOOK_SECONDS  # how often clusters and queues are looked at
     is_alone: bool = True  # false: Kubernetes' own controllers see the objects, too
 
 
@@ -110,8 +112,21 @@ class ControlPlane:
                 notes=notes,
                 board=board,
             ),
-            Clusters(store=store, cache=self.cache, states=self.states, clock=clock, board=board),
-            Queues(store=store, cache=self.cache, scheduler=self.scheduler, clock=clock),
+            Clusters(
+                store=store,
+                cache=self.cache,
+                states=self.states,
+                clock=clock,
+                board=board,
+                look_seconds=options.look_seconds,
+            ),
+            Queues(
+                store=store,
+                cache=self.cache,
+                scheduler=self.scheduler,
+                clock=clock,
+                look_seconds=options.look_seconds,
+            ),
             Natives(
                 store=store,
                 cache=self.cache,
