@@ -17,6 +17,8 @@ ADOPTED = "fairway.dev/adopted"
 AGENT_LEASE = "fairway-agent"
 # The Secret with the authority under which all replicas of a hub serve.
 AUTHORITY = "fairway-authority"
+# Label of nodes that an elastic pool brought: its name. They can be given back.
+POOL_LABEL = "fairway.dev/pool"
 # Phases of a workload of which no other follows.
 OVER = ("Succeeded", "Failed", "Cancelled")
 

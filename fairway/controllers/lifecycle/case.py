@@ -64,6 +64,8 @@ class Place:
     mode: str = "Manage"
     taints: tuple[Taint, ...] = ()
     when_lost: WhenLost | None = None
+    failed_pools: Mapping[str, float] = field(default_factory=dict)  # pools that bring no nodes,
+    # and since when no more are on their way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
