@@ -17,6 +17,8 @@ from fairway.agent.answering import answer
 from fairway.agent.cluster_status import AgentFacts
 from fairway.agent.drivers.interface import Driver, DriverFault
 from fairway.agent.hub import Hub
+from fairway.agent.inventory.interface import Inventory
+from fairway.agent.inventory.listed import Listed
 from fairway.agent.memory import Memory
 from fairway.agent.settings import AgentSettings
 from fairway.agent.sight import Sight
@@ -59,6 +61,7 @@ class Agent:
         find_kind: FindKind,
         clock: Clock,
         settings: AgentSettings | None = None,
+        inventory: Inventory | None = None,
     ) -> None:
         self.cluster = cluster
         self._store = store
@@ -72,6 +75,9 @@ class Agent:
         self._mode_changed = Alarm(clock)
         self._mode = ""
         self._told_cluster: JsonObject = {}
+        self._leaving: tuple[str, ...] = ()  # nodes that may go
+        self._to_release = Alarm(clock)
+        self._inventory = inventory or Listed()
         self._parts: _Parts | None = None
 
     def use(self, settings: AgentSettings) -> None:
@@ -157,6 +163,8 @@ class Agent:
             self._report(parts),
             self._tell_cluster(parts),
             self._beat(parts),
+            self._release(),
+            self._inventory.run(self._sight.wanted.mark),
         )
 
     # What the hub says.
@@ -174,8 +182,13 @@ class Agent:
 
     def _hear_cluster(self, _name: Name, stored: Stored | None) -> None:
         if stored is not None:
-            self._mode = decode(stored.raw, Cluster).spec.mode
+            cluster = decode(stored.raw, Cluster)
+            self._mode = cluster.spec.mode
             self._mode_changed.mark()
+            leaving = tuple(one.name for one in cluster.status.leaving_nodes if one.may_go)
+            if leaving != self._leaving:
+                self._leaving = leaving
+                self._to_release.mark()
 
     async def _follow_mode(self, parts: _Parts) -> None:
         while True:
@@ -183,6 +196,19 @@ class Agent:
             if self._mode != self._memory.mode:
                 await self._memory.begin_mode(self._mode)
                 self._mark_all(parts)
+
+    async def _release(self) -> None:
+        """Gives back nodes that the hub does not need, if the cluster is for it to change."""
+        while True:
+            await self._to_release.wait()
+            if not self._leaving or self._mode != "Manage":
+                continue
+            try:
+                await self._driver.release(self._leaving)
+            except DriverFault as fault:
+                _log.warning("%s: nodes cannot be given back: %s", self.cluster, fault)
+                await self._clock.sleep(_BACK_OFF_SECONDS_MAX)
+                self._to_release.mark()
 
     async def _begin(self, parts: _Parts) -> None:
         """Once all that the hub has is known, what it does not have can be told."""
@@ -219,7 +245,7 @@ class Agent:
             began = self._clock.now()
             number = self._sight.begin()
             try:
-                observation = await self._driver.observe()
+                observation = self._inventory.merged(await self._driver.observe())
             except DriverFault as fault:
                 _log.warning("%s: cannot look at the cluster: %s", self.cluster, fault)
                 await self._clock.sleep(back_off)

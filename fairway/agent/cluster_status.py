@@ -9,6 +9,7 @@ from typing import Any
 from fairway import __version__
 from fairway.agent.drivers.interface import Observation
 from fairway.api.amounts import NANO, Amounts, Quantity, family_of
+from fairway.api.codec import to_plain
 from fairway.api.meta import JsonObject
 from fairway.clock import timestamp
 
@@ -60,10 +61,18 @@ def agent_part(observation: Observation, *, has: Amounts, free: Amounts) -> Json
                 "nodes": one.nodes,
                 "provisioning": one.provisioning,
                 **({} if one.stock is None else {"stock": one.stock}),
+                **({} if one.price_nanos is None else {"pricePerHour": _price(one.price_nanos)}),
+                **({"failures": one.failures, "fault": one.fault[:1024]} if one.failures else {}),
             }
             for one in observation.pools
         ],
+        "offeredPools": [to_plain(one) for one in observation.offered],
+        "offeredQuotas": [to_plain(one) for one in observation.quotas],
     }
+
+
+def _price(nanos: int) -> str:
+    return str(Quantity(nanos))
 
 
 def agent_facts(facts: AgentFacts, *, now: float) -> JsonObject:

@@ -151,4 +151,7 @@ def _made_from(cluster: Cluster) -> object:
         spec.local,
         spec.simulated,
         spec.elastic_pools,
+        spec.provider_quotas,
+        spec.inventory,
+        spec.instance_types,
     )

@@ -33,6 +33,7 @@ Requests = Callable[[str, str], Mapping[str, Quantity]]
 
 _NODES_MOST = 2000
 _WORKS_MOST = 4000  # in one chunk
+_FAULT_MOST = 1024
 _CHEAP = 64  # entries of differences that are never worth a whole report
 
 
@@ -98,7 +99,13 @@ class Reports:
             self._take_state(name, states.get(name))
         pools = tuple(
             PoolReport(
-                name=one.name, nodes=one.nodes, provisioning=one.provisioning, stock=one.stock
+                name=one.name,
+                nodes=one.nodes,
+                provisioning=one.provisioning,
+                stock=one.stock,
+                price_per_hour=None if one.price_nanos is None else Quantity(one.price_nanos),
+                failures=one.failures,
+                fault=one.fault[:_FAULT_MOST],
             )
             for one in observation.pools
         )

@@ -38,6 +38,15 @@ from fairway.api.meta import (
     Taint,
     Toleration,
 )
+from fairway.api.pools import (
+    ElasticPool,
+    InstanceType,
+    Inventory,
+    LeavingNode,
+    PoolBelief,
+    PoolStatus,
+    ProviderQuota,
+)
 
 Claims = Annotated[
     Mapping[Key, Annotated[str, limits(max_length=1024)]], limits(max_properties=128)
@@ -153,6 +162,17 @@ class SimulatedFaults(Part, frozen=True, kw_only=True):
     ] = False
 
 
+class SimulatedStockOut(Part, frozen=True, kw_only=True):
+    """A time in which an elastic pool brings no nodes, though nobody says so beforehand."""
+
+    pool: Annotated[Label, doc("Name of the elastic pool.")]
+    after_seconds: Annotated[Seconds, doc("When it begins, from the start of the simulation.")] = 0
+    seconds: Annotated[Seconds, doc("How long it takes.", minimum=1)]
+    every_seconds: Annotated[
+        Seconds, doc("Time from its beginning to its next; 0: there is no next.")
+    ] = 0
+
+
 class SimulatedDriver(Part, frozen=True, kw_only=True):
     """A cluster that exists only in the hub, on the hub's clock."""
 
@@ -167,6 +187,10 @@ class SimulatedDriver(Part, frozen=True, kw_only=True):
     ] = 60
     stop_seconds: Annotated[Seconds, doc("Time that a pod takes to end when asked.")] = 1
     faults: Annotated[SimulatedFaults, doc("What goes wrong.")] = SimulatedFaults()
+    stock_outs: Annotated[
+        tuple[SimulatedStockOut, ...],
+        doc("When elastic pools are out of stock.", max_items=64, list_type="atomic"),
+    ] = ()
     kinds: Annotated[
         tuple[str, ...],
         doc(
@@ -231,31 +255,6 @@ class TopologyLevel(Part, frozen=True, kw_only=True):
 
     name: Annotated[Label, doc("Name of the level in the fleet, such as block, rack or nvlink.")]
     node_label: Annotated[Key, doc("Node label whose values are the domains of this level.")]
-
-
-class ElasticPool(Part, frozen=True, kw_only=True):
-    """Nodes that can be had when they are needed."""
-
-    name: Annotated[Label, doc("Name of the pool in the cluster.")]
-    shape: Annotated[ResourceList, doc("What each node will have for pods.")]
-    labels: Annotated[Labels, doc("Labels that each node will have.")] = {}
-    taints: Annotated[
-        tuple[Taint, ...], doc("Taints that each node will have.", max_items=16, list_type="atomic")
-    ] = ()
-    count_max: Annotated[Count, doc("Most nodes of this pool at a time.")]
-    unit: Annotated[
-        Count, doc("Nodes that come and go together, such as those of a TPU slice.", minimum=1)
-    ] = 1
-    price_per_hour: Annotated[
-        Quantity | None, doc("Price of one node for an hour; unset means by its flavor.")
-    ] = None
-    provision_seconds: Annotated[Seconds, doc("Time until a node that is asked for is ready.")] = (
-        300
-    )
-    stock: Annotated[
-        Count | None, doc("Nodes that the provider has left; unset: as reported, or no limit.")
-    ] = None
-    idle_seconds: Annotated[Seconds, doc("How long a node is idle before it is given back.")] = 600
 
 
 class WhenLost(Part, frozen=True, kw_only=True):
@@ -324,6 +323,27 @@ class ClusterSpec(Part, frozen=True, kw_only=True):
         tuple[ElasticPool, ...],
         doc("Nodes that can be had.", max_items=64, list_type="map", list_map_keys=["name"]),
     ] = ()
+    inventory: Annotated[
+        Inventory | None, doc("Where else its agent learns which nodes can be had.")
+    ] = None
+    instance_types: Annotated[
+        tuple[InstanceType, ...],
+        doc(
+            "What nodes of some types have, for pools that are found by the inventory.",
+            max_items=256,
+            list_type="map",
+            list_map_keys=["name"],
+        ),
+    ] = ()
+    provider_quotas: Annotated[
+        tuple[ProviderQuota, ...],
+        doc(
+            "What the provider allows several pools together.",
+            max_items=64,
+            list_type="map",
+            list_map_keys=["name"],
+        ),
+    ] = ()
     price_factor: Annotated[
         Quantity, doc("What prices of flavors are multiplied with in this cluster.")
     ] = ONE
@@ -341,15 +361,6 @@ class AgentStatus(Part, frozen=True, kw_only=True):
     last_seen_at: Annotated[datetime | None, doc("When it was last heard, roughly.")] = None
     skew_seconds: Annotated[int, doc("How far its clock is ahead of the hub's.")] = 0
     report_sequence: Annotated[int, doc("Sequence of its last whole report.", minimum=0)] = 0
-
-
-class PoolStatus(Part, frozen=True, kw_only=True):
-    """An elastic pool as the agent last saw it."""
-
-    name: Annotated[Label, doc("Name of the pool.")]
-    nodes: Annotated[Count, doc("Nodes it has.")] = 0
-    provisioning: Annotated[Count, doc("Nodes on their way.")] = 0
-    stock: Annotated[Count | None, doc("Nodes that the provider says it has left.")] = None
 
 
 class AvoidedNode(Part, frozen=True, kw_only=True):
@@ -385,6 +396,37 @@ class ClusterStatus(Part, frozen=True, kw_only=True):
         tuple[PoolStatus, ...],
         doc("Its elastic pools.", max_items=64, list_type="map", list_map_keys=["name"]),
     ] = ()
+    offered_pools: Annotated[
+        tuple[ElasticPool, ...],
+        doc(
+            "Pools that the agent found; those of the same name in the spec go before them.",
+            max_items=64,
+            list_type="map",
+            list_map_keys=["name"],
+        ),
+    ] = ()
+    offered_quotas: Annotated[
+        tuple[ProviderQuota, ...],
+        doc(
+            "Quotas of the pools that the agent found.",
+            max_items=64,
+            list_type="map",
+            list_map_keys=["name"],
+        ),
+    ] = ()
+    stock: Annotated[
+        tuple[PoolBelief, ...],
+        doc(
+            "What the hub has learned of the stock of its pools.",
+            max_items=64,
+            list_type="map",
+            list_map_keys=["name"],
+        ),
+    ] = ()
+    leaving_nodes: Annotated[
+        tuple[LeavingNode, ...],
+        doc("Nodes that are given back.", max_items=1024, list_type="map", list_map_keys=["name"]),
+    ] = ()
     avoided_nodes: Annotated[
         tuple[AvoidedNode, ...],
         doc("Nodes that are set aside.", max_items=1024, list_type="map", list_map_keys=["name"]),
@@ -397,3 +439,17 @@ class Cluster(Object, frozen=True, kw_only=True):
 
     spec: Annotated[ClusterSpec, doc("How to reach the cluster, and what is particular to it.")]
     status: Annotated[ClusterStatus, doc("What the hub and the agent say of it.")] = ClusterStatus()
+
+
+def pools_of(cluster: Cluster) -> tuple[ElasticPool, ...]:
+    """All elastic pools of a cluster: those that it lists, and others that its agent found."""
+    listed = cluster.spec.elastic_pools
+    known = {one.name for one in listed}
+    return (*listed, *(one for one in cluster.status.offered_pools if one.name not in known))
+
+
+def quotas_of(cluster: Cluster) -> dict[str, ProviderQuota]:
+    """All quotas of a cluster's provider, by name."""
+    return {
+        one.name: one for one in (*cluster.status.offered_quotas, *cluster.spec.provider_quotas)
+    }

@@ -19,6 +19,8 @@ AGENT_LEASE = "fairway-agent"
 AUTHORITY = "fairway-authority"
 # The Lease in which the replicas of a hub say where they meet.
 REPLICAS = "fairway-replicas"
+# Label of nodes that an elastic pool brought: its name. They can be given back.
+POOL_LABEL = "fairway.dev/pool"
 # Phases of a workload of which no other follows.
 OVER = ("Succeeded", "Failed", "Cancelled")
 

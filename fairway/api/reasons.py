@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -189,6 +190,18 @@ def _flavors_overlap(reason: Reason) -> str:
     )
 
 
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%H:%M:%S UTC")
+
+
+def _money(reason: Reason) -> str:
+    amounts = dict(reason.short)
+    if not amounts:
+        return "elastic nodes cost what the fleet allows"
+    spent, allowed = Quantity(amounts["spent"]), Quantity(amounts["allowed"])
+    return f"elastic nodes cost {spent} an hour, and the fleet allows {allowed}"
+
+
 _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.HELD: lambda r: "it is held",
     Code.STILL_ENDING: lambda r: f"its last attempt is still ending in {r.cluster}",
@@ -231,12 +244,16 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     ),
     Code.NO_VICTIMS: lambda r: f"{r.cluster}: nobody it may preempt makes enough room",
     Code.NO_POOL: lambda r: f"{r.cluster} has no elastic pool for it",
-    Code.OUT_OF_STOCK: lambda r: f"{r.cluster}: pool {r.pool} has {r.count} nodes left, too few",
+    Code.OUT_OF_STOCK: lambda r: (
+        f"{r.cluster}: pool {r.pool} is out of stock, and is asked again at {_moment(r.until)}"
+        if r.until
+        else f"{r.cluster}: pool {r.pool} has {r.count} nodes left, too few"
+    ),
     Code.NOT_TRIED: lambda r: f"{r.cluster}: not tried in this cycle",
     Code.BREAKER_OPEN: lambda r: (
         f"the breaker of {r.other} is open: the past hour had as many as the fleet allows"
         if r.other != "price"
-        else "the breaker of price is open: new nodes of the past hour cost what the fleet allows"
+        else f"the breaker of price is open: {_money(r)}"
     ),
     Code.WAITS_FOR_VICTIMS: lambda r: f"starts when {r.other} is gone",
     Code.PREEMPTED_WITHIN_QUEUE: lambda r: (

@@ -217,6 +217,11 @@ class PoolReport(Part, frozen=True, kw_only=True):
     nodes: Annotated[Count, doc("Nodes it has.")] = 0
     provisioning: Annotated[Count, doc("Nodes on their way.")] = 0
     stock: Annotated[Count | None, doc("Nodes that the provider has left.")] = None
+    price_per_hour: Annotated[
+        Quantity | None, doc("Price of one node for an hour, where a source tells it.")
+    ] = None
+    failures: Annotated[Count, doc("Provisions that failed since the agent began.")] = 0
+    fault: Annotated[Text, doc("Why the last one failed.")] = ""
 
 
 @rules(Rule("!has(self.chunk) || self.chunk < self.chunks", "chunk must be below chunks", ".chunk"))

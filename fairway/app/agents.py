@@ -18,6 +18,7 @@ from fairway.agent.memory import Memory
 from fairway.agent.settings import AgentSettings
 from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError, NotFound
+from fairway.app.inventories import inventory_of
 from fairway.client.access import Access
 from fairway.client.errors import ClientError
 from fairway.client.kubeconfig import access_of_text, load_access
@@ -60,6 +61,7 @@ def make_agents(
             find_kind=kinds.of,
             clock=clock,
             settings=settings,
+            inventory=inventory_of(cluster, clock),
         )
 
     return Agents(store, make, clock=clock, removed=worlds.forget)

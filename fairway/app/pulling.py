@@ -33,6 +33,7 @@ from fairway.api.cluster import Cluster
 from fairway.api.codec import decode
 from fairway.api.errors import ApiError
 from fairway.api.kindrule import KindRule
+from fairway.app.inventories import inventory_of
 from fairway.app.on_kubernetes import OnKubernetes, access_to
 from fairway.client.access import Access
 from fairway.client.errors import ClientError
@@ -251,6 +252,7 @@ def _agents(
             find_kind=kinds.of,
             clock=clock,
             settings=settings,
+            inventory=inventory_of(cluster, clock),
         )
 
     return Agents(store, make, clock=clock, only=name)

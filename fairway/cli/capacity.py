@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fairway.api.amounts import Quantity, family_of
-from fairway.api.cluster import Cluster
+from fairway.api.cluster import Cluster, pools_of
 from fairway.api.flavor import Flavor
 from fairway.api.report import ClusterReport, NodeColumns, PodCounts, WorkPods
 from fairway.api.report_changes import applied
@@ -94,7 +94,7 @@ class _Counting:
     def add_pools(self) -> None:
         """What elastic pools could still bring."""
         seen = {one.name: one for one in self._cluster.status.elastic_pools}
-        for pool in self._cluster.spec.elastic_pools:
+        for pool in pools_of(self._cluster):
             status = seen.get(pool.name)
             left = pool.count_max - (status.nodes + status.provisioning if status else 0)
             stock = status.stock if status and status.stock is not None else pool.stock

@@ -50,29 +50,47 @@ class Breakers:
     moves: Counter = Counter()
     deletions: Counter = Counter()
     price: Counter = Counter()
+    standing: int = 0  # what all elastic nodes that there are cost an hour, in nanos
 
     def counted(
         self, name: Name, now: float, *, count: int = 1, price: Quantity | None = None
     ) -> Breakers:
         """With so much more done; the price of nodes is that of an hour of them."""
         nanos = price.nanos if price is not None else count * _NANOS
-        return replace(self, **{_FIELDS[name]: self.of(name).add(nanos, now)})
+        return self._with(name, self.of(name).add(nanos, now))
+
+    def _with(self, name: Name, counter: Counter) -> Breakers:
+        match name:
+            case "Preemptions":
+                return replace(self, preemptions=counter)
+            case "Moves":
+                return replace(self, moves=counter)
+            case "Deletions":
+                return replace(self, deletions=counter)
+            case "Price":
+                return replace(self, price=counter)
 
     def of(self, name: Name) -> Counter:
         found: Counter = getattr(self, _FIELDS[name])
         return found
+
+    def amount(self, name: Name, now: float) -> int:
+        """What is held against the limit: what was done in the past hour; of money what nodes cost
+        an hour, those that came long ago included."""
+        past_hour = self.of(name).past_hour(now)
+        return max(past_hour, self.standing) if name == "Price" else past_hour
 
     def left(self, name: Name, limits: Limits, now: float) -> int | None:
         """How much more may be done, in whole units; None: no limit."""
         most = _limit(name, limits)
         if most is None:
             return None
-        return max(0, most - self.of(name).past_hour(now)) // _NANOS
+        return max(0, most - self.amount(name, now)) // _NANOS
 
     def is_open(self, name: Name, limits: Limits, now: float) -> bool:
         """Whether nothing more of this sort may be done."""
         most = _limit(name, limits)
-        return most is not None and self.of(name).past_hour(now) >= most
+        return most is not None and self.amount(name, now) >= most
 
     def looked_at(self, limits: Limits, now: float) -> Breakers:
         """With the moments at which breakers opened, or forgotten where they closed."""
@@ -80,7 +98,7 @@ class Breakers:
         for name in NAMES:
             counter = self.of(name)
             since = (counter.open_since or now) if self.is_open(name, limits, now) else None
-            found = replace(found, **{_FIELDS[name]: replace(counter, open_since=since)})
+            found = found._with(name, replace(counter, open_since=since))
         return found
 
     def closes_at(self, limits: Limits, now: float) -> float | None:
@@ -103,7 +121,7 @@ class Breakers:
             found.append(
                 BreakerStatus(
                     name=name,
-                    past_hour=Quantity(counter.past_hour(now)),
+                    past_hour=Quantity(self.amount(name, now)),
                     open_since=datetime.fromtimestamp(since, UTC) if since is not None else None,
                 )
             )
@@ -136,5 +154,5 @@ def restored(statuses: tuple[BreakerStatus, ...], now: float) -> Breakers:
     for one in statuses:
         counter = Counter(open_since=one.open_since.timestamp() if one.open_since else None)
         counter = counter.add(one.past_hour.nanos, now)
-        found = replace(found, **{_FIELDS[one.name]: counter})
+        found = found._with(one.name, counter)
     return found

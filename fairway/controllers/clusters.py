@@ -7,12 +7,15 @@ The fleet's own status is a picture of all clusters and of the breakers.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from dataclasses import replace as with_fields
 
 from msgspec.structs import replace
 
 from fairway.api import codec
-from fairway.api.cluster import Cluster
+from fairway.api.cluster import Cluster, pools_of
 from fairway.api.errors import ApiError
+from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet, FleetStatus
 from fairway.api.names import work_namespace
 from fairway.clock import Clock
@@ -27,6 +30,7 @@ from fairway.controllers.statuses import with_status
 from fairway.controllers.works.roster import Roster
 from fairway.store.interface import Store, Write
 from fairway.store.keys import CLUSTERS, FLEETS, LEASES
+from fairway.view.prices import node_price
 
 _WRITE = Write(user="system:fairway", manager="fairway-clusters")
 _COUNTS_SECONDS = 10.0
@@ -131,12 +135,24 @@ class Clusters:
             changed = with_status(body, status)
             await self._store.update(FLEETS, changed, subresource="status", write=_WRITE)
 
+    def _standing(self, clusters: Sequence[Cluster]) -> int:
+        """What all elastic nodes cost an hour, in nanos; those on their way are paid for, too."""
+        total = 0
+        for cluster in clusters:
+            have = {one.name: one.nodes + one.provisioning for one in cluster.status.elastic_pools}
+            for pool in pools_of(cluster):
+                if have.get(pool.name):
+                    price = node_price(cluster, pool, self._cache.all(Flavor)) or 0
+                    total += price * have[pool.name]
+        return total
+
     def _fleet_status(self, fleet: Fleet) -> FleetStatus:
         clusters = [one for one in self._cache.all(Cluster) if one.spec.accepted]
         now, limits = self._clock.now(), fleet.spec.breakers
         breakers = fleet.status.breakers
         if self._board is not None:
-            self._board.breakers = self._board.breakers.looked_at(limits, now)
+            standing = with_fields(self._board.breakers, standing=self._standing(clusters))
+            self._board.breakers = standing.looked_at(limits, now)
             breakers = self._board.breakers.status(limits, now)
         is_broken = any(one.open_since for one in breakers)
         return replace(

@@ -21,6 +21,7 @@ from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters
 from fairway.controllers.heartbeats import LOOK_SECONDS
+from fairway.controllers.inventory.controller import Inventory
 from fairway.controllers.kindrules import KindRules
 from fairway.controllers.lifecycle.controller import Lifecycle
 from fairway.controllers.migrations import Migrations
@@ -138,6 +139,7 @@ class ControlPlane:
             Shadows(
                 store=store, cache=self.cache, scheduler=self.scheduler, clock=clock, notes=notes
             ),
+            Inventory(store=store, cache=self.cache, scheduler=self.scheduler, clock=clock),
             Volumes(store=store, cache=self.cache, states=self.states, clock=clock),
             KindRules(store=store, cache=self.cache, kinds=kinds, clock=clock),
             Migrations(store=store, clock=clock),

@@ -186,6 +186,19 @@ class _Line:
         return found
 
 
+def _verdict(desk: Desk, workload: Workload) -> Verdict:
+    """What is decided on a workload; who has nowhere else to go asks pools that may be empty."""
+    decide = growing.decide if workload.grows else _DECIDE[workload.mode]
+    desk.has_passed_over = False
+    verdict = decide(desk, workload)
+    if verdict.is_decided or not desk.has_passed_over:
+        return verdict
+    desk.is_last_resort = True
+    bolder = decide(desk, workload)
+    desk.is_last_resort = False
+    return bolder if bolder.is_decided else verdict
+
+
 def plan(
     snapshot: Snapshot, cursor: Cursor = START, budget: int | None = None
 ) -> tuple[Plan, Cursor]:
@@ -201,8 +214,7 @@ def plan(
             if workload is None:
                 break
             desk.turn_to(workload)
-            decide = growing.decide if workload.grows else _DECIDE[workload.mode]
-            line.tell(workload, decide(desk, workload))
+            line.tell(workload, _verdict(desk, workload))
             decisions += 1
         is_done = workload is None or is_paused
         homeward = cursor.homeward

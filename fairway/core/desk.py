@@ -60,6 +60,8 @@ class Desk:
         self.changed: set[str] = set()  # who held something and got more or less of it: no victims
         self.holders: Holders | None = None  # gathered by `holders` when first asked for
         self.asking: Workload | None = None  # whom the planner looks at
+        self.is_last_resort = False  # whether pools that may be out of stock are asked
+        self.has_passed_over = False  # whether one was not asked for that
         self._candidates: dict[Hashable, where.Candidates] = {}
         self._assignments: dict[str, _Assignments] = {}  # by queue
         self._by_groups: dict[tuple[ResourceGroup, ...], _Assignments] = {}
@@ -208,7 +210,9 @@ class Desk:
         name = _BREAKERS.get(rung)
         if name is None or name not in self.snapshot.facts.settings.open_breakers:
             return None
-        return Reason(code=Code.BREAKER_OPEN, rung=rung, other=name.lower())
+        spent = self.snapshot.facts.settings.money if name == "Price" else None
+        short = (("allowed", spent[1]), ("spent", spent[0])) if spent else ()
+        return Reason(code=Code.BREAKER_OPEN, rung=rung, other=name.lower(), short=short)
 
     def has_pools(self, clusters: where.Names) -> bool:
         """Whether any of these clusters has an elastic pool."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from fairway.core.fitting import devices
-from fairway.core.model import FlavorResource, Request, Usage
+from fairway.core.model import FlavorResource, Pool, Request, Usage
 from fairway.core.nodes import Cluster, Packing, Room
 from fairway.core.turns.quota import Tree
 
@@ -44,6 +44,7 @@ class Ledger:
         self.tree = tree
         self.rooms: dict[str, Room] = {}
         self._pools: dict[tuple[str, str], int] = {}
+        self._limited: dict[str, list[Pool]] = {}  # by cluster: those that hang on more than that
         for name in sorted(clusters):
             self.rooms[name] = Room(clusters[name])
             self._stock(clusters[name])
@@ -136,10 +137,12 @@ class Ledger:
         self._unstock(cluster.name)
         for pool in cluster.pools:
             self._pools[cluster.name, pool.name] = pool.left
+        self._limited[cluster.name] = [one for one in cluster.pools if one.quota or one.is_unsure]
 
     def _unstock(self, cluster: str) -> None:
         for key in [key for key in self._pools if key[0] == cluster]:
             del self._pools[key]
+        self._limited.pop(cluster, None)
 
     # Elastic pools.
 
@@ -147,11 +150,31 @@ class Ledger:
         return self._pools[cluster, pool]
 
     def provision(self, cluster: str, pool: str, count: int) -> None:
+        self._lessen(cluster, pool, count)
+        asked = next((one for one in self._limited[cluster] if one.name == pool), None)
+        if asked is None:
+            return
+        for other in self._limited[cluster]:
+            if other is not asked and asked.quota and other.quota == asked.quota:
+                self._lessen(cluster, other.name, as_many(asked, other, count))
+        if asked.is_unsure:
+            self._lessen(cluster, pool, self._pools[cluster, pool])
+
+    def _lessen(self, cluster: str, pool: str, count: int) -> None:
         self._pools[cluster, pool] -= count
         self._undo.append(lambda: self._restock(cluster, pool, count))
 
     def _restock(self, cluster: str, pool: str, count: int) -> None:
         self._pools[cluster, pool] += count
+
+
+def as_many(pool: Pool, other: Pool, count: int) -> int:
+    """How many nodes of another pool so many of one take away from, where a quota limits both."""
+    shape, others = dict(pool.shape), dict(other.shape)
+    return max(
+        (-(-count * shape.get(one, 0) // others[one]) for one in pool.limited if others.get(one)),
+        default=0,
+    )
 
 
 def is_same_ground(one: Cluster, other: Cluster) -> bool:

@@ -362,6 +362,11 @@ class Pool:
     unit: int = 1
     price_nanos: int | None = None  # of one node an hour
     provision_seconds: float = 300.0
+    is_doubtful: bool = False  # for who has nowhere else to go: it may be out of stock
+    is_unsure: bool = False  # it was out of stock, and one asks at a time until nodes come
+    out_until: float = 0.0  # when everybody may ask again
+    quota: str = ""  # pools of the same one are limited together
+    limited: tuple[str, ...] = ()  # resources of that quota
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

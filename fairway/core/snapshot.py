@@ -50,6 +50,7 @@ class Settings:
     backfills: bool = True
     is_paused: bool = False
     open_breakers: frozenset[str] = frozenset()  # of Preemptions, Moves and Price
+    money: tuple[int, int] | None = None  # spent an hour and allowed, while that breaker is open
     forecast_depth: int = 10
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from fairway.agent.drivers.interface import (
     CommandQuery,
@@ -70,6 +70,10 @@ class DriverFace:
     async def remove(self, name: str) -> None:
         await self._meet("remove", name, None)
         await self._driver.remove(name)
+
+    async def release(self, nodes: Sequence[str]) -> None:
+        await self._meet("release", ",".join(nodes), None)
+        await self._driver.release(nodes)
 
     def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
         return self._driver.logs(query)

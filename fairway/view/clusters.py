@@ -8,13 +8,15 @@ resources and labels get the fleet's names, before anything is fitted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
 
 import numpy as np
 
-from fairway.api.cluster import Cluster, ElasticPool, Profile, SimulatedPool
+from fairway.api.cluster import Cluster, Profile, SimulatedPool, pools_of, quotas_of
 from fairway.api.meta import Taint
-from fairway.api.report import ClusterReport
+from fairway.api.pools import ElasticPool, PoolBelief, ProviderQuota
+from fairway.api.report import ClusterReport, PoolReport
 from fairway.core import model, nodes
 from fairway.view.queues import request_of
 from fairway.view.reports import (
@@ -48,6 +50,7 @@ class Reading:
     seen: SeenWorks  # our pods, by work
     reports: tuple[ClusterReport, ...]
     away: frozenset[str]  # nodes that were set aside
+    doubts: tuple[tuple[str, bool, bool], ...]  # pools that may be out of stock; see `doubts`
     source: tuple[object, ...]  # what else its nodes were made of
     is_heard: bool  # whether what was seen there is so now, and for us to change
 
@@ -80,7 +83,7 @@ def read(
         table, seen = before.cluster.nodes, before.seen
         if [one.spec.works for one in reports] != [one.spec.works for one in before.reports]:
             seen = seen_of(reports, Rows(columns), spec.profile)
-    made = _cluster(cluster, reports, table)
+    made = _cluster(cluster, reports, table, now)
     if before is not None and _is_alike(before.cluster, made):
         made = before.cluster
     return Reading(
@@ -88,22 +91,44 @@ def read(
         seen=seen,
         reports=reports,
         away=away,
+        doubts=doubts(cluster, now),
         source=source,
         is_heard=spec.mode == "Manage" and cluster.status.phase not in ("Lost", "Unready"),
     )
 
 
 def avoided(cluster: Cluster, now: float) -> frozenset[str]:
-    """Nodes that are set aside for now."""
-    return frozenset(
+    """Nodes that are set aside for now, or are given back."""
+    leaving = (one.name for one in cluster.status.leaving_nodes)
+    aside = (
         one.name
         for one in cluster.status.avoided_nodes
         if one.until is None or one.until.timestamp() > now
     )
+    return frozenset((*leaving, *aside))
+
+
+def doubts(cluster: Cluster, now: float) -> tuple[tuple[str, bool, bool], ...]:
+    """Pools that were out of stock: whether nobody asks them, and whether only those do who have
+    nowhere else to go."""
+    return tuple(
+        (one.name, _is_before(now, one.try_at), _is_before(now, one.out_until))
+        for one in cluster.status.stock
+        if one.out_since is not None
+    )
+
+
+def _still(now: float, moment: datetime | None) -> float:
+    """A moment that is yet to come; else none."""
+    return 0.0 if moment is None or moment.timestamp() <= now else moment.timestamp()
+
+
+def _is_before(now: float, moment: datetime | None) -> bool:
+    return moment is not None and now < moment.timestamp()
 
 
 def _cluster(
-    cluster: Cluster, reports: Sequence[ClusterReport], table: nodes.Nodes
+    cluster: Cluster, reports: Sequence[ClusterReport], table: nodes.Nodes, now: float
 ) -> nodes.Cluster:
     spec = cluster.spec
     kinds = cluster.status.kinds or (spec.simulated.kinds if spec.simulated else ())
@@ -118,7 +143,7 @@ def _cluster(
         kinds=frozenset(kinds) if kinds else None,
         runs_pods_alone=spec.simulated is not None,
         levels=tuple((one.name, one.node_label) for one in spec.topology),
-        pools=tuple(_pool(one, cluster, reports) for one in spec.elastic_pools),
+        pools=_pools(cluster, reports, now),
         price_factor_nanos=spec.price_factor.nanos,
     )
 
@@ -243,22 +268,89 @@ def _renamed(labels: Mapping[str, str], profile: Profile) -> dict[str, str]:
     return {back.get(key, key): value for key, value in labels.items()}
 
 
-def _pool(pool: ElasticPool, cluster: Cluster, reports: Sequence[ClusterReport]) -> model.Pool:
-    seen = {one.name: one for report in reports for one in report.spec.pools}.get(pool.name)
-    have = seen.nodes + seen.provisioning if seen else 0
+def _pools(
+    cluster: Cluster, reports: Sequence[ClusterReport], now: float
+) -> tuple[model.Pool, ...]:
+    """Its elastic pools, with what is left of each."""
+    seen = {one.name: one for report in reports for one in report.spec.pools}
+    beliefs = {one.name: one for one in cluster.status.stock if one.out_since is not None}
+    pools, used = pools_of(cluster), _used(pools_of(cluster), seen)
+    found = []
+    for pool in pools:
+        told = seen.get(pool.name)
+        quota = quotas_of(cluster).get(pool.quota)
+        by_quota = {} if quota is None else _by_quota(pool, quota, used[pool.quota])
+        left = max(0, min((_left(pool, told), *by_quota.values())))
+        made = _pool(pool, cluster, told, left=left, limited=tuple(by_quota))
+        found.append(_believed(made, beliefs.get(pool.name), now))
+    return tuple(found)
+
+
+def _used(
+    pools: Sequence[ElasticPool], seen: Mapping[str, PoolReport]
+) -> dict[str, dict[str, int]]:
+    """What the nodes of all pools take of each quota, by resource."""
+    used: dict[str, dict[str, int]] = {}
+    for pool in pools:
+        mine = used.setdefault(pool.quota, {})
+        for resource, amount in request_of(pool.shape, up=False):
+            mine[resource] = mine.get(resource, 0) + amount * _have(seen.get(pool.name))
+    return used
+
+
+def _by_quota(pool: ElasticPool, quota: ProviderQuota, used: Mapping[str, int]) -> dict[str, int]:
+    """How many more nodes of a pool its quota allows, by resource."""
+    shape = dict(request_of(pool.shape, up=False))
+    return {
+        resource: (most - used.get(resource, 0)) // shape[resource]
+        for resource, most in request_of(quota.limits, up=False)
+        if shape.get(resource)
+    }
+
+
+def _have(seen: PoolReport | None) -> int:
+    return seen.nodes + seen.provisioning if seen else 0
+
+
+def _left(pool: ElasticPool, seen: PoolReport | None) -> int:
     stock = seen.stock if seen and seen.stock is not None else pool.stock
-    left = pool.count_max - have
-    if stock is not None:
-        left = min(left, stock)
+    left = pool.count_max - _have(seen)
+    return max(0, left if stock is None else min(left, stock))
+
+
+def _pool(
+    pool: ElasticPool,
+    cluster: Cluster,
+    seen: PoolReport | None,
+    *,
+    left: int,
+    limited: tuple[str, ...],
+) -> model.Pool:
     back = fleet_names(cluster.spec.profile)
     shape = request_of(pool.shape, up=False)
+    price = seen.price_per_hour if seen and seen.price_per_hour else pool.price_per_hour
     return model.Pool(
         name=pool.name,
         shape=tuple(sorted((back.get(resource, resource), amount) for resource, amount in shape)),
         labels=tuple(sorted(_renamed(pool.labels, cluster.spec.profile).items())),
         taints=pool.taints,
-        left=max(0, left),
+        left=left,
         unit=pool.unit,
-        price_nanos=pool.price_per_hour.nanos if pool.price_per_hour else None,
+        price_nanos=price.nanos if price else None,
         provision_seconds=float(pool.provision_seconds),
+        quota=pool.quota if limited else "",
+        limited=tuple(sorted(back.get(one, one) for one in limited)),
+    )
+
+
+def _believed(pool: model.Pool, belief: PoolBelief | None, now: float) -> model.Pool:
+    """A pool as far as it is believed to have stock."""
+    if belief is None:
+        return pool
+    return replace(
+        pool,
+        left=0 if _is_before(now, belief.try_at) else pool.left,
+        is_doubtful=_is_before(now, belief.out_until),
+        is_unsure=True,
+        out_until=_still(now, belief.out_until),
     )

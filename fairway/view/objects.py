@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.api.flavor import Flavor
-from fairway.api.fleet import Fleet, FleetSpec
+from fairway.api.fleet import BreakerStatus, Fleet, FleetSpec
 from fairway.api.kindrule import KINDS_GROUP, KindRule
 from fairway.api.kinds import BY_NAME
 from fairway.api.meta import GROUP
@@ -233,8 +233,16 @@ def settings_of(found: Fleet | None) -> Settings:
         backfills=held.backfill,
         is_paused=fleet.paused,
         open_breakers=frozenset(one.name for one in breakers if one.open_since is not None),
+        money=_money(fleet, breakers),
         forecast_depth=fleet.forecast_depth,
     )
+
+
+def _money(fleet: FleetSpec, breakers: Sequence[BreakerStatus]) -> tuple[int, int] | None:
+    """What elastic nodes cost an hour and may cost, in nanos, while that stops the hub."""
+    limit = fleet.breakers.price_per_hour
+    found = next((one for one in breakers if one.name == "Price" and one.open_since), None)
+    return (found.past_hour.nanos, limit.nanos) if found and limit is not None else None
 
 
 def _group_of(plain: Mapping[str, Any]) -> str:

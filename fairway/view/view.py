@@ -264,13 +264,14 @@ class View:
     def _refresh_clusters(self, now: float) -> set[str]:
         """Reads changed clusters; says whose pods were seen otherwise than before."""
         objects = self._objects
-        # A node that was set aside for a while comes back by time alone.
+        # A node that was set aside, or a pool that was out of stock, comes back by time alone.
         timed = {
             name
             for name, one in objects.clusters.items()
-            if one.status.avoided_nodes
+            if (one.status.avoided_nodes or one.status.stock)
             and name in self._readings
-            and self._readings[name].away != clusters.avoided(one, now)
+            and (self._readings[name].away, self._readings[name].doubts)
+            != (clusters.avoided(one, now), clusters.doubts(one, now))
         }
         unbound: set[str] = set()
         for name in sorted(self._stale_clusters | timed):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from fairway.agent.drivers.interface import (
     CommandQuery,
@@ -56,6 +56,10 @@ class FaultyDriver:
     async def remove(self, name: str) -> None:
         await self._meet("remove")
         await self._driver.remove(name)
+
+    async def release(self, nodes: Sequence[str]) -> None:
+        await self._meet("release")
+        await self._driver.release(nodes)
 
     def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
         return self._driver.logs(query)

@@ -193,6 +193,10 @@ class Stage:
         patch = Patch(type="merge", body={"spec": {"mode": mode}})
         await self.store.patch(CLUSTERS, "here", patch, write=HUB)
 
+    async def change_status(self, status: Plain) -> None:
+        patch = Patch(type="merge", body={"status": status})
+        await self.store.patch(CLUSTERS, "here", patch, subresource="status", write=HUB)
+
     # What the agent told.
 
     async def work(self, work: Work) -> Work | None:

@@ -136,15 +136,19 @@ class TestElasticPools:
             name, job(name, cpu="6"), seconds=30, provision=(PoolNodes(pool="burst", count=count),)
         )
 
-    def test_nodes_come_in_units_after_a_while_and_go_when_idle(self) -> None:
+    def test_nodes_come_in_units_after_a_while_and_go_as_units_when_they_are_idle(self) -> None:
         one = world(spec={"elasticPools": [POOL]})
         one.apply(self.asking("one", 1), 0)
         (seen,) = one.observe(0).pools
         assert (seen.nodes, seen.provisioning) == (0, 2)
         assert len(one.observe(59).nodes) == 3
         assert len(one.observe(60).nodes) == 5
-        assert len(one.observe(60 + 30 + 119).nodes) == 5
-        assert len(one.observe(60 + 30 + 120).nodes) == 3
+        one.release(["burst-e0000", "burst-e0001"], 70)
+        assert len(one.observe(70).nodes) == 5, "a pod is there"
+        one.release(["burst-e0000"], 100)
+        assert len(one.observe(100).nodes) == 5, "they go together"
+        one.release(["burst-e0000", "burst-e0001", "pool-0000"], 100)
+        assert len(one.observe(100).nodes) == 3
 
     def test_no_more_come_than_there_may_be(self) -> None:
         one = world(spec={"elasticPools": [POOL]})
@@ -158,8 +162,26 @@ class TestElasticPools:
         one.apply(self.asking("one", 4), 0)
         (seen,) = one.observe(0).pools
         assert (seen.provisioning, seen.stock) == (2, 1)
+        assert (seen.failures, seen.fault) == (1, "2 of 4 nodes of burst can be had")
+        one.observe(1000)
+        one.release(["burst-e0000", "burst-e0001"], 1000)
         (seen,) = one.observe(1000).pools
         assert (seen.nodes, seen.stock) == (0, 3)
+
+    @pytest.mark.parametrize(
+        ("moment", "fails"),
+        [(99, False), (100, True), (149, True), (150, False), (300, True), (350, False)],
+    )
+    def test_a_pool_that_is_out_of_stock_says_so_only_to_who_asks(
+        self, moment: float, fails: bool
+    ) -> None:
+        outs = {"pool": "burst", "afterSeconds": 100, "seconds": 50, "everySeconds": 200}
+        one = world(spec={"elasticPools": [POOL]}, stockOuts=[outs])
+        (seen,) = one.observe(moment).pools
+        assert (seen.stock, seen.failures) == (None, 0)
+        one.apply(self.asking("one", 2), moment)
+        (seen,) = one.observe(moment).pools
+        assert (seen.failures, seen.provisioning) == ((1, 0) if fails else (0, 2))
 
     def test_asking_again_brings_no_more(self) -> None:
         one = world(spec={"elasticPools": [POOL]})

@@ -204,7 +204,13 @@ class TestElasticPools:
         (report,) = await stage.reports()
         assert "burst-e0000" in report.spec.nodes.names
         await stage.until("Succeeded", one)
-        await stage.passes(130)
+        since = "2026-01-01T00:00:00Z"
+        leaving = {"name": "burst-e0000", "pool": "burst", "since": since}
+        await stage.change_status({"leavingNodes": [leaving]})
+        await stage.passes(10)
+        assert "burst-e0000" in (await stage.reports())[0].spec.nodes.names, "it may not go yet"
+        await stage.change_status({"leavingNodes": [{**leaving, "mayGo": True}]})
+        await stage.passes(10)
         (report,) = await stage.reports()
         assert "burst-e0000" not in report.spec.nodes.names
         assert (await stage.cluster()).status.elastic_pools[0].stock == 3

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from fairway.api.meta import JsonObject, Taint
+from fairway.api.pools import ElasticPool, ProviderQuota
 from fairway.api.work import Manifest, Stop, Work
 from fairway.streams.asking import Exchange
 
@@ -86,6 +87,9 @@ class PoolSeen:
     nodes: int = 0
     provisioning: int = 0
     stock: int | None = None
+    price_nanos: int | None = None  # of one node an hour, where a source tells it
+    failures: int = 0  # provisions that failed since the driver began
+    fault: str = ""  # why the last one did
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +99,8 @@ class Observation:
     nodes: tuple[NodeSeen, ...] = ()
     works: Mapping[str, WorkSeen] = field(default_factory=dict)
     pools: tuple[PoolSeen, ...] = ()
+    offered: tuple[ElasticPool, ...] = ()  # pools that nobody listed
+    quotas: tuple[ProviderQuota, ...] = ()  # that those count against
     kinds: tuple[str, ...] = ()  # served, as group/version/Kind; none means all
     version: str = ""
     claims: Mapping[str, str] = field(default_factory=dict)
@@ -183,6 +189,10 @@ class Driver(Protocol):
 
     async def remove(self, name: str) -> None:
         """Removes all that was made for a work, but for manifests that are to stay; ends pods."""
+        ...
+
+    async def release(self, nodes: Sequence[str]) -> None:
+        """Gives nodes of elastic pools back, but for those that have pods of ours."""
         ...
 
     def logs(self, query: LogQuery) -> AsyncIterator[bytes]:

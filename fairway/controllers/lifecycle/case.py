@@ -65,6 +65,8 @@ class Place:
     taints: tuple[Taint, ...] = ()
     when_lost: WhenLost | None = None
     awaited_pools: frozenset[str] = frozenset()  # elastic pools with nodes on their way
+    failed_pools: Mapping[str, float] = field(default_factory=dict)  # pools that bring no nodes,
+    # and since when no more are on their way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,7 +125,8 @@ class Lifecycle:
 
     def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
         found = self._cache.get(Cluster, name[1]) if stored else None
-        told = (found.spec, found.status.phase) if found else None
+        pools = gathering.failed_pools(found) if found else None
+        told = (found.spec, found.status.phase, pools) if found else None
         if self._is_news("cluster", name, told):
             self._mark_placed(name[1])
 

@@ -74,7 +74,18 @@ def place_of(cluster: Cluster, silent_seconds: float) -> Place:
         awaited_pools=frozenset(
             one.name for one in cluster.status.elastic_pools if one.provisioning
         ),
+        failed_pools=failed_pools(cluster),
     )
+
+
+def failed_pools(cluster: Cluster) -> dict[str, float]:
+    """Pools whose last provision failed, and when; but for those with nodes on their way."""
+    coming = {one.name for one in cluster.status.elastic_pools if one.provisioning}
+    return {
+        one.name: one.failed_at.timestamp()
+        for one in cluster.status.stock
+        if one.failed_at is not None and one.name not in coming
+    }
 
 
 def settings(cache: Cache, workload: Workload, fleet: FleetSpec) -> Settings:

@@ -118,7 +118,7 @@ def leaves_some(case: Case, trouble: Trouble) -> bool:
     """Whether only some replicas of a placement are stuck, so that the others may stay."""
     return (
         case.workload.spec.mode == "Divided"
-        and trouble.reason == Code.PENDING_TOO_LONG.value
+        and trouble.reason in (Code.PENDING_TOO_LONG.value, Code.OUT_OF_STOCK.value)
         and 0 < _stuck_replicas(case, trouble.placement) < (trouble.placement.replicas or 0)
     )
 
@@ -128,14 +128,15 @@ def taken_back(case: Case, status: WorkloadStatus, troubles: Sequence[Trouble]) 
     claim = status.claim
     assert claim is not None, "only what holds a claim is looked at"
     taken = {one.placement.cluster: _stuck_replicas(case, one.placement) for one in troubles}
+    avoided = sorted(one.placement.cluster for one in troubles if one.avoids_cluster)
     placements = tuple(_fewer(one, taken.get(one.cluster, 0)) for one in claim.placements)
     return replace(
         status,
-        reason=Code.PENDING_TOO_LONG.value,
+        reason=troubles[0].reason,
         message=troubles[0].message,
         claim=replace(claim, placements=placements),
         replicas=sum(one.replicas or 0 for one in placements),
-        requeue=avoiding(case, status.requeue, sorted(taken)),
+        requeue=avoiding(case, status.requeue, avoided),
     )
 
 

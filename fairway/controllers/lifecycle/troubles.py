@@ -237,6 +237,31 @@ def late(case: Case, placement: Placement) -> Found:
     )
 
 
+def unstocked(case: Case, placement: Placement) -> Found:
+    """Nodes that it waits for do not come, since their pool is out of stock.
+
+    Neither it nor its cluster is to blame: it goes elsewhere, or waits for the pool, at once.
+    """
+    claim, place = case.workload.status.claim, case.places.get(placement.cluster)
+    if claim is None or place is None or not place.failed_pools:
+        return NEVER
+    decided_at = claim.decided_at.timestamp()
+    failed = [
+        one.pool
+        for one in claim.waits_for
+        if one.type == "Provision"
+        and one.cluster == placement.cluster
+        and place.failed_pools.get(one.pool, 0.0) >= decided_at
+    ]
+    if not failed or not any(stuck(case, placement)):
+        return NEVER
+    return Trouble(
+        placement=placement,
+        reason=Code.OUT_OF_STOCK.value,
+        message=f"pool {failed[0]} of {placement.cluster} is out of stock",
+    )
+
+
 def pending(case: Case, placement: Placement) -> Found:
     """Pods have waited for a node for too long; those that nodes are on their way for may."""
     if _is_provisioned(case, placement):
@@ -291,6 +316,7 @@ _LOOKS: tuple[Callable[[Case, Placement], Found], ...] = (
     drained,
     tainted,
     blocked,
+    unstocked,
     late,
     pending,
 )

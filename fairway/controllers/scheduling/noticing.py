@@ -18,7 +18,17 @@ from fairway.clock import parse_timestamp
 from fairway.kinds.volumes import BOUND_IN
 
 _TOGETHER_SECONDS = 0.25
-_CLUSTER_STATUS = ("phase", "claims", "kinds", "avoidedNodes", "elasticPools")
+_CLUSTER_STATUS = (
+    "phase",
+    "claims",
+    "kinds",
+    "avoidedNodes",
+    "leavingNodes",
+    "elasticPools",
+    "offeredPools",
+    "stock",
+)
+_EVERYBODY = ""  # is woken where time alone frees something
 
 
 class Notice:
@@ -44,7 +54,9 @@ class Notice:
                 status = plain.get("status") or {}
                 labels = plain["metadata"].get("labels")
                 kept = {key: status.get(key) for key in _CLUSTER_STATUS}
-                self._matters(plain, (plain.get("spec"), labels, kept))
+                if self._matters(plain, (plain.get("spec"), labels, kept)):
+                    for one in status.get("stock", ()):
+                        self._wake_at(_EVERYBODY, one.get("tryAt"), one.get("outUntil"))
             case "Fleet":
                 self._matters(plain, (plain.get("spec"), _open_breakers(plain)))
             case "PersistentVolumeClaim":
@@ -74,7 +86,10 @@ class Notice:
         while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)
             self._set.discard(timer)
-            self.woken.add(timer[1])
+            if timer[1] == _EVERYBODY:
+                self.is_freed = True
+            else:
+                self.woken.add(timer[1])
 
     def next_moment(self) -> float | None:
         """When the next are to be woken: those of a short while together, none too early."""
@@ -102,16 +117,26 @@ class Notice:
             return
         self.woken.add(key)
         for moment in _moments(plain):
-            if (moment, key) not in self._set:
-                self._set.add((moment, key))
-                heapq.heappush(self._timers, (moment, key))
+            self._wake(key, moment)
 
-    def _matters(self, plain: Mapping[str, Any], what: Any) -> None:
+    def _wake_at(self, key: str, *moments: str | None) -> None:
+        for one in moments:
+            if one:
+                self._wake(key, parse_timestamp(one))
+
+    def _wake(self, key: str, moment: float) -> None:
+        if (moment, key) not in self._set:
+            self._set.add((moment, key))
+            heapq.heappush(self._timers, (moment, key))
+
+    def _matters(self, plain: Mapping[str, Any], what: Any) -> bool:
         """Something is freed if what matters of an object is not what it was."""
         name = (str(plain["kind"]), _key(plain))
-        if name not in self._told or self._told[name] != what:
+        is_news = name not in self._told or self._told[name] != what
+        if is_news:
             self._told[name] = what
             self.is_freed = True
+        return is_news
 
 
 def _charged(placements: Sequence[Mapping[str, Any]]) -> int:

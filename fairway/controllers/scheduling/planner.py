@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+from fairway.core.inventory.releasing import Idle
 from fairway.core.standings import Standing
 
 _LENGTH = struct.Struct("<I")
@@ -45,6 +46,8 @@ class Planner(Protocol):
 
     async def shadow(self, now: float) -> dict[str, list[str]]: ...
 
+    async def idle_nodes(self, now: float) -> list[Idle]: ...
+
     async def close(self) -> None: ...
 
 
@@ -71,6 +74,9 @@ class InlinePlanner:
 
     async def shadow(self, now: float) -> dict[str, list[str]]:
         return self._planning.shadow(now)
+
+    async def idle_nodes(self, now: float) -> list[Idle]:
+        return self._planning.idle_nodes(now)
 
     async def close(self) -> None:
         return
@@ -104,6 +110,9 @@ class ProcessPlanner:
 
     async def shadow(self, now: float) -> dict[str, list[str]]:
         return cast("dict[str, list[str]]", await self._call("shadow", now))
+
+    async def idle_nodes(self, now: float) -> list[Idle]:
+        return cast("list[Idle]", await self._call("idle_nodes", now))
 
     async def close(self) -> None:
         process = self._process

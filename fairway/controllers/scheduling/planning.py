@@ -20,6 +20,8 @@ from fairway.controllers.scheduling.noticing import Notice
 from fairway.core import cycle, explain, standings
 from fairway.core.cycle import START, Cursor
 from fairway.core.dividing.homecoming import Homeward
+from fairway.core.inventory import releasing
+from fairway.core.inventory.releasing import Idle
 from fairway.core.snapshot import Snapshot
 from fairway.core.standings import Standing
 from fairway.core.steps import Admit, Plan, Reservation, Step
@@ -229,6 +231,10 @@ class Planning:
     def standings(self, now: float) -> list[Standing]:
         """How every queue stands."""
         return standings.standings(self._view.snapshot(now))
+
+    def idle_nodes(self, now: float) -> list[Idle]:
+        """Nodes of elastic pools on which nothing is, the first to go first."""
+        return list(releasing.idle_nodes(self._view.snapshot(now)))
 
     def shadow(self, now: float) -> dict[str, list[str]]:
         """Which of those who wait would get something in clusters that are only shadowed."""

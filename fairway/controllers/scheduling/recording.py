@@ -19,6 +19,7 @@ import msgspec
 
 from fairway.controllers.scheduling.planner import Planner
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+from fairway.core.inventory.releasing import Idle
 from fairway.core.standings import Standing
 
 _STEPS_MOST = 20_000  # kept in memory for whoever asks what was decided lately
@@ -139,6 +140,10 @@ class RecordingPlanner:
     async def standings(self, now: float) -> list[Standing]:
         async with self._calling:
             return await self._planner.standings(now)
+
+    async def idle_nodes(self, now: float) -> list[Idle]:
+        async with self._calling:
+            return await self._planner.idle_nodes(now)
 
     async def shadow(self, now: float) -> dict[str, list[str]]:
         async with self._calling:

@@ -22,8 +22,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from fairway.api import codec
-from fairway.api.cluster import Cluster
+from fairway.api.cluster import Cluster, pools_of
 from fairway.api.errors import ApiError, NotFound, Unavailable
+from fairway.api.flavor import Flavor
 from fairway.api.names import namespace_and_name
 from fairway.api.workload import Workload
 from fairway.clock import Clock
@@ -45,12 +46,14 @@ from fairway.controllers.scheduling.planning import Fed, Planned, SetAside
 from fairway.controllers.scheduling.recording import RecordingPlanner
 from fairway.controllers.scheduling.restraint import Restrained
 from fairway.controllers.terms import NotLeader, Terms
+from fairway.core.inventory.releasing import Idle
 from fairway.core.standings import Standing
 from fairway.loops import Alarm
 from fairway.store import keys
 from fairway.store.interface import ResourceKey, Store, Stored
 from fairway.store.keys import WORKLOADS
 from fairway.store.mirrors import Follower, Mirror, Name, is_newer
+from fairway.view.prices import node_price
 
 _log = logging.getLogger(__name__)
 
@@ -350,9 +353,9 @@ class Scheduler:
     def _price_of(self, cluster: str, pool: str) -> int:
         """The price of one node of a pool for an hour; one that has none costs nothing."""
         found = self._cache.get(Cluster, cluster)
-        for one in found.spec.elastic_pools if found is not None else ():
-            if one.name == pool and one.price_per_hour is not None:
-                return one.price_per_hour.nanos
+        for one in pools_of(found) if found is not None else ():
+            if found is not None and one.name == pool:
+                return node_price(found, one, self._cache.all(Flavor)) or 0
         return 0
 
     async def explain(self, key: str) -> dict[str, Any] | None:
@@ -366,6 +369,12 @@ class Scheduler:
         with self._asked():
             await self._feed()
             return await self._planner.standings(self._clock.now())
+
+    async def idle_nodes(self) -> list[Idle]:
+        """Nodes of elastic pools that nobody uses now."""
+        with self._asked():
+            await self._feed()
+            return await self._planner.idle_nodes(self._clock.now())
 
     @contextmanager
     def _asked(self) -> Iterator[None]:

@@ -67,7 +67,7 @@ def _open(cluster: Cluster) -> Cluster:
         nodes=replace(cluster.nodes, ready=ready),
         taints=(),
         is_open=True,
-        pools=tuple(replace(one, left=_NODES_ENOUGH) for one in cluster.pools),
+        pools=tuple(replace(one, left=_NODES_ENOUGH, is_doubtful=False) for one in cluster.pools),
     )
 
 

@@ -1,7 +1,8 @@
 """New nodes: which elastic pool of a cluster, and how many nodes of it, would hold a workload.
 
 Pools are tried from the cheapest. What is left of a pool counts its most, what it has, its stock,
-and what this plan asked of it before.
+the provider's quota, and what this plan asked of it before. One that may be out of stock is for who
+has nowhere else to go.
 """
 
 from __future__ import annotations
@@ -53,18 +54,16 @@ def find_pool(
         ]
         if not any(takes):
             continue
+        if pool.is_doubtful and not desk.is_last_resort:
+            desk.has_passed_over = True
+            refusal = _out_of_stock(cluster, pool, 0)
+            continue
         left = desk.ledger.left_in_pool(cluster, pool.name)
         found = pack_with_new_nodes(
             room, wants, pool, left=left, takes=takes, domain=workload.domain
         )
         if isinstance(found, fit.Shortage):
-            refusal = Reason(
-                code=Code.OUT_OF_STOCK,
-                cluster=cluster,
-                rung="Provision",
-                pool=pool.name,
-                count=left,
-            )
+            refusal = _out_of_stock(cluster, pool, left)
         elif found.new_nodes:
             return Provisioned(
                 pool=pool.name,
@@ -73,6 +72,17 @@ def find_pool(
                 on_existing=_existing(found.packed, len(place.nodes)),
             )
     return refusal
+
+
+def _out_of_stock(cluster: str, pool: Pool, left: int) -> Reason:
+    return Reason(
+        code=Code.OUT_OF_STOCK,
+        cluster=cluster,
+        rung="Provision",
+        pool=pool.name,
+        count=left,
+        until=0.0 if left else pool.out_until,
+    )
 
 
 def _price(pool: Pool) -> tuple[bool, int, str]:

@@ -11,7 +11,7 @@ import fcntl
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -158,6 +158,9 @@ class LocalDriver:
 
     async def remove(self, name: str) -> None:
         self._kept().remove(name)
+
+    async def release(self, nodes: Sequence[str]) -> None:
+        """There are none but this machine, which stays."""
 
     async def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
         pod = self._pod(query.work, query.pod)

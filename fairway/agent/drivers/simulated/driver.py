@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
 from fairway.agent.drivers.interface import (
@@ -67,6 +67,9 @@ class SimulatedDriver:
 
     async def remove(self, name: str) -> None:
         self._world.remove(name, self._clock.now())
+
+    async def release(self, nodes: Sequence[str]) -> None:
+        self._world.release(nodes, self._clock.now())
 
     async def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
         """What little a pod that does not exist has to say: when it started and ended."""

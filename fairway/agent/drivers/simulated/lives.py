@@ -107,13 +107,11 @@ class Lives:
         nodes: Nodes,
         timers: Timers,
         changed: Callable[[LivePod, float], None],
-        emptied: Callable[[Node, float], None],
     ) -> None:
         self.settings = settings
         self._nodes = nodes
         self._timers = timers
         self._changed = changed
-        self._emptied = emptied
         self._waiting: dict[LivePod, None] = {}
         self._has_room = False  # whether pods that wait may fit by now
         self.by_node: dict[str, dict[LivePod, None]] = {}
@@ -226,8 +224,6 @@ class Lives:
         del self.by_node[node.name][pod]
         self._nodes.release(node, pod.need)
         self._has_room = True
-        if not node.pods:
-            self._emptied(node, now)
 
     def _later(
         self, pod: LivePod, seconds: float, now: float, then: Callable[[LivePod, float], None]

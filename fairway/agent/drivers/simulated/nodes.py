@@ -55,7 +55,6 @@ class Node:
     is_ready: bool = True
     pool: str = ""  # elastic pool that it came from
     unit: int = 0  # nodes of a pool with the same number come and go together
-    idle_since: float = 0.0
     pods: int = 0
     row: int = field(default=-1, repr=False)
 

@@ -5,14 +5,16 @@ Nodes are named as a plan from files alone names them, so that both speak of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from fairway.agent.drivers.interface import PoolSeen
 from fairway.agent.drivers.simulated.nodes import HOST_NAME, Node, Nodes
 from fairway.agent.drivers.simulated.timers import Timers
 from fairway.api.amounts import Amounts
-from fairway.api.cluster import ElasticPool, SimulatedPool
+from fairway.api.cluster import SimulatedPool, SimulatedStockOut
+from fairway.api.names import POOL_LABEL
+from fairway.api.pools import ElasticPool, ProviderQuota
 
 
 def standing_nodes(pools: Iterable[SimulatedPool]) -> list[Node]:
@@ -39,10 +41,12 @@ class _Pool:
     provisioning: int = 0
     named: int = 0  # nodes that it ever had
     units: int = 0
+    failures: int = 0
+    fault: str = ""
 
 
 class ElasticPools:
-    """Nodes that come when they are asked for, and go when they have been idle for long."""
+    """Nodes that come when they are asked for, unless there are none, and go when told to."""
 
     def __init__(
         self,
@@ -51,7 +55,11 @@ class ElasticPools:
         nodes: Nodes,
         timers: Timers,
         changed: Callable[[], None],
+        began: float = 0.0,
     ) -> None:
+        self._began = began
+        self._stock_outs: tuple[SimulatedStockOut, ...] = ()
+        self._quotas: dict[str, ProviderQuota] = {}
         self._nodes = nodes
         self._timers = timers
         self._changed = changed
@@ -59,8 +67,15 @@ class ElasticPools:
         self._asked: dict[tuple[str, int, str], int] = {}  # nodes, by work, attempt and pool
         self.use(pools)
 
-    def use(self, pools: Iterable[ElasticPool]) -> None:
+    def use(
+        self,
+        pools: Iterable[ElasticPool],
+        stock_outs: tuple[SimulatedStockOut, ...] = (),
+        quotas: Iterable[ProviderQuota] = (),
+    ) -> None:
         """Takes new settings; nodes that are there stay, and a new stock replaces the old."""
+        self._stock_outs = stock_outs
+        self._quotas = {one.name: one for one in quotas}
         given = {one.name: one for one in pools}
         for name, spec in given.items():
             pool = self._pools.get(name)
@@ -75,7 +90,14 @@ class ElasticPools:
 
     def seen(self) -> tuple[PoolSeen, ...]:
         return tuple(
-            PoolSeen(name=name, nodes=one.nodes, provisioning=one.provisioning, stock=one.stock)
+            PoolSeen(
+                name=name,
+                nodes=one.nodes,
+                provisioning=one.provisioning,
+                stock=one.stock,
+                failures=one.failures,
+                fault=one.fault,
+            )
             for name, one in sorted(self._pools.items())
         )
 
@@ -94,34 +116,74 @@ class ElasticPools:
         left = found.spec.count_max - found.nodes - found.provisioning
         if found.stock is not None:
             left = min(left, found.stock)
+        left = min(left, self._left_of_quota(found.spec))
+        if self._is_out(pool, now):
+            left = 0
         ordered = min(wanted, max(0, left) // unit * unit)
-        if found.stock is not None:
-            found.stock -= ordered
-        found.provisioning += ordered
         if ordered:
-            self._timers.at(
-                now + found.spec.provision_seconds,
-                lambda moment: self._arrive(found, ordered, moment),
+            self._order(found, ordered, now)
+        if ordered == wanted:
+            return ""
+        found.failures += 1
+        found.fault = f"{ordered} of {wanted} nodes of {pool} can be had"
+        self._changed()
+        return found.fault
+
+    def _order(self, pool: _Pool, count: int, now: float) -> None:
+        if pool.stock is not None:
+            pool.stock -= count
+        pool.provisioning += count
+        due = now + pool.spec.provision_seconds
+        self._timers.at(due, lambda _: self._arrive(pool, count))
+        self._changed()
+
+    def _left_of_quota(self, pool: ElasticPool) -> int:
+        """How many more nodes of a pool the provider's quota allows."""
+        quota = self._quotas.get(pool.quota)
+        rest = [pool.count_max]
+        for resource, most in quota.limits.items() if quota is not None else ():
+            used = sum(
+                (one.nodes + one.provisioning) * one.spec.shape[resource].nanos
+                for one in self._pools.values()
+                if one.spec.quota == pool.quota and resource in one.spec.shape
             )
-            self._changed()
-        return "" if ordered == wanted else f"{ordered} of {wanted} nodes of {pool} can be had"
+            if resource in pool.shape and pool.shape[resource].nanos:
+                rest.append((most.nanos - used) // pool.shape[resource].nanos)
+        return min(rest)
+
+    def _is_out(self, pool: str, now: float) -> bool:
+        """Whether a pool has no stock at a moment, whatever it says."""
+        for one in self._stock_outs:
+            passed = now - self._began - one.after_seconds
+            if one.pool == pool and passed >= 0:
+                within = passed % one.every_seconds if one.every_seconds else passed
+                if within < one.seconds:
+                    return True
+        return False
 
     def forget(self, work: str) -> None:
         """A work that is gone may ask anew."""
         for key in [one for one in self._asked if one[0] == work]:
             del self._asked[key]
 
-    def became_idle(self, node: Node, now: float) -> None:
-        """Begins to count the idle time of a node that has lost its last pod."""
-        pool = self._pools.get(node.pool) if node.pool else None
-        if pool is not None:
-            node.idle_since = now
-            self._timers.at(
-                now + pool.spec.idle_seconds,
-                lambda moment: self._give_back(pool, node.unit, moment),
-            )
+    def release(self, names: Sequence[str]) -> None:
+        """Gives nodes back, a unit at a time; one on which a pod is stays, with its whole unit."""
+        asked = set(names)
+        units: dict[tuple[str, int], list[Node]] = {}
+        for node in self._nodes.by_name.values():
+            if node.pool in self._pools:
+                units.setdefault((node.pool, node.unit), []).append(node)
+        for (name, _), members in sorted(units.items()):
+            if not all(one.name in asked and not one.pods for one in members):
+                continue
+            pool = self._pools[name]
+            self._nodes.change(remove=[one.name for one in members])
+            pool.nodes -= len(members)
+            if pool.stock is not None:
+                pool.stock += len(members)
+            self._changed()
 
-    def _arrive(self, pool: _Pool, count: int, now: float) -> None:
+    def _arrive(self, pool: _Pool, count: int) -> None:
         spec = pool.spec
         arrived = []
         for number in range(count):
@@ -132,7 +194,7 @@ class ElasticPools:
                 Node(
                     name=name,
                     allocatable=Amounts.of(spec.shape),
-                    labels={HOST_NAME: name, **spec.labels},
+                    labels={HOST_NAME: name, **spec.labels, POOL_LABEL: spec.name},
                     taints=spec.taints,
                     pool=spec.name,
                     unit=pool.units,
@@ -141,23 +203,4 @@ class ElasticPools:
         pool.provisioning -= count
         pool.nodes += count
         self._nodes.change(add=arrived)
-        for node in arrived:
-            self.became_idle(node, now)
-        self._changed()
-
-    def _give_back(self, pool: _Pool, unit: int, now: float) -> None:
-        members = [
-            one
-            for one in self._nodes.by_name.values()
-            if one.pool == pool.spec.name and one.unit == unit
-        ]
-        is_idle = all(
-            not one.pods and one.idle_since + pool.spec.idle_seconds <= now for one in members
-        )
-        if not members or not is_idle:
-            return
-        self._nodes.change(remove=[one.name for one in members])
-        pool.nodes -= len(members)
-        if pool.stock is not None:
-            pool.stock += len(members)
         self._changed()

@@ -7,7 +7,7 @@ that was to happen by then. So it lives on while no agent looks after it, as a r
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from fairway.agent.drivers.interface import NodeSeen, Observation, WorkSeen
@@ -59,13 +59,16 @@ class World:
             nodes=self._nodes,
             timers=self.timers,
             changed=self._nodes_changed,
+            began=now,
+        )
+        self._pools.use(
+            cluster.spec.elastic_pools, settings.stock_outs, cluster.spec.provider_quotas
         )
         self._lives = Lives(
             settings,
             nodes=self._nodes,
             timers=self.timers,
             changed=self._pod_changed,
-            emptied=self._pools.became_idle,
         )
         self._works: dict[str, _Made] = {}
         self._seen_works: dict[str, WorkSeen] = {}
@@ -98,7 +101,9 @@ class World:
         )
         self._lives.settings = settings
         self.objects.served = frozenset(settings.kinds)
-        self._pools.use(cluster.spec.elastic_pools)
+        self._pools.use(
+            cluster.spec.elastic_pools, settings.stock_outs, cluster.spec.provider_quotas
+        )
         self._nodes_changed()
         self._settle(now)
 
@@ -147,6 +152,12 @@ class World:
         self._pools.forget(name)
         self._end_pods(made, self._lives.settings.stop_seconds, now)
         self._go_on(made, now)
+        self._settle(now)
+
+    def release(self, nodes: Sequence[str], now: float) -> None:
+        """Gives nodes of elastic pools back, but for those that have pods."""
+        self.advance(now)
+        self._pools.release(nodes)
         self._settle(now)
 
     def observe(self, now: float) -> Observation:

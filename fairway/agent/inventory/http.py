@@ -1,0 +1,129 @@
+"""The HTTP inventory: a JSON endpoint that is asked now and then.
+
+It answers with what it knows of the pools of a cluster:
+
+    {"pools": [{"name": "spot-a", "stock": 12, "pricePerHour": "9.80"}, ...]}
+
+What it does not list, or leaves out, it says nothing of. An endpoint that fails is asked again
+after times that double, up to the time after which what it said last expires; from then on nothing
+is known, as though there were no such endpoint.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+import aiohttp
+import msgspec
+
+from fairway.agent.drivers.interface import Observation
+from fairway.agent.inventory.interface import Offer, Offers, with_offers
+from fairway.api.amounts import Quantity
+from fairway.api.pools import HttpInventory as Settings
+from fairway.clock import Clock
+
+_log = logging.getLogger(__name__)
+
+_BYTES_MOST = 1 << 20
+_POOLS_MOST = 1024
+_SECONDS_MOST = 10.0  # that an answer may take
+_DOUBLINGS_MOST = 20
+
+# Asks the endpoint; the body of its answer.
+Fetch = Callable[[], Awaitable[bytes]]
+
+
+class InventoryFault(Exception):
+    """The endpoint does not answer, or not with what it should."""
+
+
+class _Told(msgspec.Struct, rename="camel"):
+    name: str
+    stock: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    price_per_hour: str | None = None
+
+
+class _Answer(msgspec.Struct):
+    pools: Annotated[list[_Told], msgspec.Meta(max_length=_POOLS_MOST)]
+
+
+class HttpInventory:
+    """What one endpoint says of the pools of a cluster."""
+
+    def __init__(self, settings: Settings, clock: Clock, fetch: Fetch | None = None) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._fetch = fetch or fetch_from(settings.url)
+        self._offers: Offers = {}
+        self._told_at = float("-inf")
+
+    async def run(self, changed: Callable[[], None]) -> None:
+        failures = 0
+        while True:
+            try:
+                offers = read_offers(await self._fetch())
+            except InventoryFault as fault:
+                _log.warning("the inventory at %s: %s", self._settings.url, fault)
+                failures += 1
+                offers = {} if self._is_expired() else self._offers
+            else:
+                failures, self._told_at = 0, self._clock.now()
+            if offers != self._offers:
+                self._offers = offers
+                changed()
+            await self._clock.sleep(self._wait(failures))
+
+    def _wait(self, failures: int) -> float:
+        """Until the next question; what is known must not outlive its time while we wait."""
+        interval, expiry = self._settings.interval_seconds, self._settings.expiry_seconds
+        doubled: float = interval * 2 ** min(failures, _DOUBLINGS_MOST)
+        longest = min(doubled, float(max(interval, expiry)))
+        left = self._told_at + expiry - self._clock.now()
+        return min(longest, left) if failures and left > 0 else longest
+
+    def merged(self, observation: Observation) -> Observation:
+        return with_offers(observation, {} if self._is_expired() else self._offers)
+
+    def _is_expired(self) -> bool:
+        return self._clock.now() >= self._told_at + self._settings.expiry_seconds
+
+
+def read_offers(body: bytes) -> Offers:
+    """What an answer says, by pool."""
+    try:
+        answer = msgspec.json.decode(body, type=_Answer)
+        return {
+            one.name: Offer(
+                stock=one.stock,
+                price_nanos=None
+                if one.price_per_hour is None
+                else Quantity.of(one.price_per_hour).nanos,
+            )
+            for one in answer.pools
+        }
+    except (msgspec.MsgspecError, ValueError) as fault:
+        raise InventoryFault(f"its answer cannot be read: {fault}") from fault
+
+
+def fetch_from(url: str) -> Fetch:
+    """Asks a real endpoint."""
+
+    async def fetch() -> bytes:
+        timeout = aiohttp.ClientTimeout(total=_SECONDS_MOST)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout) as session,
+                session.get(url, headers={"Accept": "application/json"}) as answer,
+            ):
+                if answer.status != 200:
+                    raise InventoryFault(f"it answers {answer.status}")
+                body = await answer.content.read(_BYTES_MOST + 1)
+        except (aiohttp.ClientError, TimeoutError, OSError) as fault:
+            raise InventoryFault(f"it does not answer: {fault!r}") from fault
+        if len(body) > _BYTES_MOST:
+            raise InventoryFault(f"its answer is longer than {_BYTES_MOST} bytes")
+        return body
+
+    return fetch

@@ -1,0 +1,50 @@
+"""What an inventory is to an agent, and how what sources say is put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from fairway.agent.drivers.interface import Observation, PoolSeen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What a source says of one pool; None: it does not say."""
+
+    stock: int | None = None
+    price_nanos: int | None = None  # of one node an hour
+
+
+Offers = Mapping[str, Offer]  # by pool
+
+
+class Inventory(Protocol):
+    """One source, or several."""
+
+    async def run(self, changed: Callable[[], None]) -> None:
+        """Keeps up with its source until cancelled; tells when something changed."""
+        ...
+
+    def merged(self, observation: Observation) -> Observation:
+        """What the driver sees, with what the inventory knows."""
+        ...
+
+
+def with_offers(observation: Observation, offers: Offers) -> Observation:
+    """An observation whose pools say what the offers say; what they leave open stays."""
+    if not offers:
+        return observation
+    pools = tuple(_offered(one, offers.get(one.name)) for one in observation.pools)
+    return replace(observation, pools=pools)
+
+
+def _offered(pool: PoolSeen, offer: Offer | None) -> PoolSeen:
+    if offer is None:
+        return pool
+    return replace(
+        pool,
+        stock=pool.stock if offer.stock is None else offer.stock,
+        price_nanos=pool.price_nanos if offer.price_nanos is None else offer.price_nanos,
+    )

@@ -1,0 +1,15 @@
+"""Where agents learn which nodes can be had, chosen by what their Cluster says."""
+
+from __future__ import annotations
+
+from fairway.agent.inventory.http import HttpInventory
+from fairway.agent.inventory.interface import Inventory
+from fairway.agent.inventory.listed import Listed
+from fairway.api.cluster import Cluster
+from fairway.clock import Clock
+
+
+def inventory_of(cluster: Cluster, clock: Clock) -> Inventory:
+    """The inventory beside what the driver of a cluster finds by itself."""
+    found = cluster.spec.inventory
+    return Listed() if found is None or found.http is None else HttpInventory(found.http, clock)

@@ -1,0 +1,45 @@
+"""Who waits for nodes of which pool, by the claims that ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairway.api import codec
+from fairway.api.errors import ApiError
+from fairway.api.workload import Workload
+from fairway.controllers.inventory.learning import Ask
+from fairway.store.interface import Stored
+from fairway.store.mirrors import Mirror, Name
+
+_WORD = b'"Provision"'  # in whatever asks for nodes, and hardly anything else
+
+
+class Asking:
+    """Claims that wait for nodes, kept by what the mirror of workloads tells."""
+
+    def __init__(self, workloads: Mirror) -> None:
+        self._asks: dict[Name, dict[tuple[str, str], Ask]] = {}
+        workloads.followers.append(self._follow)
+
+    def of(self, cluster: str, pool: str) -> Sequence[Ask]:
+        found = (asks.get((cluster, pool)) for asks in self._asks.values())
+        return sorted((one for one in found if one is not None), key=lambda one: one.decided_at)
+
+    def _follow(self, name: Name, stored: Stored | None) -> None:
+        self._asks.pop(name, None)
+        if stored is None or _WORD not in stored.raw:
+            return
+        try:
+            claim = codec.decode(stored.raw, Workload).status.claim
+        except ApiError:
+            return  # of which the planner tells
+        if claim is None or claim.ready_at is not None:
+            return
+        key = f"{name[0]}/{name[1]}"
+        asks = {
+            (one.cluster, one.pool): Ask(workload=key, decided_at=claim.decided_at.timestamp())
+            for one in claim.waits_for
+            if one.type == "Provision"
+        }
+        if asks:
+            self._asks[name] = asks

@@ -1,0 +1,140 @@
+"""The inventory: looks at all elastic pools every few seconds.
+
+What it learns of their stock, and which of their nodes leave, is written into the status of their
+clusters; the view goes by that, and agents give back the nodes.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from fairway.api import codec
+from fairway.api.cluster import Cluster, pools_of
+from fairway.api.errors import ApiError
+from fairway.api.meta import JsonObject
+from fairway.api.pools import ElasticPool, PoolBelief, PoolStatus
+from fairway.clock import Clock
+from fairway.controllers.cache import Cache
+from fairway.controllers.inventory import learning, releasing
+from fairway.controllers.inventory.asking import Asking
+from fairway.controllers.inventory.learning import Look, Question
+from fairway.controllers.inventory.releasing import Idling
+from fairway.controllers.scheduling.scheduler import Scheduler
+from fairway.store.interface import Patch, Store, Write
+from fairway.store.keys import CLUSTERS, WORKLOADS
+
+_log = logging.getLogger(__name__)
+
+_WRITE = Write(user="system:fairway", manager="fairway-inventory")
+_LOOK_SECONDS = 2.0
+_RELEASE_SECONDS = 5.0
+_SLOW = "nodes take much longer to come than they usually do"
+
+
+class Inventory:
+    """The controller of elastic pools."""
+
+    def __init__(self, *, store: Store, cache: Cache, scheduler: Scheduler, clock: Clock) -> None:
+        self._store = store
+        self._cache = cache
+        self._scheduler = scheduler
+        self._clock = clock
+        self._asking = Asking(cache.mirror(WORKLOADS))
+        self._looks: dict[tuple[str, str], Look] = {}
+        self._idling = Idling()
+        self._released_at = float("-inf")
+
+    async def run(self) -> None:
+        """Looks at all pools every few seconds, until cancelled."""
+        self._looks.clear()
+        while True:
+            await self._clock.sleep(_LOOK_SECONDS)
+            clusters = {
+                one.metadata.name: one
+                for one in self._cache.all(Cluster)
+                if one.spec.accepted and one.spec.mode == "Manage" and pools_of(one)
+            }
+            if not clusters:
+                continue
+            for cluster in clusters.values():
+                await self._write(cluster, self._learned(cluster))
+            if self._clock.now() >= self._released_at + _RELEASE_SECONDS:
+                self._released_at = self._clock.now()
+                await self._release(clusters)
+
+    # Stock.
+
+    def _learned(self, cluster: Cluster) -> JsonObject:
+        """What of its status is another after a look at its pools."""
+        seen = {one.name: one for one in cluster.status.elastic_pools}
+        known = {one.name: one for one in cluster.status.stock}
+        found = [
+            after
+            for pool in pools_of(cluster)
+            if (after := self._look(cluster, pool, seen.get(pool.name), known.get(pool.name)))
+        ]
+        if tuple(found) == cluster.status.stock:
+            return {}
+        return {"stock": [codec.to_plain(one) for one in found]}
+
+    def _look(
+        self,
+        cluster: Cluster,
+        pool: ElasticPool,
+        seen: PoolStatus | None,
+        known: PoolBelief | None,
+    ) -> PoolBelief | None:
+        if seen is None:
+            return known
+        key = (cluster.metadata.name, pool.name)
+        look = Look(
+            epoch=cluster.status.agent.epoch,
+            nodes=seen.nodes,
+            provisioning=seen.provisioning,
+            failures=seen.failures,
+        )
+        before, self._looks[key] = self._looks.get(key), look
+        belief = learning.belief_of(known)
+        after = learning.learned(
+            Question(
+                belief=belief,
+                before=before,
+                look=look,
+                asks=self._asking.of(*key),
+                promised=float(pool.provision_seconds),
+                now=self._clock.now(),
+            )
+        )
+        if after == belief:
+            return known
+        is_told = before is not None and look.failures > before.failures
+        has_failed = after.tries > belief.tries
+        fault = (seen.fault if is_told else _SLOW) if has_failed else known.fault if known else ""
+        if has_failed:
+            _log.info("%s: pool %s is out of stock: %s", *key, fault)
+        return learning.stored_as(pool.name, after, fault)
+
+    # Nodes that nobody needs.
+
+    async def _release(self, clusters: dict[str, Cluster]) -> None:
+        try:
+            idle = await self._scheduler.idle_nodes()
+        except ApiError as fault:
+            _log.info("which nodes are idle is not known: %s", fault)
+            return
+        now = self._clock.now()
+        idle = [one for one in idle if one.cluster in clusters]
+        self._idling.look(idle, now)
+        for name, nodes in releasing.leaving(clusters, idle, self._idling, now).items():
+            plain = [codec.to_plain(one) for one in nodes]
+            await self._write(clusters[name], {"leavingNodes": plain})
+
+    async def _write(self, cluster: Cluster, status: JsonObject) -> None:
+        if not status:
+            return
+        name = cluster.metadata.name
+        patch = Patch(type="merge", body={"status": status})
+        try:
+            await self._store.patch(CLUSTERS, name, patch, subresource="status", write=_WRITE)
+        except (ApiError, OSError) as fault:
+            _log.info("the pools of cluster %s were not written: %s", name, fault)

@@ -1,0 +1,135 @@
+"""What a look at an elastic pool says of its stock.
+
+An agent tells how many nodes a pool has, how many are on their way, and how often a provision
+failed. From two such looks, and from who asked for nodes meanwhile, follows whether there is stock:
+a failure that was told, or nodes that take much longer than usual, say no; nodes that are on their
+way, or came, to somebody who asked after the last failure say yes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from fairway.api.pools import PoolBelief
+from fairway.core.inventory import stockouts
+from fairway.core.inventory.stockouts import Belief
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A pool as its agent told of it."""
+
+    epoch: int  # of the agent, whose counts begin anew with it
+    nodes: int = 0
+    provisioning: int = 0
+    failures: int = 0
+
+    @property
+    def ordered(self) -> int:
+        return self.nodes + self.provisioning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A claim that waits for nodes of a pool."""
+
+    workload: str
+    decided_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One look, and what was known before it."""
+
+    belief: Belief
+    before: Look | None  # None: the hub has just begun to look
+    look: Look
+    asks: Sequence[Ask]  # that are not answered yet
+    promised: float  # seconds that nodes are said to take
+    now: float
+
+
+def learned(question: Question) -> Belief:
+    """What is believed after a look."""
+    belief = question.belief
+    if _has_failed(question):
+        return stockouts.failed(belief, question.now)
+    if _has_come(question):
+        return stockouts.came(belief, question.now, took=_took(question))
+    slow = stockouts.slow_after(belief, question.promised)
+    late = [one for one in question.asks if one.decided_at + slow <= question.now]
+    if any(belief.failed_at is None or one.decided_at > belief.failed_at for one in late):
+        return stockouts.failed(belief, question.now)
+    for one in question.asks:
+        if belief.failed_at is not None and one.decided_at > belief.failed_at:
+            belief = stockouts.asked(belief, one.decided_at, within=slow)
+    return belief
+
+
+def _has_failed(question: Question) -> bool:
+    before, look = question.before, question.look
+    if before is None or before.epoch != look.epoch:
+        return False
+    return look.failures > before.failures
+
+
+def _has_come(question: Question) -> bool:
+    """Whether there are more nodes than before, for one who asked since it failed last."""
+    before, failed_at = question.before, question.belief.failed_at
+    if before is None or question.look.nodes <= before.nodes:
+        is_more = before is not None and question.look.ordered > before.ordered
+        if not is_more or failed_at is None:
+            return False  # only whether there is stock is to be learned before they come
+    return failed_at is None or any(one.decided_at > failed_at for one in question.asks)
+
+
+def _took(question: Question) -> float | None:
+    """How long nodes took that are there now."""
+    before = question.before
+    if before is None or question.look.nodes <= before.nodes or not question.asks:
+        return None
+    return question.now - min(one.decided_at for one in question.asks)
+
+
+def belief_of(stored: PoolBelief | None) -> Belief:
+    """What was believed, as it is stored."""
+    if stored is None:
+        return Belief()
+    seconds = stored.provision_seconds
+    return Belief(
+        out_since=_seconds(stored.out_since),
+        failed_at=_seconds(stored.failed_at),
+        try_at=_seconds(stored.try_at),
+        out_until=_seconds(stored.out_until),
+        tries=stored.tries,
+        ended=stored.ended if len(stored.ended) == stockouts.STEPS else (),
+        provision_seconds=None if seconds is None else float(seconds),
+    )
+
+
+def stored_as(name: str, belief: Belief, fault: str) -> PoolBelief | None:
+    """What is believed, to be stored; None where nothing is."""
+    if belief == Belief():
+        return None
+    usual = belief.provision_seconds
+    return PoolBelief(
+        name=name,
+        out_since=_moment(belief.out_since),
+        failed_at=_moment(belief.failed_at),
+        try_at=_moment(belief.try_at),
+        out_until=_moment(belief.out_until),
+        tries=belief.tries,
+        ended=belief.ended,
+        provision_seconds=None if usual is None else round(usual),
+        fault=fault if belief.out_since is not None else "",
+    )
+
+
+def _seconds(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

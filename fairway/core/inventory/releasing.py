@@ -1,0 +1,82 @@
+"""Nodes of elastic pools that nobody needs, in the order in which they should be given back.
+
+A node is idle while no pod of a claim is on it, seen there or taken to be, and none that no claim
+accounts for. First to go are nodes of the clusters that policies turn to last, and of those the
+dearest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairway.api.names import POOL_LABEL
+from fairway.core.model import Workload
+from fairway.core.nodes import Cluster
+from fairway.core.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idle:
+    """A node on which nothing is."""
+
+    cluster: str
+    pool: str
+    node: str
+    is_settled: bool  # whether all that is claimed in the cluster has its place without it
+
+
+def idle_nodes(snapshot: Snapshot) -> tuple[Idle, ...]:
+    """Idle nodes of elastic pools, the first to go first."""
+    groups = _groups(snapshot)
+    found: list[tuple[tuple[int, int, str, str, str], Idle]] = []
+    for name, cluster in snapshot.facts.clusters.items():
+        column = cluster.nodes.labels.get(POOL_LABEL)
+        if column is None or not (column.codes >= 0).any():
+            continue
+        used = _used(snapshot, cluster)
+        is_settled = _is_settled(snapshot, name)
+        prices = {one.name: one.price_nanos or 0 for one in cluster.pools}
+        for position in np.flatnonzero((column.codes >= 0) & ~used):
+            pool, node = column.value(int(position)) or "", cluster.nodes.names[int(position)]
+            key = (-groups.get(name, 0), -prices.get(pool, 0), name, pool, node)
+            idle = Idle(cluster=name, pool=pool, node=node, is_settled=is_settled)
+            found.append((key, idle))
+    return tuple(idle for _, idle in sorted(found, key=lambda one: one[0]))
+
+
+def _groups(snapshot: Snapshot) -> dict[str, int]:
+    """The place of each cluster in the groups of policies; the best, where there are several."""
+    found: dict[str, int] = {}
+    for policy in snapshot.facts.policies.values():
+        for place, group in enumerate(policy.groups):
+            for name in group.clusters if group.clusters is not None else snapshot.facts.clusters:
+                found[name] = min(place, found.get(name, place))
+    return found
+
+
+def _used(snapshot: Snapshot, cluster: Cluster) -> np.typing.NDArray[np.bool_]:
+    used = np.zeros(len(cluster.nodes), dtype=np.bool_)
+    for key in snapshot.holders.get(cluster.name, ()):
+        for counts in (snapshot.packings.get((key, cluster.name)) or {}).values():
+            used[[position for position, count in counts.items() if count]] = True
+    for stray in snapshot.facts.strays.get(cluster.name, ()):
+        used[[position for position, count in stray.pods.items() if count]] = True
+    return used
+
+
+def _is_settled(snapshot: Snapshot, cluster: str) -> bool:
+    """Whether nobody who holds, or waits to hold, something there might need another node."""
+    for key in snapshot.holders.get(cluster, ()):
+        workload = snapshot.facts.workloads[key]
+        packing = snapshot.packings.get((key, cluster)) or {}
+        if _claimed(workload, cluster) > sum(sum(one.values()) for one in packing.values()):
+            return False
+    held = (snapshot.facts.workloads[key].reservation for key in snapshot.reserving)
+    return all(one is None or one[0] != cluster for one in held)
+
+
+def _claimed(workload: Workload, cluster: str) -> int:
+    placed = workload.held.placed if workload.held else ()
+    return sum(pods.count for one in placed if one.cluster == cluster for pods in one.pods)

@@ -1,0 +1,64 @@
+"""Prices: of nodes that can be had, and of what is used on a flavor, for an hour.
+
+A flavor says what a unit of a resource costs, a cluster by how much that is multiplied there, and
+an elastic pool what one of its nodes costs. Where a flavor has no price for an accelerator, that of
+the cheapest pool which brings such nodes stands for it. Amounts are nanos of the fleet's currency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fairway.api.cluster import Cluster, pools_of
+from fairway.api.flavor import Flavor
+from fairway.api.pools import ElasticPool
+
+_NANO = 1_000_000_000
+
+
+def is_accelerator(resource: str) -> bool:
+    """GPUs and their like are resources of a vendor; networks are too, and are none."""
+    return resource.endswith(("/gpu", "/tpu", "/npu", "/accelerator", "/neuroncore", "/vgpu"))
+
+
+def node_price(cluster: Cluster, pool: ElasticPool, flavors: Iterable[Flavor]) -> int | None:
+    """What one node of a pool costs, as a source told it last, as listed, or by its flavor."""
+    told = next((one for one in cluster.status.elastic_pools if one.name == pool.name), None)
+    if told is not None and told.price_per_hour is not None:
+        return told.price_per_hour.nanos
+    if pool.price_per_hour is not None:
+        return pool.price_per_hour.nanos
+    prices = [
+        sum(
+            amount.nanos * flavor.spec.prices[resource].nanos // _NANO
+            for resource, amount in pool.shape.items()
+            if resource in flavor.spec.prices
+        )
+        for flavor in flavors
+        if flavor.spec.prices and _brings(cluster, pool, flavor)
+    ]
+    return min(prices) * cluster.spec.price_factor.nanos // _NANO if prices else None
+
+
+def unit_prices(cluster: Cluster, flavor: Flavor) -> Mapping[str, int]:
+    """What a unit of each resource costs on a flavor in a cluster."""
+    factor = cluster.spec.price_factor.nanos
+    found = {key: one.nanos * factor // _NANO for key, one in flavor.spec.prices.items()}
+    if any(is_accelerator(one) for one in found):
+        return found
+    for pool in pools_of(cluster):
+        if not _brings(cluster, pool, flavor):
+            continue
+        price = node_price(cluster, pool, ())
+        for resource, amount in pool.shape.items():
+            if price is not None and is_accelerator(resource) and amount.nanos:
+                each = price * _NANO // amount.nanos
+                found[resource] = min(each, found.get(resource, each))
+    return found
+
+
+def _brings(cluster: Cluster, pool: ElasticPool, flavor: Flavor) -> bool:
+    return (
+        flavor.spec.node_labels.items() <= pool.labels.items()
+        and flavor.spec.cluster_labels.items() <= cluster.metadata.labels.items()
+    )
