@@ -37,6 +37,7 @@ from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import end, in_slices
+from fairway.metrics.interface import NoSources, Sources
 from fairway.store.interface import Store
 from fairway.store.keys import REPORTS, WORKLOADS, WORKS
 
@@ -54,6 +55,7 @@ class PlaneOptions:
     make_planner: Callable[[], Planner] = InlinePlanner
     sink: Sink = field(default_factory=NoSink)
     beside: Sequence[Controller] = ()  # what else only the leader may run, such as agents
+    sources: Sources = field(default_factory=NoSources)  # whom to ask for numbers
     is_alone: bool = True  # false: Kubernetes' own controllers see the objects, too
 
 
