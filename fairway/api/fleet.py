@@ -19,7 +19,14 @@ from fairway.api.doc import (
     limits,
     rules,
 )
-from fairway.api.meta import Conditions, Object, OnClusterLost, Part, ResourceList
+from fairway.api.meta import (
+    Conditions,
+    Object,
+    OnClusterLost,
+    Part,
+    ResourceList,
+    SecretReference,
+)
 
 ShareTest = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 GangStart = Literal["Reserve", "Detect"]
@@ -156,6 +163,38 @@ class ResourceRule(Part, frozen=True, kw_only=True):
     keep: Annotated[bool, doc("Whether the resource itself is counted too.")] = False
 
 
+class PrometheusServer(Part, frozen=True, kw_only=True):
+    """A server that speaks Prometheus' HTTP API."""
+
+    url: Annotated[
+        str,
+        doc(
+            "Where it is, without /api/v1, such as https://prometheus.example.com/prefix.",
+            pattern="^https?://[^ ?#]+$",
+            max_length=2048,
+        ),
+    ]
+    token: Annotated[SecretReference | None, doc("Secret with the bearer token to show it.")] = None
+    authority: Annotated[
+        str,
+        doc("Certificates, in PEM, by which it is believed; empty: the system's own.",
+            max_length=65536),
+    ] = ""  # fmt: skip
+
+
+class Metrics(Part, frozen=True, kw_only=True):
+    """Who is asked how services do."""
+
+    prometheus: Annotated[
+        PrometheusServer | None,
+        doc("The Prometheus that measures the fleet; unset: there is none."),
+    ] = None
+    allow_own_servers: Annotated[
+        bool,
+        doc("Whether objects of tenants may name another server, which the hub then calls."),
+    ] = False
+
+
 @rules(
     Rule(
         "!has(self.health) || !has(self.health.unreadySeconds) || !has(self.health.lostSeconds) || "
@@ -184,6 +223,7 @@ class FleetSpec(Part, frozen=True, kw_only=True):
     )
     reservations: Annotated[Reservations, doc("How waiting gangs hold capacity.")] = Reservations()
     health: Annotated[Health, doc("When clusters are unready or lost.")] = Health()
+    metrics: Annotated[Metrics, doc("Who is asked how services do.")] = Metrics()
     resources: Annotated[
         tuple[ResourceRule, ...],
         doc(

@@ -32,6 +32,7 @@ from fairway.controllers.plane import ControlPlane, PlaneOptions, kept_up, run_a
 from fairway.controllers.scheduling.planner import ProcessPlanner
 from fairway.controllers.terms import Settings as TermSettings
 from fairway.kinds.registry import LiveKinds, built_in
+from fairway.metrics.prometheus import PrometheusSources
 from fairway.server import certificates, kubeconfig
 from fairway.server.api import Api
 from fairway.server.audit import AuditLog
@@ -143,6 +144,7 @@ async def _controlled(
     agents = make_agents(store, options.data / "clusters", kinds=kinds, clock=clock)
     is_alone = options.kubernetes is None
     client = client_of(served.url, options.host_names, served.authority)
+    sources = PrometheusSources(clock)
     conversions = Conversions(store=store, clock=clock, client=client)
     plane = ControlPlane(
         store=store,
@@ -156,6 +158,7 @@ async def _controlled(
             # Of several replicas, one has the agents: two would undo each other's work.
             beside=() if is_alone else (agents, conversions),
             is_alone=is_alone,
+            sources=sources,
         ),
     )
     parts = [plane.run(), *([kept_up(agents.run, clock)] if is_alone else [])]
@@ -172,6 +175,7 @@ async def _controlled(
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await plane.close()
+        await sources.close()
         sink.close()
 
 

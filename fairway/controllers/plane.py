@@ -39,6 +39,7 @@ from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import end, in_slices
+from fairway.metrics.interface import NoSources, Sources
 from fairway.store.interface import Store
 from fairway.store.keys import REPORTS, WORKLOADS, WORKS
 
@@ -57,6 +58,7 @@ class PlaneOptions:
     sink: Sink = field(default_factory=NoSink)
     beside: Sequence[Controller] = ()  # what else only the leader may run, such as agents
     look_seconds: float = LOOK_SECONDS  # how often clusters and queues are looked at
+    sources: Sources = field(default_factory=NoSources)  # whom to ask for numbers
     is_alone: bool = True  # false: Kubernetes' own controllers see the objects, too
 
 

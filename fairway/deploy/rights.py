@@ -18,6 +18,7 @@ from fairway.api.kindrule import KINDS_GROUP
 from fairway.api.kinds import KINDS
 from fairway.api.meta import GROUP, JsonObject
 from fairway.api.names import AGENT_LEASE, AUTHORITY, REPLICAS
+from fairway.api.serving import SERVING_GROUP
 from fairway.controllers import terms
 from fairway.deploy.settings import SYSTEM, Settings
 from fairway.kinds.registry import built_in
@@ -30,6 +31,10 @@ SECRETS = "fairway-hub-secrets"
 RBAC = "rbac.authorization.k8s.io"
 _LEASES = "coordination.k8s.io"
 _READ = ("get", "list", "watch")
+_SCALED = {
+    "apps": ("deployments", "statefulsets"),
+    "leaderworkerset.x-k8s.io": ("leaderworkersets",),
+}
 _WRITE = ("create", "update", "patch", "delete")
 
 
@@ -57,6 +62,10 @@ def _native_kinds() -> list[JsonObject]:
     for group, plurals in sorted(by_group.items()):
         rules.append(rule(group, sorted(plurals), _READ))
         rules.append(rule(group, sorted(f"{one}/status" for one in plurals), ("update",)))
+    # An autoscaler sets the count of a service where the kind keeps it.
+    for group, scaled in _SCALED.items():
+        rules.append(rule(group, [f"{one}/scale" for one in scaled], ("patch",)))
+    rules.append(rule("serving.kserve.io", ["inferenceservices"], ("patch",)))
     return rules
 
 
@@ -75,6 +84,8 @@ def _beside() -> list[JsonObject]:
         # The way to a cluster that joined, with a token that is renewed before it ends.
         rule("", ["secrets"], ("get", "update"), [pushing.SECRET]),
         rule("", ["persistentvolumeclaims"], (*_READ, "patch")),  # pinned to a cluster by a mark
+        # Another autoscaler of the same object is found, and gives way where that was asked for.
+        rule("autoscaling", ["horizontalpodautoscalers"], ("list", "delete")),
         rule("scheduling.k8s.io", ["priorityclasses"], _READ),
         rule(RBAC, ["roles", "clusterroles", "rolebindings", "clusterrolebindings"], _READ),
         rule("authentication.k8s.io", ["tokenreviews"], ("create",)),  # who calls: agents, people
@@ -116,7 +127,7 @@ def roles_of_people() -> list[JsonObject]:
         ours = [
             one
             for one in rules[f"system:aggregate-to-{name}"]
-            if set(one.get("apiGroups", ())) <= {GROUP, KINDS_GROUP}
+            if set(one.get("apiGroups", ())) <= {GROUP, KINDS_GROUP, SERVING_GROUP}
         ]
         made = role(f"fairway-{name}", ours)
         # What `edit` holds, `admin` gathers by itself.

@@ -1,0 +1,54 @@
+"""Measuring: whom to ask for numbers, as the fleet says or an object of its own.
+
+A tenant's object may name a server of its own only where the fleet allows it, since the hub calls
+it; and show it only secrets of its own namespace, since the server learns them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from fairway.api.errors import ApiError
+from fairway.api.fleet import PrometheusServer
+from fairway.api.meta import SecretReference
+from fairway.controllers.cache import Cache
+from fairway.metrics.interface import Address, Refused, Source, Sources, Unreachable
+from fairway.store.interface import Store
+from fairway.store.keys import SECRETS
+
+
+class Measuring:
+    """The sources of a hub, for controllers that decide by numbers."""
+
+    def __init__(self, *, store: Store, cache: Cache, sources: Sources) -> None:
+        self._store = store
+        self._cache = cache
+        self._sources = sources
+
+    async def source(self, own: PrometheusServer | None, namespace: str) -> Source:
+        """Whom to ask for an object of a namespace; MetricsFault where there is nobody."""
+        settings = self._cache.fleet().spec.metrics
+        if own is not None and not settings.allow_own_servers:
+            raise Refused("the fleet does not allow servers of one's own (metrics.allowOwnServers)")
+        server = own or settings.prometheus
+        if server is None:
+            raise Refused("the fleet names no Prometheus (metrics.prometheus.url)")
+        if own is not None and own.token is not None and own.token.namespace != namespace:
+            raise Refused(f"the token must be a Secret of the namespace {namespace}")
+        token = await self._token(server.token) if server.token is not None else ""
+        return self._sources.at(Address(url=server.url, token=token, authority=server.authority))
+
+    async def _token(self, where: SecretReference) -> str:
+        named = f"the Secret {where.namespace}/{where.name}"
+        try:
+            secret = (await self._store.get(SECRETS, where.name, where.namespace)).object()
+        except ApiError as fault:
+            raise Unreachable(f"{named} with the token cannot be read: {fault}") from fault
+        try:
+            text = (secret.get("data") or {})[where.key]
+            return base64.b64decode(text, validate=True).decode().strip()
+        except KeyError as fault:
+            raise Refused(f"{named} has no key {where.key}") from fault
+        except (binascii.Error, UnicodeDecodeError) as fault:
+            raise Refused(f"{named} holds no text in {where.key}") from fault

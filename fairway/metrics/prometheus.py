@@ -1,0 +1,144 @@
+"""A Prometheus, or whatever speaks its HTTP API: Thanos, Mimir, VictoriaMetrics.
+
+Queries are sent in the body, since a proxy may cut a long address. The server is told how long it
+may take, so that it does not go on with what nobody waits for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import OrderedDict
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+import msgspec
+
+from fairway.client.access import Access
+from fairway.client.errors import ClientError, ConfigError
+from fairway.client.transport import Transport
+from fairway.client.wire import Answer, Request
+from fairway.clock import Clock
+from fairway.metrics.interface import Address, Refused, Sample, Source, Unreachable
+
+_FORM = "application/x-www-form-urlencoded"
+_PATH = "/api/v1/query"
+_QUERY_SECONDS = 10
+_SAMPLES_MOST = 10_000
+_CONNECTIONS_MOST = 8
+_SOURCES_MOST = 256  # the one that was asked longest ago is closed for a further one
+_SHOWN_MOST = 300  # characters of what a server says
+
+
+class _Data(msgspec.Struct, rename="camel"):
+    result_type: Literal["vector", "scalar", "matrix", "string"]
+    result: Any
+
+
+class _Body(msgspec.Struct, rename="camel"):
+    """As much of an answer as is read."""
+
+    status: str
+    data: _Data | None = None
+    error_type: str = ""
+    error: str = ""
+
+
+class _Measured(msgspec.Struct):
+    metric: dict[str, str]
+    value: tuple[float, str]
+
+
+_read = msgspec.json.Decoder(_Body).decode
+
+
+class Prometheus:
+    """One server."""
+
+    def __init__(self, address: Address, clock: Clock) -> None:
+        access = Access(
+            server=address.url, token=address.token, authority=address.authority.encode()
+        )
+        self._url = address.url
+        self._transport = Transport(access, clock, connections_most=_CONNECTIONS_MOST)
+
+    async def vector(self, query: str, at: float | None = None) -> tuple[Sample, ...]:
+        fields = {"query": query, "timeout": f"{_QUERY_SECONDS}s"}
+        if at is not None:
+            fields["time"] = f"{at:.3f}"
+        request = Request(
+            method="POST",
+            path=_PATH,
+            body=urlencode(fields).encode(),
+            content_type=_FORM,
+            read_timeout_seconds=_QUERY_SECONDS + 5.0,
+        )
+        try:
+            answer = await self._transport.send(request)
+        except ConfigError as error:
+            raise Refused(str(error)) from error
+        except ClientError as error:
+            raise Unreachable(str(error)) from error
+        return self._samples(answer)
+
+    def _samples(self, answer: Answer) -> tuple[Sample, ...]:
+        try:
+            body = _read(answer.body)
+        except msgspec.MsgspecError as error:
+            raise self._failure(answer, _shown(answer.body.decode(errors="replace"))) from error
+        if body.status != "success" or body.data is None:
+            raise self._failure(answer, _shown(body.error or body.status))
+        match body.data.result_type:
+            case "vector":
+                measured = msgspec.convert(body.data.result, list[_Measured])
+            case "scalar":
+                measured = [_Measured({}, msgspec.convert(body.data.result, tuple[float, str]))]
+            case other:
+                raise Refused(f"{self._url}: the query yields a {other}, and no vector")
+        if len(measured) > _SAMPLES_MOST:
+            raise Refused(
+                f"{self._url}: the query yields {len(measured)} samples, and at most "
+                f"{_SAMPLES_MOST} are taken"
+            )
+        found = (Sample(value=float(one.value[1]), at=one.value[0], labels=one.metric)
+                 for one in measured)  # fmt: skip
+        return tuple(one for one in found if math.isfinite(one.value))
+
+    def _failure(self, answer: Answer, why: str) -> Refused | Unreachable:
+        """Who is overloaded or not there yet may answer later; anything else has to be changed."""
+        message = f"{self._url} answered {answer.status}: {why}"
+        is_passing = answer.status >= 500 or answer.status == 429
+        return Unreachable(message) if is_passing else Refused(message)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+class PrometheusSources:
+    """Servers by address, each with its own few connections."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._found: OrderedDict[Address, Prometheus] = OrderedDict()
+        self._closing: set[asyncio.Future[None]] = set()
+
+    def at(self, address: Address) -> Source:
+        found = self._found.get(address)
+        if found is None:
+            found = self._found[address] = Prometheus(address, self._clock)
+            if len(self._found) > _SOURCES_MOST:
+                _, oldest = self._found.popitem(last=False)
+                closing = asyncio.ensure_future(oldest.close())
+                self._closing.add(closing)
+                closing.add_done_callback(self._closing.discard)
+        self._found.move_to_end(address)
+        return found
+
+    async def close(self) -> None:
+        while self._found:
+            await self._found.popitem()[1].close()
+
+
+def _shown(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _SHOWN_MOST else f"{text[:_SHOWN_MOST]}…"
