@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairway.api.kindrule import KINDS_GROUP
 from fairway.api.meta import GROUP, VERSION
+from fairway.api.serving import SERVING_GROUP
 from fairway.store.interface import ResourceKey
 
 
@@ -26,6 +27,8 @@ QUEUES = _ours("queues")
 POLICIES = _ours("placementpolicies")
 FLEETS = _ours("fleets")
 KIND_RULES = ResourceKey(KINDS_GROUP, VERSION, "kindrules")
+ROLLOUTS = ResourceKey(SERVING_GROUP, VERSION, "rollouts")
+REVISIONS = ResourceKey(SERVING_GROUP, VERSION, "revisions")
 
 EVENTS = ResourceKey("", "v1", "events")
 NAMESPACES = ResourceKey("", "v1", "namespaces")
