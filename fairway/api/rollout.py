@@ -32,6 +32,9 @@ from fairway.api.meta import Conditions, Object, Part
 from fairway.api.serving import SERVING_GROUP, serving_api_version
 from fairway.api.workload import Template
 
+# Annotations by which somebody lets a rollout go on; its spec may be in a repository.
+APPROVED = f"{SERVING_GROUP}/approved"
+RESUMED = f"{SERVING_GROUP}/resumed"
 _Percent = Annotated[int, limits(minimum=1, maximum=100)]
 RolloutPhase = Literal[
     "Progressing",
@@ -102,8 +105,8 @@ class Gate(Part, frozen=True, kw_only=True):
     query: Annotated[
         str,
         doc(
-            "PromQL that yields one number; ${revision}, ${namespace}, ${workload} and ${clusters} "
-            "(those of the batches so far, joined by |) are filled in.",
+            "PromQL that yields one number. Filled in are ${revision} (the mark of its pods), "
+            "${namespace}, ${workload} and ${clusters} (those of the batches so far, joined by |).",
             min_length=1,
             max_length=4096,
         ),
@@ -291,6 +294,16 @@ class RolloutStatus(Part, frozen=True, kw_only=True):
         doc("Revisions that are kept, the latest last.", max_items=128, list_type="atomic"),
     ] = ()
     conditions: Annotated[Conditions, doc("State of the rollout, aspect by aspect.")] = ()
+
+
+def approval_of(status: RolloutStatus) -> str:
+    """What is written to approve of the batch that was last well."""
+    return f"{status.revision}.{status.current_batch}"
+
+
+def failure_of(status: RolloutStatus) -> str:
+    """What is written to forgive the last failure."""
+    return f"{status.revision}.{status.failures}"
 
 
 class Rollout(Object, frozen=True, kw_only=True):

@@ -302,6 +302,9 @@ class WorkloadStatus(Part, frozen=True, kw_only=True):
     ] = ()
     pods: Annotated[PodCount, doc("Its pods in all clusters.")] = PodCount()
     replicas: Annotated[Count, doc("Replicas of a Divided workload that are placed.")] = 0
+    surge_replicas: Annotated[
+        Count, doc("Further replicas that it asks for while a new revision goes out.")
+    ] = 0
     selector: Annotated[str, doc("Label selector of its pods, as text.", max_length=1024)] = ""
     succeeded_tasks: Annotated[
         str, doc("Tasks that succeeded, as ranges such as 0-41,43.", max_length=65536)

@@ -22,10 +22,12 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters
 from fairway.controllers.kindrules import KindRules
 from fairway.controllers.lifecycle.controller import Lifecycle
+from fairway.controllers.measuring import Measuring
 from fairway.controllers.migrations import Migrations
 from fairway.controllers.natives import Natives
 from fairway.controllers.notes import Notes
 from fairway.controllers.queues import Queues
+from fairway.controllers.rollouts.controller import Rollouts
 from fairway.controllers.scheduling.planner import InlinePlanner, Planner
 from fairway.controllers.scheduling.recording import NoSink, RecordingPlanner, Sink
 from fairway.controllers.scheduling.scheduler import FED, Scheduler
@@ -128,6 +130,15 @@ class ControlPlane:
             Volumes(store=store, cache=self.cache, states=self.states, clock=clock),
             KindRules(store=store, cache=self.cache, kinds=kinds, clock=clock),
             Migrations(store=store, clock=clock),
+            Rollouts(
+                store=store,
+                cache=self.cache,
+                states=self.states,
+                kinds=kinds,
+                clock=clock,
+                notes=notes,
+                measuring=Measuring(store=store, cache=self.cache, sources=options.sources),
+            ),
             *options.beside,
         )
 

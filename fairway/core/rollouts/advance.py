@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from fairway.api.rollout import RolloutPhase, RolloutStatus
+from fairway.api.rollout import RolloutPhase, RolloutStatus, approval_of, failure_of
 from fairway.core.rollouts import gates
 from fairway.core.rollouts.batches import WHOLE, Goal, batches_of
-from fairway.core.rollouts.case import Case, approval_of, failure_of
+from fairway.core.rollouts.case import Case
 from fairway.core.rollouts.staging import are_there, arrived, staged, unchanged
 
 LATE, REFUSED, UNHEARD = "ProgressDeadlineExceeded", "GateFailed", "GateInconclusive"

@@ -60,16 +60,6 @@ class Case:
     places: tuple[Place, ...] = ()
     is_divisible: bool = False  # whether some replicas of one cluster may have another revision
     step_most: int | None = None  # replicas that its kind replaces at a time; None: as it is told
-    approved: str = ""  # what somebody last approved, see `approval_of`
-    resumed: str = ""  # which failure somebody forgave, see `failure_of`
+    approved: str = ""  # what somebody last approved, see `api.rollout`
+    resumed: str = ""  # which failure somebody forgave, see `api.rollout`
     answers: tuple[Answer, ...] = ()  # of gates, since the last look
-
-
-def approval_of(status: RolloutStatus) -> str:
-    """What is written to approve of the batch that was last well."""
-    return f"{status.revision}.{status.current_batch}"
-
-
-def failure_of(status: RolloutStatus) -> str:
-    """What is written to forgive the last failure."""
-    return f"{status.revision}.{status.failures}"
