@@ -35,6 +35,7 @@ from fairway.controllers.scheduling.scheduler import Settings as SchedulerSettin
 from fairway.controllers.shadows import Shadows
 from fairway.controllers.states import States
 from fairway.controllers.terms import Settings, Terms
+from fairway.controllers.traffic.controller import Traffic
 from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
 from fairway.kinds.registry import KnownKinds, LiveKinds
@@ -93,6 +94,9 @@ class ControlPlane:
             notes=notes,
             settings=options.scheduling,
         )
+        self.traffic = Traffic(
+            store=store, cache=self.cache, states=self.states, clock=clock, notes=notes
+        )
         self._clock = clock
         self._is_alone = options.terms.takes_over_at_once
         self._led: Sequence[Controller] = (
@@ -139,6 +143,7 @@ class ControlPlane:
                 notes=notes,
                 measuring=Measuring(store=store, cache=self.cache, sources=options.sources),
             ),
+            self.traffic,
             *options.beside,
         )
 
@@ -195,6 +200,10 @@ class ControlPlane:
     async def standing(self) -> dict[str, Any]:
         queues = [one.render() for one in await self.scheduler.standings()]
         return {"now": self._clock.now(), "queues": queues}
+
+    async def share(self, namespace: str, name: str) -> dict[str, Any]:
+        """How traffic should be shared now, of one service or, without a name, of all."""
+        return self.traffic.feed(namespace, name)
 
     async def snapshot(self) -> dict[str, Any]:
         """Everything that a decision looks at, as a list of objects."""

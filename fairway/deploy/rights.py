@@ -17,11 +17,12 @@ from fairway.api.kindrule import KINDS_GROUP
 from fairway.api.kinds import KINDS
 from fairway.api.meta import GROUP, JsonObject
 from fairway.api.names import AGENT_LEASE, AUTHORITY
+from fairway.api.serving import SERVING_GROUP
 from fairway.controllers import terms
 from fairway.deploy.settings import SYSTEM, Settings
 from fairway.kinds.registry import built_in
 from fairway.server.bootstrap_roles import bootstrap_objects
-from fairway.store.keys import ADMISSION, resource_of
+from fairway.store.keys import ADMISSION, HTTP_ROUTES, resource_of
 from fairway.store.kubernetes import creators, held_back
 
 HUB = "fairway-hub"
@@ -74,6 +75,7 @@ def _beside() -> list[JsonObject]:
         rule("", ["secrets"], ("get",), [pushing.SECRET]),  # the way to a cluster that joined
         rule("", ["persistentvolumeclaims"], (*_READ, "patch")),  # pinned to a cluster by a mark
         rule("scheduling.k8s.io", ["priorityclasses"], _READ),
+        rule(HTTP_ROUTES.group, [HTTP_ROUTES.plural], (*_READ, "patch")),  # weights of backends
         rule(RBAC, ["roles", "clusterroles", "rolebindings", "clusterrolebindings"], _READ),
         rule("authentication.k8s.io", ["tokenreviews"], ("create",)),  # who calls: agents, people
         rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
@@ -112,7 +114,7 @@ def roles_of_people() -> list[JsonObject]:
         ours = [
             one
             for one in rules[f"system:aggregate-to-{name}"]
-            if set(one.get("apiGroups", ())) <= {GROUP, KINDS_GROUP}
+            if set(one.get("apiGroups", ())) <= {GROUP, KINDS_GROUP, SERVING_GROUP}
         ]
         made = role(f"fairway-{name}", ours)
         # What `edit` holds, `admin` gathers by itself.

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairway.api.kindrule import KINDS_GROUP
+from fairway.api.serving import SERVING_GROUP
 from fairway.server.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
 from fairway.server.rbac import GROUP, Authorizer
 from fairway.server.rbac_rules import Rule, compact, uncovered
@@ -30,7 +31,9 @@ _WRITE = ("create", "delete", "deletecollection", "patch", "update")
 _FAIRWAY = "fairway.dev"
 _TENANT_KINDS = ("workloads", "placementpolicies")
 _PLATFORM_KINDS = ("fleets", "clusters", "clusterreports", "flavors", "queues")
-_QUESTIONS = ("workloads/explain", "workloads/log", "fleets/standing")
+_QUESTIONS = (
+    "workloads/explain", "workloads/log", "workloads/traffic", "fleets/standing", "fleets/traffic",
+)  # fmt: skip
 _HEALTH = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _DISCOVERY = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")
 _REVIEWS = "authorization.k8s.io"
@@ -138,6 +141,7 @@ def _view_rules() -> list[JsonObject]:
         _rule(_READ, (_FAIRWAY,), platform),
         _rule(("get",), (_FAIRWAY,), _QUESTIONS),
         _rule(_READ, (KINDS_GROUP,), ("kindrules", "kindrules/status")),
+        _rule(_READ, (SERVING_GROUP,), ("rollouts", "rollouts/status", "revisions")),
     ]
 
 
@@ -156,6 +160,7 @@ def _edit_rules() -> list[JsonObject]:
         _rule(_WRITE, ("batch",), ("jobs",)),
         _rule((*_READ, *_WRITE), ("coordination.k8s.io",), ("leases",)),
         _rule(_WRITE, (_FAIRWAY,), _TENANT_KINDS),
+        _rule(_WRITE, (SERVING_GROUP,), ("rollouts",)),
         _rule(("create",), (_FAIRWAY,), ("workloads/exec", "workloads/portforward")),
         _rule(_READ, (_FAIRWAY,), ("works", "works/status")),
     ]

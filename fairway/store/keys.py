@@ -43,6 +43,7 @@ PRIORITY_CLASSES = ResourceKey("scheduling.k8s.io", "v1", "priorityclasses")
 DEFINITIONS = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 SELF_REVIEWS = ResourceKey("authentication.k8s.io", "v1", "selfsubjectreviews")
 TOKEN_REVIEWS = ResourceKey("authentication.k8s.io", "v1", "tokenreviews")
+HTTP_ROUTES = ResourceKey("gateway.networking.k8s.io", "v1", "httproutes")
 
 RBAC = "rbac.authorization.k8s.io"
 ROLES = ResourceKey(RBAC, "v1", "roles")

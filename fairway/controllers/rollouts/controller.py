@@ -15,6 +15,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from fairway.api import codec
+from fairway.api.cluster import Cluster
 from fairway.api.errors import AlreadyExists, NotFound
 from fairway.api.meta import Condition, ObjectMeta, OwnerReference
 from fairway.api.rollout import Revision, RevisionSpec, Rollout, RolloutStatus
@@ -80,7 +81,8 @@ class Rollouts:
         self._written: dict[Name, float] = {}
         cache.mirror(ROLLOUTS).followers.append(self._rollout_changed)
         cache.mirror(WORKLOADS).followers.append(lambda name, stored: self._concerns(name))
-        cache.mirror(CLUSTERS).followers.append(lambda name, stored: self._mark_all())
+        self._phases: dict[str, str | None] = {}  # of clusters
+        cache.mirror(CLUSTERS).followers.append(self._cluster_changed)
         self._register.followers.append(self._concerns)
         states.followers.append(self._state_changed)
 
@@ -101,9 +103,15 @@ class Rollouts:
         for name in self._register.rollouts_of(workload):
             self._loop.mark(name)
 
-    def _mark_all(self) -> None:
-        for name in self._cache.names(ROLLOUTS):
-            self._loop.mark(name)
+    def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
+        """Rollouts do not wait for clusters that are silent."""
+        found = self._cache.get(Cluster, name[1]) if stored is not None else None
+        phase = found.status.phase if found is not None else None
+        if self._phases.get(name[1]) == phase:
+            return
+        self._phases[name[1]] = phase
+        for one in self._cache.names(ROLLOUTS):
+            self._loop.mark(one)
 
     def _state_changed(self, cluster: str, work: str) -> None:
         workload = self._roster.workload_of(work)
