@@ -49,6 +49,12 @@ def native_workload_name(kind: str, name: str) -> str:
     return f"{kind.lower()}-{name}"
 
 
+def revision_name(rollout: str, mark: str) -> str:
+    """The object with a revision that a Rollout keeps."""
+    plain = f"{rollout}-{mark}"
+    return plain if len(plain) <= _NAME_MOST else _shortened(plain, _NAME_MOST, of=plain)
+
+
 def namespace_and_name(workload: str) -> tuple[str, str]:
     """Which object is meant by the one word, `namespace/name`, that plans call a workload."""
     namespace, _, name = workload.partition("/")

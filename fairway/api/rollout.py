@@ -256,6 +256,9 @@ class RolloutStatus(Part, frozen=True, kw_only=True):
     """How far it is."""
 
     observed_generation: Annotated[int, doc("Generation that the status was made from.")] = 0
+    workload_generation: Annotated[
+        int, doc("Generation of the workload that the status was made from.", minimum=0)
+    ] = 0
     phase: Annotated[RolloutPhase | None, doc("Where it is.")] = None
     reason: Annotated[Code, doc("Code of why it is in this phase.")] = ""
     message: Annotated[Text, doc("What it waits for or what went wrong, for people.")] = ""

@@ -61,6 +61,14 @@ def mark_of(manifests: Sequence[JsonObject], kinds: KnownKinds) -> str:
     return sha256(_encode(plain)).hexdigest()[:_MARK_LENGTH]
 
 
+def restored(current: JsonObject, revision: JsonObject) -> JsonObject:
+    """An object whose pods are made as in a revision; its counts and its pace stay as they are."""
+    kept = (REPLICAS, *_PACE.get(_kind_of(current), ()))
+    spec, own = child(revision, "spec"), child(current, "spec")
+    others = {key: one for key, one in spec.items() if key not in kept}
+    return {**current, "spec": {**others, **{key: own[key] for key in kept if key in own}}}
+
+
 def is_divisible(manifest: JsonObject) -> bool:
     """Whether some replicas of one cluster can have another revision than the others."""
     return _kind_of(manifest) in _PARTITIONED

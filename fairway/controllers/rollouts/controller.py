@@ -18,6 +18,7 @@ from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.api.errors import AlreadyExists, NotFound
 from fairway.api.meta import Condition, ObjectMeta, OwnerReference
+from fairway.api.names import revision_name
 from fairway.api.rollout import Revision, RevisionSpec, Rollout, RolloutStatus
 from fairway.api.serving import serving_api_version
 from fairway.api.workload import Workload
@@ -27,7 +28,7 @@ from fairway.controllers.measuring import Measuring
 from fairway.controllers.notes import Notes
 from fairway.controllers.rollouts import asking
 from fairway.controllers.rollouts.gathering import case_of
-from fairway.controllers.rollouts.register import Register, revision_name, workload_of
+from fairway.controllers.rollouts.register import Register, workload_of
 from fairway.controllers.scheduling.committing import head_of, write_status
 from fairway.controllers.states import States
 from fairway.controllers.statuses import with_status
@@ -187,7 +188,8 @@ class Rollouts:
         name = revision_name(rollout.metadata.name, mark)
         if self._cache.get(Revision, name, rollout.metadata.namespace) is None:
             await self._create(rollout, workload, name, mark)
-        return replace(before, history=after)
+        generation = workload.metadata.generation
+        return replace(before, history=after, workload_generation=generation)
 
     def _is_marked(self, workload: Workload, mark: str) -> bool:
         """Whether its pods carry the mark already, from a Rollout that went; or there are none."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fairway.api.names import native_workload_name
+from fairway.api.names import native_workload_name, revision_name
 from fairway.api.rollout import Revision, Rollout
 from fairway.api.workload import Template, Workload
 from fairway.controllers.cache import Cache
@@ -87,11 +87,6 @@ def workload_of(rollout: Rollout) -> Name:
     if reference.kind == "Workload":
         return (rollout.metadata.namespace, reference.name)
     return (rollout.metadata.namespace, native_workload_name(reference.kind, reference.name))
-
-
-def revision_name(rollout: str, mark: str) -> str:
-    """The object with a revision of a Rollout."""
-    return f"{rollout[:240]}-{mark}"
 
 
 def stages_of(
