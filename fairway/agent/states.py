@@ -17,13 +17,15 @@ from fairway.agent.duties import HUB_SILENT, has_live_pods
 from fairway.agent.memory import Kept
 from fairway.api.meta import JsonObject
 from fairway.api.report import WorkState
-from fairway.api.work import PodSetStatus, WorkPhase, WorkSpec
+from fairway.api.work import PodSetStatus, RevisionPods, WorkPhase, WorkSpec
 from fairway.kinds import tasks
 from fairway.kinds.interface import Kind, Observed
 
 FindKind = Callable[[JsonObject], Kind | None]
 
 OVER: tuple[WorkPhase, ...] = ("Succeeded", "Failed", "Gone")
+_LIVE = ("Pending", "Bound", "Ready")
+_REVISIONS_MOST = 16
 _TEXT_MOST = 1024
 _CODE_MOST = 64
 
@@ -248,6 +250,21 @@ def _pod_set(name: str, pods: Sequence[PodSeen]) -> PodSetStatus:
         failed=counts.get("failed", 0),
         terminating=counts.get("terminating", 0),
         pending_since=_moment(since),
+        revisions=_revisions(pods),
+    )
+
+
+def _revisions(pods: Sequence[PodSeen]) -> tuple[RevisionPods, ...]:
+    """Pods by the mark that they carry; the latest few marks by name, if there are very many."""
+    live = [one for one in pods if one.revision and one.phase in _LIVE]
+    marks = sorted({one.revision for one in live})[:_REVISIONS_MOST]
+    return tuple(
+        RevisionPods(
+            mark=mark,
+            pods=sum(one.revision == mark for one in live),
+            ready=sum(one.revision == mark and one.phase == "Ready" for one in live),
+        )
+        for mark in marks
     )
 
 

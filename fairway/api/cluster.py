@@ -156,6 +156,14 @@ class SimulatedFaults(Part, frozen=True, kw_only=True):
     pod_failures_per_hour: Annotated[
         Quantity, doc("Expected failures of each pod in an hour of running.")
     ] = Quantity(0)
+    bad_images: Annotated[
+        tuple[str, ...],
+        doc(
+            "Images whose pods never become ready.",
+            max_items=64,
+            list_type="set",
+        ),
+    ] = ()
     outage: Annotated[
         bool,
         doc("Whether the whole cluster is down: what ran there is gone, and its agent is silent."),

@@ -14,6 +14,7 @@ from fairway.api.meta import VERSION, Object
 from fairway.api.policy import PlacementPolicy
 from fairway.api.queue import Queue
 from fairway.api.report import ClusterReport
+from fairway.api.rollout import Revision, Rollout
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 
@@ -259,6 +260,31 @@ _AUTOSCALER = Kind(
         _AGE,
     ),
 )
+_ROLLOUT = Kind(
+    struct=Rollout,
+    plural="rollouts",
+    short_names=("ro",),
+    is_namespaced=True,
+    columns=(
+        Column("Workload", ".spec.workload.name"),
+        Column("Revision", ".status.revision", "integer"),
+        Column("Phase", ".status.phase"),
+        Column("Batch", ".status.currentBatch", "integer", "The batch under way, from 0."),
+        Column("Replicas", ".status.replicas", "integer"),
+        Column("Updated", ".status.updated", "integer", "Replicas of the revision, ready."),
+        Column("Ready", ".status.ready", "integer", "Replicas of any revision, ready."),
+        Column("Reason", ".status.reason", is_wide=True),
+        _AGE,
+    ),
+)
+_REVISION = Kind(
+    struct=Revision,
+    plural="revisions",
+    short_names=("rev",),
+    is_namespaced=True,
+    has_status=False,
+    columns=(Column("Workload", ".spec.workload"), Column("Mark", ".spec.mark"), _AGE),
+)
 
 KINDS: tuple[Kind, ...] = (
     _FLEET,
@@ -271,5 +297,7 @@ KINDS: tuple[Kind, ...] = (
     _WORK,
     _KIND_RULE,
     _AUTOSCALER,
+    _ROLLOUT,
+    _REVISION,
 )
 BY_NAME: dict[str, Kind] = {kind.name: kind for kind in KINDS}

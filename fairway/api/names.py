@@ -48,6 +48,17 @@ def work_name(namespace: str, name: str) -> str:
     return plain if len(plain) <= _NAME_MOST else _shortened(plain, _NAME_MOST, of=plain)
 
 
+def native_workload_name(kind: str, name: str) -> str:
+    """The workload of a native object; two objects of different kinds may have one name."""
+    return f"{kind.lower()}-{name}"
+
+
+def revision_name(rollout: str, mark: str) -> str:
+    """The object with a revision that a Rollout keeps."""
+    plain = f"{rollout}-{mark}"
+    return plain if len(plain) <= _NAME_MOST else _shortened(plain, _NAME_MOST, of=plain)
+
+
 def namespace_and_name(workload: str) -> tuple[str, str]:
     """Which object is meant by the one word, `namespace/name`, that plans call a workload."""
     namespace, _, name = workload.partition("/")

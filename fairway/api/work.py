@@ -16,6 +16,7 @@ from fairway.api.doc import (
     Expression,
     Key,
     Label,
+    LabelValue,
     Name,
     Reference,
     Rule,
@@ -223,6 +224,14 @@ class ManifestStatus(Part, frozen=True, kw_only=True):
     conditions: Annotated[Conditions, doc("Applied, Available, and those of its rules.")] = ()
 
 
+class RevisionPods(Part, frozen=True, kw_only=True):
+    """Pods of one set that carry the mark of one revision."""
+
+    mark: Annotated[LabelValue, doc("The mark.")]
+    pods: Annotated[Count, doc("Pods that are not over, nor ending.")] = 0
+    ready: Annotated[Count, doc("Pods that are ready.")] = 0
+
+
 class PodSetStatus(Part, frozen=True, kw_only=True):
     """The pods of one set by what they do."""
 
@@ -236,6 +245,15 @@ class PodSetStatus(Part, frozen=True, kw_only=True):
     pending_since: Annotated[
         datetime | None, doc("Since when the oldest pending pod has waited.")
     ] = None
+    revisions: Annotated[
+        tuple[RevisionPods, ...],
+        doc(
+            "Those that carry the mark of a revision, by revision.",
+            max_items=16,
+            list_type="map",
+            list_map_keys=["mark"],
+        ),
+    ] = ()
 
 
 class WorkStatus(Part, frozen=True, kw_only=True):

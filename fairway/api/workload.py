@@ -285,6 +285,16 @@ class Requeue(Part, frozen=True, kw_only=True):
     avoid_until: Annotated[datetime | None, doc("Until when it keeps away from them.")] = None
 
 
+class TrafficWeight(Part, frozen=True, kw_only=True):
+    """How much of a service's traffic a cluster should get."""
+
+    cluster: Annotated[Name, doc("Name of the cluster.")]
+    weight: Annotated[
+        int, doc("Its share, in thousandths of all; all are 0 where nothing is ready.", minimum=0)
+    ] = 0
+    ready: Annotated[Count, doc("Replicas there that are ready.")] = 0
+
+
 class WorkloadStatus(Part, frozen=True, kw_only=True):
     """What became of it."""
 
@@ -326,7 +336,19 @@ class WorkloadStatus(Part, frozen=True, kw_only=True):
     ] = ()
     pods: Annotated[PodCount, doc("Its pods in all clusters.")] = PodCount()
     replicas: Annotated[Count, doc("Replicas of a Divided workload that are placed.")] = 0
+    surge_replicas: Annotated[
+        Count, doc("Further replicas that it asks for while a new revision goes out.")
+    ] = 0
     selector: Annotated[str, doc("Label selector of its pods, as text.", max_length=1024)] = ""
+    traffic: Annotated[
+        tuple[TrafficWeight, ...],
+        doc(
+            "How the traffic of a Divided workload should be shared by its clusters.",
+            max_items=512,
+            list_type="map",
+            list_map_keys=["cluster"],
+        ),
+    ] = ()
     succeeded_tasks: Annotated[
         str, doc("Tasks that succeeded, as ranges such as 0-41,43.", max_length=65536)
     ] = ""

@@ -28,6 +28,9 @@ class HubAnswers:
     async def standing(self) -> JsonObject:
         return await self._plane.standing()
 
+    async def traffic(self, namespace: str, name: str) -> JsonObject:
+        return await self._plane.share(namespace, name)
+
     async def snapshot(self) -> JsonObject:
         return await self._plane.snapshot()
 

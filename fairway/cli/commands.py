@@ -41,6 +41,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "cancel": ("operate:cancel", "Stop workloads for good"),
         "priority": ("operate:priority", "Give a workload another priority"),
         "move": ("operate:move", "Let a workload wait in another queue"),
+        "rollout": ("rollout:rollout", "Follow, pause, approve and undo new versions of services"),
     },
     "Clusters": {
         "join": ("join:join", "Add a cluster to the fleet"),

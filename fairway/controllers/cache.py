@@ -19,6 +19,7 @@ from fairway.api.names import AGENT_LEASE
 from fairway.api.policy import PlacementPolicy
 from fairway.api.queue import Queue
 from fairway.api.report import ClusterReport
+from fairway.api.rollout import Revision, Rollout
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
@@ -33,6 +34,8 @@ from fairway.store.keys import (
     PRIORITY_CLASSES,
     QUEUES,
     REPORTS,
+    REVISIONS,
+    ROLLOUTS,
     VOLUME_CLAIMS,
     WORKLOADS,
     WORKS,
@@ -52,6 +55,8 @@ _KINDS: dict[type[Object], ResourceKey] = {
     PlacementPolicy: POLICIES,
     Fleet: FLEETS,
     KindRule: KIND_RULES,
+    Rollout: ROLLOUTS,
+    Revision: REVISIONS,
 }
 _FLEET = ("", "fleet")
 _DECODED_MOST = 8_192

@@ -23,7 +23,7 @@ import msgspec
 
 from fairway.api.errors import Invalid, NotFound
 from fairway.api.meta import API_VERSION, JsonObject
-from fairway.api.names import work_name, work_namespace
+from fairway.api.names import native_workload_name, work_name, work_namespace
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
@@ -185,7 +185,7 @@ class Natives:
         except Invalid as fault:
             await self._notes.warn(found, "InvalidWorkload", str(fault))
             return None
-        workload_name = name_of(kind, name)
+        workload_name = native_workload_name(kind, name)
         if wanted is None:
             await self._drop(namespace, workload_name, found)
             return None
@@ -342,11 +342,6 @@ def _without_kueue(metadata: JsonObject) -> JsonObject:
             kept = (made[field] or {}).items()
             made[field] = {key: value for key, value in kept if key not in QUEUE[1:]}
     return made
-
-
-def name_of(kind: str, name: str) -> str:
-    """The workload of an object; two objects of different kinds may have one name."""
-    return f"{kind.lower()}-{name}"
 
 
 def _stands_for(workload: Workload, found: JsonObject) -> bool:

@@ -24,10 +24,12 @@ from fairway.controllers.heartbeats import LOOK_SECONDS
 from fairway.controllers.inventory.controller import Inventory
 from fairway.controllers.kindrules import KindRules
 from fairway.controllers.lifecycle.controller import Lifecycle
+from fairway.controllers.measuring import Measuring
 from fairway.controllers.migrations import Migrations
 from fairway.controllers.natives import Natives
 from fairway.controllers.notes import Notes
 from fairway.controllers.queues import Queues
+from fairway.controllers.rollouts.controller import Rollouts
 from fairway.controllers.scheduling.planner import InlinePlanner, Planner
 from fairway.controllers.scheduling.recording import NoSink, RecordingPlanner, Sink
 from fairway.controllers.scheduling.scheduler import FED, Scheduler
@@ -35,6 +37,7 @@ from fairway.controllers.scheduling.scheduler import Settings as SchedulerSettin
 from fairway.controllers.shadows import Shadows
 from fairway.controllers.states import States
 from fairway.controllers.terms import Settings, Terms
+from fairway.controllers.traffic.controller import Traffic
 from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
 from fairway.kinds.registry import KnownKinds, LiveKinds
@@ -94,6 +97,9 @@ class ControlPlane:
             notes=notes,
             settings=options.scheduling,
         )
+        self.traffic = Traffic(
+            store=store, cache=self.cache, states=self.states, clock=clock, notes=notes
+        )
         self._clock = clock
         self._is_alone = options.terms.takes_over_at_once
         self._led: Sequence[Controller] = (
@@ -145,6 +151,16 @@ class ControlPlane:
             Volumes(store=store, cache=self.cache, states=self.states, clock=clock),
             KindRules(store=store, cache=self.cache, kinds=kinds, clock=clock),
             Migrations(store=store, clock=clock),
+            Rollouts(
+                store=store,
+                cache=self.cache,
+                states=self.states,
+                kinds=kinds,
+                clock=clock,
+                notes=notes,
+                measuring=Measuring(store=store, cache=self.cache, sources=options.sources),
+            ),
+            self.traffic,
             *options.beside,
         )
 
@@ -201,6 +217,10 @@ class ControlPlane:
     async def standing(self) -> dict[str, Any]:
         queues = [one.render() for one in await self.scheduler.standings()]
         return {"now": self._clock.now(), "queues": queues}
+
+    async def share(self, namespace: str, name: str) -> dict[str, Any]:
+        """How traffic should be shared now, of one service or, without a name, of all."""
+        return self.traffic.feed(namespace, name)
 
     async def snapshot(self) -> dict[str, Any]:
         """Everything that a decision looks at, as a list of objects."""

@@ -23,7 +23,7 @@ from fairway.controllers import terms
 from fairway.deploy.settings import SYSTEM, Settings
 from fairway.kinds.registry import built_in
 from fairway.server.bootstrap_roles import bootstrap_objects
-from fairway.store.keys import ADMISSION, resource_of
+from fairway.store.keys import ADMISSION, HTTP_ROUTES, resource_of
 from fairway.store.kubernetes import creators, held_back
 
 HUB = "fairway-hub"
@@ -87,6 +87,7 @@ def _beside() -> list[JsonObject]:
         # Another autoscaler of the same object is found, and gives way where that was asked for.
         rule("autoscaling", ["horizontalpodautoscalers"], ("list", "delete")),
         rule("scheduling.k8s.io", ["priorityclasses"], _READ),
+        rule(HTTP_ROUTES.group, [HTTP_ROUTES.plural], (*_READ, "patch")),  # weights of backends
         rule(RBAC, ["roles", "clusterroles", "rolebindings", "clusterrolebindings"], _READ),
         rule("authentication.k8s.io", ["tokenreviews"], ("create",)),  # who calls: agents, people
         rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),

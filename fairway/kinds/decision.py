@@ -20,6 +20,7 @@ from fairway.kinds.pods import POD_SET_LABEL
 WORK = "fairway.dev/work"
 ATTEMPT = "fairway.dev/attempt"
 POD_SET = POD_SET_LABEL
+REVISION = "fairway.dev/revision"
 _LABEL_MOST = 63
 _DIGEST_LENGTH = 10
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

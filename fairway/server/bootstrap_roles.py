@@ -30,9 +30,11 @@ _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "deletecollection", "patch", "update")
 _FAIRWAY = "fairway.dev"
 _TENANT_KINDS = ("workloads", "placementpolicies")
-_SERVING_KINDS = ("fleetautoscalers",)
+_SERVING_KINDS = ("fleetautoscalers", "rollouts")
 _PLATFORM_KINDS = ("fleets", "clusters", "clusterreports", "flavors", "queues")
-_QUESTIONS = ("workloads/explain", "workloads/log", "fleets/standing")
+_QUESTIONS = (
+    "workloads/explain", "workloads/log", "workloads/traffic", "fleets/standing", "fleets/traffic",
+)  # fmt: skip
 _HEALTH = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _DISCOVERY = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")
 _REVIEWS = "authorization.k8s.io"
@@ -142,6 +144,7 @@ def _view_rules() -> list[JsonObject]:
         _rule(_READ, (_FAIRWAY,), platform),
         _rule(("get",), (_FAIRWAY,), _QUESTIONS),
         _rule(_READ, (KINDS_GROUP,), ("kindrules", "kindrules/status")),
+        _rule(_READ, (SERVING_GROUP,), ("rollouts", "rollouts/status", "revisions")),
     ]
 
 

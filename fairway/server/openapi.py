@@ -16,6 +16,7 @@ from fairway.resources.builtin.definitions import PREFIX, closure, reference, re
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
 from fairway.server.openapi_paths import paths_of
+from fairway.server.openapi_traffic import traffic_paths
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 SCALE = "io.k8s.api.autoscaling.v1.Scale"
@@ -65,6 +66,7 @@ def document(resources: Sequence[Resource]) -> JsonObject:
     paths: JsonObject = {}
     for resource in resources:
         paths.update(paths_of(resource, definition_name(resource), path_of(resource)))
+        paths.update(traffic_paths(resource, path_of(resource)))
     return {
         "openapi": "3.0.0",
         "info": {"title": "Fairway", "version": "v1"},

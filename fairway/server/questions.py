@@ -7,6 +7,8 @@ They are subresources, so that rights hold for them like for everything else:
     workloads/NAME/exec         a command in one of its pods; see `talks`, as for the next two
     workloads/NAME/portforward  a port of one of its pods
     clusters/NAME/stream        the stream by which an agent is reached that calls its hub
+    workloads/NAME/traffic      how the load of a service should be shared by its clusters
+    fleets/fleet/traffic        the same of all services
     fleets/fleet/decisions      what was decided lately, the latest last
     fleets/fleet/standing       queues with what they hold and who is next
     fleets/fleet/snapshot       everything that a decision looks at, for `fairway plan`
@@ -30,9 +32,9 @@ from fairway.server.routes import OPENED
 from fairway.store.interface import Store
 
 SUBRESOURCES = {
-    "workloads": ("explain", "log", "exec", "portforward"),
+    "workloads": ("explain", "log", "exec", "portforward", "traffic"),
     "clusters": ("stream",),
-    "fleets": ("decisions", "standing", "snapshot", "whatif"),
+    "fleets": ("decisions", "standing", "snapshot", "whatif", "traffic"),
 }
 _ASKED_BY_POST = frozenset({"whatif"})
 _OPENED = frozenset(subresource for _, subresource in OPENED)
@@ -73,6 +75,8 @@ class Answers(Protocol):
     async def standing(self) -> JsonObject: ...
 
     async def snapshot(self) -> JsonObject: ...
+
+    async def traffic(self, namespace: str, name: str) -> JsonObject: ...
 
     async def whatif(self, change: JsonObject) -> JsonObject: ...
 
@@ -117,6 +121,10 @@ class Questions:
                 workload = call.request.parameter("workload")
                 found = await self.answers_from.decisions(workload, most)
                 return json_response({"decisions": found})
+            case "traffic":
+                is_one = call.target.plural == "workloads"
+                whose = (call.namespace, call.target.name) if is_one else ("", "")
+                return json_response(await self.answers_from.traffic(*whose))
             case "standing":
                 return json_response(await self.answers_from.standing())
             case "whatif":

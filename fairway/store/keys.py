@@ -28,6 +28,8 @@ POLICIES = _ours("placementpolicies")
 FLEETS = _ours("fleets")
 KIND_RULES = ResourceKey(KINDS_GROUP, VERSION, "kindrules")
 AUTOSCALERS = ResourceKey(SERVING_GROUP, VERSION, "fleetautoscalers")
+ROLLOUTS = ResourceKey(SERVING_GROUP, VERSION, "rollouts")
+REVISIONS = ResourceKey(SERVING_GROUP, VERSION, "revisions")
 
 EVENTS = ResourceKey("", "v1", "events")
 NAMESPACES = ResourceKey("", "v1", "namespaces")
@@ -42,6 +44,7 @@ PRIORITY_CLASSES = ResourceKey("scheduling.k8s.io", "v1", "priorityclasses")
 DEFINITIONS = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 SELF_REVIEWS = ResourceKey("authentication.k8s.io", "v1", "selfsubjectreviews")
 TOKEN_REVIEWS = ResourceKey("authentication.k8s.io", "v1", "tokenreviews")
+HTTP_ROUTES = ResourceKey("gateway.networking.k8s.io", "v1", "httproutes")
 
 RBAC = "rbac.authorization.k8s.io"
 ROLES = ResourceKey(RBAC, "v1", "roles")

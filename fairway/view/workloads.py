@@ -77,9 +77,9 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         policy=_policy(workload, queue, defaults),
         clusters_max=spec.gang.clusters_max if spec.gang else 1,
         domain=spec.gang.domain if spec.gang else "",
-        replicas=1 if spec.replicas is None else spec.replicas,
         unavailable_max=_unavailable_max(workload),
         is_ready=status.pods.ready >= status.pods.wanted,
+        replicas=replicas_wanted(workload),
         tasks=tasks.count if tasks else 0,
         first_task=tasks.first if tasks else 0,
         tasks_over=_tasks_over(workload),
@@ -114,6 +114,12 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         is_over=is_over(workload),
         grows=grows(workload),
     )
+
+
+def replicas_wanted(workload: Workload) -> int:
+    """Replicas of a service: those asked for, and those that a rollout adds for a while."""
+    asked = workload.spec.replicas
+    return (1 if asked is None else asked) + workload.status.surge_replicas
 
 
 def _seconds(moment: datetime | None) -> float:

@@ -218,6 +218,17 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
         "exactly one of builtIn and scorer"),
     "a score of no source": (
         made("PlacementPolicy", {"scores": [{"weight": 2}]}), "exactly one of builtIn and scorer"),
+    "a batch of nothing": (
+        made("Rollout", {"workload": {"name": "w"}, "strategy": {"batches": [{}]}}),
+        "exactly one of clusters, group and percent is given"),
+    "batches beside those of the groups": (
+        made("Rollout", {"workload": {"name": "w"}, "strategy": {
+            "byGroup": True, "batches": [{"percent": 5}]}}),
+        "batches are refused with byGroup"),
+    "a gate that is no test of a number": (
+        made("Rollout", {"workload": {"name": "w"}, "strategy": {"gates": [
+            {"name": "g", "query": "up", "condition": "less than 1"}]}}),
+        "spec.strategy.gates[0].condition: Invalid value"),
     "feedback paths that nothing reads": (
         made("Work", {**WORK, "manifests": [{"object": POD, "feedback": [
             {"type": "WellKnown", "paths": [{"name": "a", "path": ".b"}]}]}]}),

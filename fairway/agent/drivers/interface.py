@@ -48,6 +48,7 @@ class PodSeen:
     exit_code: int | None = None
     reason: str = ""  # as Kubernetes words it: OOMKilled, Evicted, ErrImagePull, Unschedulable
     message: str = ""
+    revision: str = ""  # the mark of its revision, where it carries one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,7 +111,14 @@ def queues_of(cache: Cache, workload: Workload, fleet: FleetSpec) -> list[Queue]
 def _tolerations(
     cache: Cache, workload: Workload, queues: list[Queue], fleet: FleetSpec
 ) -> tuple[Toleration, ...]:
-    """Those of its policy: its namespace's own, the system's, its queue's or the fleet's."""
+    policy = policy_of(cache, workload, queues, fleet)
+    return policy.spec.tolerations if policy is not None else ()
+
+
+def policy_of(
+    cache: Cache, workload: Workload, queues: list[Queue], fleet: FleetSpec
+) -> PlacementPolicy | None:
+    """Its policy: its namespace's own, the system's, its queue's or the fleet's."""
     own, system = workload.metadata.namespace, fleet.system_namespace
     named = workload.spec.policy
     fallback = next((one.spec.defaults.policy for one in queues if one.spec.defaults.policy), "")
@@ -120,5 +127,5 @@ def _tolerations(
     for namespace, name in candidates:
         policy = cache.get(PlacementPolicy, name, namespace) if name else None
         if policy is not None:
-            return policy.spec.tolerations
-    return ()
+            return policy
+    return None

@@ -19,6 +19,7 @@ from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.lifecycle import gathering
 from fairway.controllers.notes import Notes
+from fairway.controllers.rollouts.register import Register, Stage, stages_of
 from fairway.controllers.scheduling.claims import last_attempt
 from fairway.controllers.states import States
 from fairway.controllers.terms import NotLeader, Terms
@@ -34,6 +35,7 @@ from fairway.controllers.works.derive import (
 )
 from fairway.controllers.works.manifests import dependencies_of
 from fairway.controllers.works.roster import Roster
+from fairway.controllers.works.staging import Stages, as_staged
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Store, Stored, Write
@@ -71,6 +73,7 @@ class Works:
         self._notes = notes
         self._board = board or Board(clock)
         self._roster = Roster(cache)
+        self._register = Register(cache)
         self._loop: Loop[Name] = Loop("works", self._reconcile, clock=clock, forgets=True)
         self._all_wanted = Alarm(clock)
         self._waiting_for: dict[Name, dict[Name, None]] = {}  # by victim: those who wait for it
@@ -85,6 +88,7 @@ class Works:
         if isinstance(kinds, LiveKinds):
             kinds.followers.append(self._kinds_changed)
         self._roster.followers.append(self._loop.mark)
+        self._register.followers.append(self._loop.mark)
 
     async def run(self) -> None:
         """Looks at every workload that may have works, then at what changes, until cancelled."""
@@ -249,6 +253,7 @@ class Works:
             metadata.deletion_timestamp,
             (claim.attempt, claim.alternative, claim.placements, workload.status.releasing),
             sorted((key, one.metadata.uid, one.metadata.generation) for key, one in works.items()),
+            self._stages(workload),
             [self._cache.get(Cluster, one) is not None for one in clusters],
         )
 
@@ -271,6 +276,7 @@ class Works:
         )
         if workload is None:
             return known
+        stages = self._stages(workload)
         return Known(
             workload=workload,
             now=known.now,
@@ -281,9 +287,15 @@ class Works:
             kinds=self._kinds,
             flavors=self._flavors(workload),
             victims=self._victims(name, workload),
-            objects=await self._objects(workload) if workload.status.claim else (),
+            stages=stages,
+            objects=await self._objects(workload, stages) if workload.status.claim else (),
             settings=gathering.settings(self._cache, workload, fleet),
         )
+
+    def _stages(self, workload: Workload) -> dict[str, Stage] | None:
+        """The revision of each cluster, of a service that has a Rollout."""
+        rollout = self._register.of(workload)
+        return stages_of(self._cache, rollout, workload, self._kinds) if rollout else None
 
     def _flavors(self, workload: Workload) -> dict[str, Flavor]:
         claim = workload.status.claim
@@ -309,10 +321,12 @@ class Works:
                 found["/".join(victim)] = one
         return found
 
-    async def _objects(self, workload: Workload) -> list[JsonObject]:
+    async def _objects(self, workload: Workload, stages: Stages) -> list[JsonObject]:
         """What travels along, as far as the hub has it; the rest may be in the cluster already."""
         found = []
-        for one in dependencies_of(workload, self._kinds):
+        revisions = [as_staged(workload, stages, one) for one in sorted(stages or ())] or [workload]
+        needed = {one: None for each in revisions for one in dependencies_of(each, self._kinds)}
+        for one in needed:
             kind = resource_of(one.api_version, one.kind)
             try:
                 stored = await self._store.get(kind, one.name, workload.metadata.namespace)

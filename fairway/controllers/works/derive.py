@@ -28,8 +28,10 @@ from fairway.controllers.scheduling.claims import last_attempt
 from fairway.controllers.works import generated
 from fairway.controllers.works.adoption import PLACEMENT, is_adopted, is_own, noted
 from fairway.controllers.works.manifests import Surroundings, manifests_of, work_pod_sets
+from fairway.controllers.works.staging import Stages, as_staged, manifests_in_use, pace_of
 from fairway.controllers.works.victims import victims_left
 from fairway.kinds import permitted, ranges
+from fairway.kinds.decision import REVISION
 from fairway.kinds.registry import KnownKinds, built_in
 from fairway.view.workloads import seconds_left
 
@@ -37,7 +39,7 @@ AVOIDED_NODES = "fairway.dev/avoided-nodes"
 Desired = Literal["Run", "Reserve", "Hold"]
 _AVOIDED_MOST = 64
 _ACCEPTED = "Accepted"  # the condition by which an agent says whether it took a work
-_OWN_ANNOTATIONS = (PLACEMENT, AVOIDED_NODES)
+_OWN_ANNOTATIONS = (PLACEMENT, AVOIDED_NODES, REVISION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,7 @@ class Known:
     objects: Sequence[JsonObject] = ()  # dependencies that were found
     settings: Settings = field(default_factory=Settings)
     kinds: KnownKinds = field(default_factory=built_in)
+    stages: Stages = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +96,7 @@ def derive(known: Known) -> Derived:
         return Derived(writes=tuple(_forgotten(known)))
     if _is_behind(known, workload):
         return Derived()
-    manifests = workload.spec.template.manifests if workload.spec.template else ()
+    manifests = manifests_in_use(workload, known.stages)
     claim = workload.status.claim
     faults = permitted.faults(manifests, workload.metadata.namespace)
     if claim is not None:
@@ -112,8 +115,9 @@ def derive(known: Known) -> Derived:
             running.add(placement.cluster)
             if _is_remembered(known, placement):
                 is_held_back = True
-            else:
-                writes.extend(_run(known_claim, workload, claim, placement))
+            elif known.stages is None or placement.cluster in known.stages:
+                there = as_staged(workload, known.stages, placement.cluster)
+                writes.extend(_run(known_claim, there, claim, placement))
     writes.extend(_rest(known, workload, running))
     return Derived(writes=tuple(writes), faults=tuple(faults), is_held_back=is_held_back)
 
@@ -227,6 +231,13 @@ def _work(
         flavors=known.flavors,
         objects=known.objects,
         avoided_nodes=aside,
+        pace=pace_of(
+            workload,
+            known.stages,
+            known.works.get(placement.cluster),
+            cluster=placement.cluster,
+            kinds=known.kinds,
+        ),
     )
     spec = WorkSpec(
         cluster=placement.cluster,
@@ -245,6 +256,8 @@ def _work(
     annotations = {PLACEMENT: noted(placement)}
     if aside:
         annotations[AVOIDED_NODES] = ",".join(aside)
+    if around.pace.mark:
+        annotations[REVISION] = around.pace.mark
     metadata = ObjectMeta(
         name=name, namespace=work_namespace(placement.cluster), annotations=annotations
     )

@@ -23,6 +23,7 @@ from fairway.kinds import decision, profile, tasks
 from fairway.kinds.native import cleaned
 from fairway.kinds.plain import changed, text, without
 from fairway.kinds.registry import KnownKinds
+from fairway.kinds.updating import Pace, paced
 from fairway.kinds.volumes import BOUND_IN
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -42,6 +43,7 @@ class Surroundings:
     flavors: Mapping[str, Flavor] = field(default_factory=dict)
     objects: Sequence[JsonObject] = ()  # dependencies that were found on the hub
     avoided_nodes: tuple[str, ...] = ()
+    pace: Pace = field(default_factory=Pace)  # of a service whose revisions are staged
 
 
 def manifests_of(
@@ -105,6 +107,8 @@ def _running(
     decorated = decision.decorate(kind, manifest, _changes(workload, placement, around))
     attempt = placement.attempt
     labelled = decision.labelled(kind, decorated, work=work, attempt=attempt)
+    if placement.replicas is not None:
+        labelled = paced(kind, labelled, around.pace, placement.replicas)
     asked = workload.spec.tasks
     if asked is None or not placement.tasks or kind.name != "Job":
         return [labelled]

@@ -18,7 +18,7 @@ from fairway.api.amounts import NANO
 from fairway.api.meta import JsonObject
 from fairway.clock import parse_timestamp
 from fairway.kinds.conditions import found as condition
-from fairway.kinds.decision import ATTEMPT, POD_SET, WORK
+from fairway.kinds.decision import ATTEMPT, POD_SET, REVISION, WORK
 from fairway.kinds.failures import failure_of
 from fairway.kinds.plain import child, listed, number, text
 from fairway.kinds.pods import pod_requests
@@ -154,6 +154,7 @@ def _own(pod: _Pod, use: Use, status: JsonObject) -> OwnPod:
         exit_code=code if phase in _OVER else None,
         reason=failure.reason if failure is not None else "",
         message=failure.message if failure is not None else "",
+        revision=labels.get(REVISION, ""),
     )
     return OwnPod(
         seen=seen,

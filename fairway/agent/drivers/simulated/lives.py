@@ -42,6 +42,9 @@ class LivePod:
     need: Need
     run_seconds: float | None  # None: until it is stopped
     restarts_in_place: bool = False
+    made_from: str = ""  # digest of what it was made from
+    revision: str = ""
+    images: tuple[str, ...] = ()
     phase: PodPhase = "Pending"
     node: Node | None = None
     node_name: str = ""  # where it is or was
@@ -81,6 +84,7 @@ class LivePod:
                 exit_code=self.exit_code,
                 reason=self.reason,
                 message=self.message,
+                revision=self.revision,
             )
         return self._seen
 
@@ -190,6 +194,12 @@ class Lives:
             self._start(pod, now)
 
     def _start(self, pod: LivePod, now: float) -> None:
+        bad = [one for one in pod.images if one in self.settings.faults.bad_images]
+        if bad:
+            message = f"the program of {bad[0]} does not become ready"
+            pod.enter("Bound", now, reason="Unhealthy", message=message)
+            self._changed(pod, now)
+            return
         pod.started_at = now
         pod.enter("Ready", now)
         runs = pod.run_seconds

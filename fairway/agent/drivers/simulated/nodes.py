@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from fairway.agent.drivers.interface import NodeSeen
 from fairway.api.amounts import NANO, Amounts
 from fairway.api.meta import JsonObject, NodeRequirement, NodeTerm, Taint, Toleration
 from fairway.kinds import pods as pod_specs
@@ -75,6 +76,24 @@ def need_of(spec: JsonObject) -> Need:
             tolerations=pod_specs.tolerations(spec),
             node_name=text(spec, "nodeName"),
         ),
+    )
+
+
+def is_alike(one: Node, other: Node) -> bool:
+    return (one.allocatable, one.labels, one.taints) == (
+        other.allocatable,
+        other.labels,
+        other.taints,
+    )
+
+
+def node_seen(node: Node) -> NodeSeen:
+    return NodeSeen(
+        name=node.name,
+        allocatable=node.allocatable,
+        labels=node.labels,
+        taints=node.taints,
+        is_ready=node.is_ready,
     )
 
 

@@ -12,15 +12,17 @@ from dataclasses import dataclass, field
 
 from fairway.agent.drivers.interface import NodeSeen, Observation, WorkSeen
 from fairway.agent.drivers.simulated.lives import LivePod, Lives
-from fairway.agent.drivers.simulated.nodes import Node, Nodes, need_of
+from fairway.agent.drivers.simulated.nodes import Node, Nodes, is_alike, need_of, node_seen
 from fairway.agent.drivers.simulated.objects import FindKind, Objects, Refused, key_of
 from fairway.agent.drivers.simulated.pools import ElasticPools, standing_nodes
+from fairway.agent.drivers.simulated.replacing import digest_of, outdated
 from fairway.agent.drivers.simulated.timers import Timers
 from fairway.api.cluster import Cluster, SimulatedDriver
 from fairway.api.meta import JsonObject
 from fairway.api.work import Stop, Work
+from fairway.kinds.decision import REVISION
 from fairway.kinds.interface import Kind, Pod
-from fairway.kinds.plain import text
+from fairway.kinds.plain import listed, text
 from fairway.kinds.running import due, observed, told
 
 _DAY = 86_400.0
@@ -42,6 +44,7 @@ class _Made:
     next: Work | None = None  # to be applied once the pods of the earlier attempt are gone
     is_removed: bool = False  # goes once its pods are gone
     seen: WorkSeen | None = None  # None: to be looked at again
+    is_replacing: bool = False  # pods of an earlier template are ended one after another
 
 
 class World:
@@ -90,7 +93,7 @@ class World:
         gone = [
             node
             for name, node in standing.items()
-            if name not in wanted or not _is_alike(node, wanted[name])
+            if name not in wanted or not is_alike(node, wanted[name])
         ]
         for node in gone:
             self._lose_pods(node, now, "the node was removed")
@@ -171,7 +174,7 @@ class World:
                 self._seen_works[name] = self._look(made)
         self._dirty.clear()
         if self._seen_nodes is None:
-            self._seen_nodes = tuple(_node_seen(one) for one in self._nodes)
+            self._seen_nodes = tuple(node_seen(one) for one in self._nodes)
         return Observation(
             nodes=self._seen_nodes,
             works=dict(self._seen_works),
@@ -225,7 +228,16 @@ class World:
             elif pod.is_live and not self._is_wanted(made, pod):
                 self._lives.end(pod, seconds=self._lives.settings.stop_seconds, now=now)
         for position in made.objects:
+            self._replace(made, position, now)
             self._fill(made, position, now, places=places)
+
+    def _replace(self, made: _Made, position: int, now: float) -> None:
+        """Ends pods of an earlier template, as many as the kind's own controller would by now."""
+        kind = self._find_kind(made.objects[position])
+        if kind is not None:
+            chosen, made.is_replacing = outdated(kind, made.objects[position], made.pods)
+            for pod in chosen:
+                self._lives.end(pod, seconds=self._lives.settings.stop_seconds, now=now)
 
     def _follow_objects(self, made: _Made, work: Work, now: float) -> None:
         """Objects that stand elsewhere among the manifests now stay; those not listed go."""
@@ -315,6 +327,9 @@ class World:
             attempt=made.work.spec.attempt,
             position=position,
             need=need_of(pod.spec),
+            made_from=digest_of(pod) if runs is None else "",
+            revision=pod.labels.get(REVISION, ""),
+            images=tuple(text(one, "image") for one in listed(pod.spec, "containers")),
             run_seconds=runs,
             restarts_in_place=text(pod.spec, "restartPolicy", default="Always") != "Never",
         )
@@ -357,7 +372,7 @@ class World:
         if pod.is_gone:
             del made.pods[pod.name]
             self._go_on(made, now)
-        elif pod.phase in _FINISHED:
+        if pod.phase in _FINISHED or made.is_replacing:
             self._ended[pod.work, pod.position] = None
 
     def _after_end(self, made: _Made, position: int, now: float) -> None:
@@ -383,6 +398,7 @@ class World:
             is_in_place = pod.restarts_in_place and pod.reason != "NodeLost"
             if pod.phase == "Failed" and is_in_place:
                 self._lives.restart(pod, now)
+        self._replace(made, position, now)
         self._fill(made, position, now)
 
     def _status(self, made: _Made, position: int, kind: Kind) -> JsonObject:
@@ -484,21 +500,3 @@ class World:
 
 def _settings(cluster: Cluster) -> SimulatedDriver:
     return cluster.spec.simulated or SimulatedDriver()
-
-
-def _is_alike(one: Node, other: Node) -> bool:
-    return (one.allocatable, one.labels, one.taints) == (
-        other.allocatable,
-        other.labels,
-        other.taints,
-    )
-
-
-def _node_seen(node: Node) -> NodeSeen:
-    return NodeSeen(
-        name=node.name,
-        allocatable=node.allocatable,
-        labels=node.labels,
-        taints=node.taints,
-        is_ready=node.is_ready,
-    )

@@ -1,0 +1,216 @@
+"""`fairway rollout`: how new versions of services go out, with kubectl's words and conventions."""
+
+from __future__ import annotations
+
+import click
+
+from fairway.api.codec import to_yaml
+from fairway.api.names import revision_name
+from fairway.api.rollout import APPROVED, RESUMED, RevisionNote, Rollout, approval_of, failure_of
+from fairway.cli import ages, options, render_table, rollout_status, terminal
+from fairway.cli.commands import Command, global_options
+from fairway.cli.options import Duration
+from fairway.cli.render_table import Grid
+from fairway.cli.rollout_status import REVISIONS, ROLLOUTS, find, workload_of
+from fairway.cli.session import Failure, Session, current, say
+from fairway.client.asynchronous import WORKLOADS
+from fairway.client.wire import Object
+from fairway.kinds.updating import restored
+
+_name = click.argument("name", metavar="[KIND/]NAME")
+
+
+@click.group()
+def rollout() -> None:
+    """Follow, pause, approve and undo new versions of services.
+
+    NAME is that of a Rollout or of its service: `llm`, `workload/llm` or `deployment/llm`.
+    """
+
+
+rollout.params += global_options()
+
+STATUS_EXAMPLES = """
+    fairway rollout status llm                  until it is over
+    fairway rollout status llm --timeout 10m    for ten minutes at most
+    fairway rollout status llm --no-watch       as it is now, cluster by cluster
+"""
+
+
+@rollout.command(cls=Command, examples=STATUS_EXAMPLES)
+@_name
+@click.option("-w/-W", "--watch/--no-watch", default=True, help="Wait until it is over.")
+@click.option("--timeout", type=Duration(), default=0.0, metavar="TIME", help="0: for ever.")
+def status(*, name: str, watch: bool, timeout: float) -> int:
+    """Show how far a new version is, and wait until it is everywhere or has failed."""
+    session = current()
+    found = find(session, name)
+    if not watch:
+        terminal.write([rollout_status.sentence(found)])
+        headings = ["CLUSTER", "GROUP", "REVISION", "UPDATED", "READY"]
+        render_table.show(Grid(headings, list(rollout_status.rows(found))))
+        return 0
+    generation = rollout_status.generation_of(session, found)
+    try:
+        return rollout_status.follow(session, found, generation=generation, seconds=timeout or None)
+    except TimeoutError:
+        say("error: timed out waiting for the condition")
+        return 1
+
+
+@rollout.command(cls=Command, examples="fairway rollout history llm --revision 3     its template")
+@_name
+@click.option("--revision", type=int, default=0, help="Show the template of this one.")
+def history(*, name: str, revision: int) -> int:
+    """List the revisions that are kept, or show the template of one."""
+    session = current()
+    found = find(session, name)
+    if revision:
+        template = _template(session, found, _noted(found, revision))
+        terminal.write([f"{_label(found)} with revision #{revision}"])
+        click.echo(to_yaml(template).rstrip("\n"))
+        return 0
+    terminal.write([_label(found)])
+    headings = ["REVISION", "OUTCOME", "MARK", "AGE", "CHANGE-CAUSE"]
+    notes = found.status.history
+    render_table.show(Grid(headings, [_row(one) for one in notes]))
+    return 0
+
+
+def _row(note: RevisionNote) -> list[str]:
+    made = note.created_at.isoformat() if note.created_at else None
+    return [
+        str(note.revision),
+        note.outcome or "UnderWay",
+        note.mark,
+        ages.since(made),
+        note.change_cause or "<none>",
+    ]
+
+
+@rollout.command(cls=Command, examples="fairway rollout pause llm     nothing further changes")
+@_name
+@options.dry_run
+def pause(*, name: str, dry_run: str) -> int:
+    """Let nothing further get another version."""
+    session = current()
+    found = find(session, name)
+    if found.spec.paused:
+        raise Failure(f"{_label(found)} is already paused")
+    return _patch(session, found, {"spec": {"paused": True}}, "paused", dry_run)
+
+
+@rollout.command(cls=Command, examples="fairway rollout resume llm     also after a failure")
+@_name
+@options.dry_run
+def resume(*, name: str, dry_run: str) -> int:
+    """Let a paused rollout go on; one that failed is tried again from its batch."""
+    session = current()
+    found = find(session, name)
+    if not found.spec.paused and not found.status.failure:
+        raise Failure(f"{_label(found)} is not paused")
+    patch: Object = {"spec": {"paused": False}} if found.spec.paused else {}
+    if found.status.failure:
+        patch["metadata"] = {"annotations": {RESUMED: failure_of(found.status)}}
+    return _patch(session, found, patch, "resumed", dry_run)
+
+
+@rollout.command(cls=Command, examples="fairway rollout approve llm     the next batch may begin")
+@_name
+@options.dry_run
+def approve(*, name: str, dry_run: str) -> int:
+    """Approve of the batch that waits for it, so that the next one begins."""
+    session = current()
+    found = find(session, name)
+    if found.status.phase != "AwaitingApproval":
+        raise Failure(f"{_label(found)} does not wait for an approval: it is {found.status.phase}")
+    annotations = {APPROVED: approval_of(found.status)}
+    past = f"batch {found.status.current_batch + 1} approved"
+    return _patch(session, found, {"metadata": {"annotations": annotations}}, past, dry_run)
+
+
+UNDO_EXAMPLES = """
+    fairway rollout undo llm                    the revision before
+    fairway rollout undo llm --to-revision 3    that one
+"""
+
+
+@rollout.command(cls=Command, examples=UNDO_EXAMPLES)
+@_name
+@click.option("--to-revision", type=int, default=0, help="Which one; 0: the one before.")
+@options.dry_run
+def undo(*, name: str, to_revision: int, dry_run: str) -> int:
+    """Give a service an earlier template again.
+
+    The template is changed where it is kept: in the workload, or in the native object that the
+    workload stands for. Whoever keeps that in a repository changes it there instead.
+    """
+    session = current()
+    found = find(session, name)
+    note = _noted(found, to_revision) if to_revision else _before(found)
+    if note.mark == found.status.target:
+        label = f"{_label(found)} skipped rollback (current template already matches"
+        terminal.write([f"{label} revision {note.revision})"])
+        return 0
+    _restore(session, found, _template(session, found, note), is_dry=dry_run == "server")
+    terminal.write([f"{_label(found)} rolled back{_dry(dry_run)}"])
+    return 0
+
+
+def _before(found: Rollout) -> RevisionNote:
+    if len(found.status.history) < 2:
+        raise Failure(f"{_label(found)} has no revision before this one")
+    return found.status.history[-2]
+
+
+def _noted(found: Rollout, revision: int) -> RevisionNote:
+    for one in found.status.history:
+        if one.revision == revision:
+            return one
+    known = ", ".join(str(one.revision) for one in found.status.history)
+    raise Failure(f"{_label(found)} keeps no revision {revision} (it keeps: {known or 'none'})")
+
+
+def _template(session: Session, found: Rollout, note: RevisionNote) -> Object:
+    name = revision_name(found.metadata.name, note.mark)
+    kept = session.client.get(REVISIONS, name, namespace=found.metadata.namespace)
+    template: Object = kept["spec"]["template"]
+    return template
+
+
+def _restore(session: Session, found: Rollout, template: Object, *, is_dry: bool) -> None:
+    """Writes a template to the workload, or to the object that it stands for."""
+    client, namespace = session.client, found.metadata.namespace
+    workload = client.get(WORKLOADS, workload_of(found), namespace=namespace)
+    first, *others = template["manifests"]
+    source = workload["spec"].get("source")
+    if source:
+        kind = client.kind_of({"apiVersion": source["apiVersion"], "kind": source["kind"]})
+        native = client.get(kind, source["name"], namespace=namespace)
+        client.replace(restored(native, first), dry_run=is_dry)
+        return
+    now = workload["spec"]["template"]["manifests"]
+    manifests = [restored(now[0], first), *others]
+    spec = {**workload["spec"], "template": {"manifests": manifests}}
+    client.replace({**workload, "spec": spec}, dry_run=is_dry)
+
+
+def _label(found: Rollout) -> str:
+    return f"rollout.serving.fairway.dev/{found.metadata.name}"
+
+
+def _dry(dry_run: str) -> str:
+    return " (server dry run)" if dry_run == "server" else ""
+
+
+def _patch(session: Session, found: Rollout, patch: Object, past: str, dry_run: str) -> int:
+    metadata = found.metadata
+    session.client.patch(
+        ROLLOUTS,
+        metadata.name,
+        patch,
+        namespace=metadata.namespace,
+        dry_run=dry_run == "server",
+    )
+    terminal.write([f"{_label(found)} {past}{_dry(dry_run)}"])
+    return 0

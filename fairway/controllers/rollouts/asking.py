@@ -1,0 +1,47 @@
+"""Gates, asked for their numbers."""
+
+from __future__ import annotations
+
+from fairway.api.rollout import Gate, Rollout, RolloutStatus
+from fairway.controllers.measuring import Measuring
+from fairway.controllers.rollouts.register import workload_of
+from fairway.core.rollouts.case import Answer
+from fairway.core.rollouts.gates import due_at
+from fairway.metrics.interface import MetricsFault, value
+
+_HEARD = ("Soaking", "AwaitingApproval")
+
+
+def due(rollout: Rollout, status: RolloutStatus, now: float) -> list[Gate]:
+    """Gates that are to be asked now; only a batch that is well can pass one."""
+    if status.phase not in _HEARD:
+        return []
+    gates = rollout.spec.strategy.gates
+    return [one for one in gates if due_at(one, status.gates) <= now]
+
+
+def filled_in(query: str, rollout: Rollout, status: RolloutStatus) -> str:
+    """A query about this very revision."""
+    namespace, workload = workload_of(rollout)
+    clusters = [one.cluster for one in status.clusters if one.mark == status.target]
+    words = {
+        "${revision}": status.target,
+        "${namespace}": namespace,
+        "${workload}": workload,
+        "${clusters}": "|".join(clusters),
+    }
+    for word, meaning in words.items():
+        query = query.replace(word, meaning)
+    return query
+
+
+async def ask(
+    measuring: Measuring, rollout: Rollout, status: RolloutStatus, gate: Gate, *, now: float
+) -> Answer:
+    """What a gate says; that nobody answers is an answer."""
+    try:
+        source = await measuring.source(gate.prometheus, rollout.metadata.namespace)
+        found = await value(source, filled_in(gate.query, rollout, status), at=now)
+    except MetricsFault as fault:
+        return Answer(gate=gate.name, value=None, at=now, message=str(fault))
+    return Answer(gate=gate.name, value=found, at=now)

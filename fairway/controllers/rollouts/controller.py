@@ -1,0 +1,360 @@
+"""The controller of rollouts: keeps revisions, asks what is next, and writes it down.
+
+A revision is written before anything speaks of it, and removed only once nothing does. What a
+rollout remembers is all in its status, so that stopping at any point is harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace as with_fields
+from datetime import UTC, datetime
+from typing import Literal
+
+from msgspec.structs import replace
+
+from fairway.api import codec
+from fairway.api.cluster import Cluster
+from fairway.api.errors import AlreadyExists, NotFound
+from fairway.api.meta import Condition, ObjectMeta, OwnerReference
+from fairway.api.names import revision_name
+from fairway.api.rollout import Revision, RevisionSpec, Rollout, RolloutStatus
+from fairway.api.serving import serving_api_version
+from fairway.api.workload import Workload
+from fairway.clock import Clock
+from fairway.controllers.cache import Cache
+from fairway.controllers.measuring import Measuring
+from fairway.controllers.notes import Notes
+from fairway.controllers.rollouts import asking
+from fairway.controllers.rollouts.gathering import case_of
+from fairway.controllers.rollouts.register import Register, workload_of
+from fairway.controllers.scheduling.committing import head_of, write_status
+from fairway.controllers.states import States
+from fairway.controllers.statuses import with_status
+from fairway.controllers.works.roster import Roster
+from fairway.core.rollouts import history
+from fairway.core.rollouts.advance import Advanced, advance
+from fairway.kinds.decision import REVISION
+from fairway.kinds.registry import KnownKinds
+from fairway.kinds.updating import mark_of
+from fairway.loops import Loop
+from fairway.store.interface import Deletion, Store, Stored, Write
+from fairway.store.keys import CLUSTERS, REVISIONS, ROLLOUTS, WORKLOADS
+from fairway.store.mirrors import Name
+
+_WRITE = Write(user="system:fairway", manager="fairway-rollouts")
+_CHANGE_CAUSE = "kubernetes.io/change-cause"
+_COUNTS_SECONDS = 2.0  # counts alone are written no more often
+_SURGE = b'"surgeReplicas"'
+_AT_REST = ("Completed", "RolledBack")
+_FAULTS = {
+    "WorkloadMissing": "there is no such workload",
+    "NotDivided": "only a Divided workload with a template has revisions that are staged",
+    "AnotherRollout": "an older Rollout is for the same workload, and that one counts",
+}
+
+
+class Rollouts:
+    """Writes the status of Rollouts, and keeps revisions."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        cache: Cache,
+        states: States,
+        kinds: KnownKinds,
+        clock: Clock,
+        notes: Notes,
+        measuring: Measuring,
+    ) -> None:
+        self._store = store
+        self._cache = cache
+        self._states = states
+        self._kinds = kinds
+        self._clock = clock
+        self._notes = notes
+        self._measuring = measuring
+        self._register = Register(cache)
+        self._roster = Roster(cache)
+        self._loop: Loop[Name] = Loop("rollouts", self._reconcile, clock=clock, forgets=True)
+        self._written: dict[Name, float] = {}
+        cache.mirror(ROLLOUTS).followers.append(self._rollout_changed)
+        cache.mirror(WORKLOADS).followers.append(lambda name, stored: self._concerns(name))
+        self._phases: dict[str, str | None] = {}  # of clusters
+        cache.mirror(CLUSTERS).followers.append(self._cluster_changed)
+        self._register.followers.append(self._concerns)
+        states.followers.append(self._state_changed)
+
+    async def run(self) -> None:
+        """Looks at every Rollout once, then at what changes, until cancelled."""
+        surged = {
+            name[0] for name, one in self._cache.mirror(WORKLOADS).items() if _SURGE in one.raw
+        }
+        forgotten = [(namespace, "") for namespace in sorted(surged)]
+        await self._loop.run([*self._cache.names(ROLLOUTS), *forgotten])
+
+    def _rollout_changed(self, name: Name, stored: Stored | None) -> None:
+        if stored is None:
+            self._written.pop(name, None)
+        self._loop.mark(name)
+
+    def _concerns(self, workload: Name) -> None:
+        for name in self._register.rollouts_of(workload):
+            self._loop.mark(name)
+
+    def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
+        """Rollouts do not wait for clusters that are silent."""
+        found = self._cache.get(Cluster, name[1]) if stored is not None else None
+        phase = found.status.phase if found is not None else None
+        if self._phases.get(name[1]) == phase:
+            return
+        self._phases[name[1]] = phase
+        for one in self._cache.names(ROLLOUTS):
+            self._loop.mark(one)
+
+    def _state_changed(self, cluster: str, work: str) -> None:
+        workload = self._roster.workload_of(work)
+        if workload is not None:
+            self._concerns(workload)
+
+    # What is done.
+
+    async def _reconcile(self, name: Name) -> float | None:
+        stored = self._cache.mirror(ROLLOUTS).get(name)
+        rollout = self._cache.get(Rollout, name[1], name[0])
+        if stored is None or rollout is None or rollout.metadata.deletion_timestamp is not None:
+            await self._release(name[0])
+            return None
+        if self._cache.fleet().spec.paused:
+            return self._clock.now() + 60.0
+        namespace, wanted = workload_of(rollout)
+        workload = self._cache.get(Workload, wanted, namespace)
+        fault = self._fault(rollout, workload)
+        if fault or workload is None:
+            await self._refuse(stored, rollout, fault)
+            return None
+        return await self._advance(stored, rollout, workload)
+
+    def _fault(self, rollout: Rollout, workload: Workload | None) -> str:
+        if workload is None:
+            return "WorkloadMissing"
+        counts = self._register.of(workload)
+        if counts is None:
+            return "NotDivided"
+        is_first = counts.metadata.name == rollout.metadata.name
+        return "" if is_first else "AnotherRollout"
+
+    async def _refuse(self, stored: Stored, rollout: Rollout, fault: str) -> None:
+        status = replace(rollout.status, reason=fault, message=_FAULTS[fault])
+        await self._write(stored, rollout, status, fault)
+
+    async def _advance(self, stored: Stored, rollout: Rollout, workload: Workload) -> float | None:
+        now = self._clock.now()
+        status = await self._noted(rollout, workload, now)
+        case = with_fields(case_of(self._cache, self._states, rollout, workload, status), now=now)
+        found = advance(case)
+        due = asking.due(rollout, found.status, now)
+        if due:
+            answers = [
+                await asking.ask(self._measuring, rollout, found.status, one, now=now)
+                for one in due
+            ]
+            found = advance(with_fields(case, status=found.status, answers=tuple(answers)))
+        kept = history.kept(
+            found.status.history,
+            limit=rollout.spec.revision_history_limit,
+            in_use=history.used(found.status),
+        )
+        found = with_fields(found, status=replace(found.status, history=kept))
+        await self._surge(rollout, workload, found.status)
+        again = await self._keep(stored, rollout, found)
+        await self._tidy(rollout, {one.mark for one in kept})
+        return again
+
+    async def _noted(self, rollout: Rollout, workload: Workload, now: float) -> RolloutStatus:
+        """The status with the workload's template as its latest revision, which is kept first."""
+        assert workload.spec.template is not None, "only such have Rollouts that count"
+        before = rollout.status
+        mark = mark_of(workload.spec.template.manifests, self._kinds)
+        after = history.noted(
+            before.history,
+            mark,
+            now=now,
+            cause=workload.metadata.annotations.get(_CHANGE_CAUSE, ""),
+            is_unmarked=not before.history and not self._is_marked(workload, mark),
+        )
+        name = revision_name(rollout.metadata.name, mark)
+        if self._cache.get(Revision, name, rollout.metadata.namespace) is None:
+            await self._create(rollout, workload, name, mark)
+        generation = workload.metadata.generation
+        return replace(before, history=after, workload_generation=generation)
+
+    def _is_marked(self, workload: Workload, mark: str) -> bool:
+        """Whether its pods carry the mark already, from a Rollout that went; or there are none."""
+        works = self._roster.works((workload.metadata.namespace, workload.metadata.name))
+        return all(one.metadata.annotations.get(REVISION) == mark for one in works.values())
+
+    async def _create(self, rollout: Rollout, workload: Workload, name: str, mark: str) -> None:
+        metadata = rollout.metadata
+        assert workload.spec.template is not None, "only such have Rollouts that count"
+        owner = OwnerReference(
+            api_version=serving_api_version(),
+            kind="Rollout",
+            name=metadata.name,
+            uid=metadata.uid,
+            controller=True,
+        )
+        revision = Revision(
+            metadata=ObjectMeta(name=name, namespace=metadata.namespace, owner_references=(owner,)),
+            spec=RevisionSpec(
+                workload=workload.metadata.name, mark=mark, template=workload.spec.template
+            ),
+        )
+        with suppress(AlreadyExists):  # it is told in a moment
+            body = codec.to_plain(revision)
+            await self._store.create(REVISIONS, body, namespace=metadata.namespace, write=_WRITE)
+
+    async def _release(self, namespace: str) -> None:
+        """Services whose Rollout went ask for no more replicas than they were told to."""
+        for name, stored in list(self._cache.mirror(WORKLOADS).items()):
+            if name[0] != namespace or _SURGE not in stored.raw:
+                continue
+            workload = self._cache.get(Workload, name[1], name[0])
+            if workload is not None and self._register.of(workload) is None:
+                changed = replace(workload.status, surge_replicas=0)
+                await write_status(self._store, head_of(stored), changed, _WRITE)
+
+    async def _surge(self, rollout: Rollout, workload: Workload, status: RolloutStatus) -> None:
+        """Asks for further replicas while something goes out; the scheduler claims them."""
+        wanted = 0 if status.phase in _AT_REST else rollout.spec.strategy.max_surge
+        if workload.status.surge_replicas == wanted or workload.status.claim is None:
+            return
+        name = (workload.metadata.namespace, workload.metadata.name)
+        stored = self._cache.mirror(WORKLOADS).get(name)
+        if stored is None:
+            return
+        changed = replace(workload.status, surge_replicas=wanted)
+        if wanted > workload.status.surge_replicas:
+            moment = datetime.fromtimestamp(self._clock.now(), UTC)
+            changed = replace(changed, increased_at=moment)
+        await write_status(self._store, head_of(stored), changed, _WRITE)
+
+    async def _keep(self, stored: Stored, rollout: Rollout, found: Advanced) -> float | None:
+        """Writes what is next, unless counts alone changed and were written just now."""
+        name = (rollout.metadata.namespace, rollout.metadata.name)
+        now, last = self._clock.now(), self._written.get(name, 0.0)
+        is_told = _without_counts(found.status) == _without_counts(rollout.status)
+        if is_told and now - last < _COUNTS_SECONDS and found.status != rollout.status:
+            due = last + _COUNTS_SECONDS
+            return due if found.wake_at is None else min(due, found.wake_at)
+        if await self._write(stored, rollout, found.status):
+            self._written[name] = now
+        return found.wake_at
+
+    async def _write(
+        self, stored: Stored, rollout: Rollout, status: RolloutStatus, fault: str = ""
+    ) -> bool:
+        generation = rollout.metadata.generation
+        status = replace(
+            status,
+            observed_generation=generation,
+            conditions=conditions_of(
+                status, fault=fault, now=self._clock.now(), generation=generation
+            ),
+        )
+        if status == rollout.status:
+            return False
+        body = stored.object()
+        await self._store.update(
+            ROLLOUTS,
+            with_status(body, status),
+            namespace=rollout.metadata.namespace,
+            subresource="status",
+            write=_WRITE,
+        )
+        before = rollout.status
+        if (status.phase, status.reason) != (before.phase, before.reason):
+            await self._tell(stored, status)
+        return True
+
+    async def _tell(self, stored: Stored, status: RolloutStatus) -> None:
+        is_bad = bool(status.failure) or status.reason in _FAULTS
+        say = self._notes.warn if is_bad else self._notes.say
+        phase = status.phase or status.reason
+        message = f"revision {status.revision}: {status.message or status.reason or phase}"
+        await say(stored.object(), phase, message)
+
+    async def _tidy(self, rollout: Rollout, kept: set[str]) -> None:
+        """Removes revisions that nothing speaks of any more, neither now nor as last written."""
+        kept = kept | {one.mark for one in rollout.status.history}
+        for revision in self._revisions(rollout):
+            if revision.spec.mark not in kept:
+                metadata = revision.metadata
+                with suppress(NotFound):  # somebody else was first
+                    await self._store.delete(
+                        REVISIONS,
+                        metadata.name,
+                        namespace=metadata.namespace,
+                        how=Deletion(uid=metadata.uid),
+                        write=_WRITE,
+                    )
+
+    def _revisions(self, rollout: Rollout) -> Iterable[Revision]:
+        for namespace, name in self._cache.names(REVISIONS):
+            if namespace != rollout.metadata.namespace:
+                continue
+            found = self._cache.get(Revision, name, namespace)
+            if found is not None and any(
+                one.uid == rollout.metadata.uid for one in found.metadata.owner_references
+            ):
+                yield found
+
+
+def _without_counts(status: RolloutStatus) -> RolloutStatus:
+    """What of a status is worth a write by itself."""
+    clusters = tuple(
+        replace(one, replicas=0, updated=0, ready=0, available=0) for one in status.clusters
+    )
+    return replace(
+        status,
+        clusters=clusters,
+        message="",
+        replicas=0,
+        updated=0,
+        ready=0,
+        progress=0,
+        progressed_at=None,
+    )
+
+
+def conditions_of(
+    status: RolloutStatus, *, fault: str, now: float, generation: int
+) -> tuple[Condition, ...]:
+    """Progressing, Completed and Failed, as the rest of a status has it."""
+    is_moving = status.phase in ("Progressing", "Soaking", "RollingBack")
+    wanted = {
+        "Progressing": is_moving and not fault,
+        "Completed": status.phase == "Completed" and not fault,
+        "Failed": bool(status.failure or fault),
+    }
+    before = {one.type: one for one in status.conditions}
+    made = []
+    for name, holds in wanted.items():
+        word: Literal["True", "False"] = "True" if holds else "False"
+        old = before.get(name)
+        moment = datetime.fromtimestamp(int(now), UTC)
+        made.append(
+            Condition(
+                type=name,
+                status=word,
+                reason=fault or status.failure or str(status.phase or ""),
+                message=status.message if name == "Failed" and holds else "",
+                last_transition_time=(
+                    old.last_transition_time if old and old.status == word else moment
+                ),
+                observed_generation=generation,
+            )
+        )
+    return tuple(made)

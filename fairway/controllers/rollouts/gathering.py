@@ -1,0 +1,104 @@
+"""What is known of a service whose revisions are staged, as the values that decisions look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fairway.api.claim import Placement
+from fairway.api.cluster import Cluster
+from fairway.api.names import work_name
+from fairway.api.report import WorkState
+from fairway.api.rollout import APPROVED, RESUMED, RevisionNote, Rollout, RolloutStatus
+from fairway.api.work import PodSetStatus
+from fairway.api.workload import Workload
+from fairway.controllers.cache import Cache
+from fairway.controllers.lifecycle import gathering
+from fairway.controllers.states import States
+from fairway.core.rollouts.case import Case, Counted, Place
+from fairway.kinds.updating import is_divisible, step_most
+
+_SILENT = ("Unready", "Lost")
+
+
+def case_of(
+    cache: Cache, states: States, rollout: Rollout, workload: Workload, status: RolloutStatus
+) -> Case:
+    """The case of a Rollout, whose latest revision is the last of the history in `status`."""
+    template = workload.spec.template
+    assert template is not None, "only workloads with a template have Rollouts that count"
+    first, annotations = template.manifests[0], rollout.metadata.annotations
+    asked = workload.spec.replicas
+    return Case(
+        spec=rollout.spec,
+        status=status,
+        now=0.0,
+        target=status.history[-1].mark,
+        replicas=1 if asked is None else asked,
+        places=tuple(_places(cache, states, workload, status.history)),
+        is_divisible=is_divisible(first),
+        step_most=step_most(first),
+        approved=annotations.get(APPROVED, ""),
+        resumed=annotations.get(RESUMED, ""),
+    )
+
+
+def _places(
+    cache: Cache, states: States, workload: Workload, history: Iterable[RevisionNote]
+) -> Iterable[Place]:
+    claim = workload.status.claim
+    fleet = cache.fleet().spec
+    queues = gathering.queues_of(cache, workload, fleet)
+    policy = gathering.policy_of(cache, workload, queues, fleet)
+    groups = [one.name for one in policy.spec.groups] if policy is not None else []
+    marks = {"" if one.is_unmarked else one.mark: one.mark for one in history}
+    work = work_name(workload.metadata.namespace, workload.metadata.name)
+    for placement in claim.placements if claim is not None else ():
+        if not placement.cluster:
+            continue
+        state = states.get(placement.cluster, work)
+        found = cache.get(Cluster, placement.cluster)
+        rank = groups.index(placement.group) if placement.group in groups else len(groups)
+        yield Place(
+            cluster=placement.cluster,
+            replicas=placement.replicas or 0,
+            group=placement.group,
+            rank=rank,
+            by_mark=counted(placement, state, marks),
+            is_heard=found is not None and found.status.phase not in _SILENT,
+        )
+
+
+def counted(
+    placement: Placement, state: WorkState | None, marks: Mapping[str, str]
+) -> dict[str, Counted]:
+    """Whole replicas of each revision: as many as every pod set has the pods for.
+
+    `marks` tells the revision of a mark that pods carry; those without one carry an empty one.
+    """
+    if state is None or not placement.replicas or state.attempt != placement.attempt:
+        return {}
+    told = {one.name: _by_mark(one) for one in state.pods}
+    seen = {mark for one in told.values() for mark in one}
+    found = {}
+    for mark in sorted(seen):
+        counts = [
+            (
+                told.get(one.name, {}).get(mark, Counted()),
+                max(1, one.count // placement.replicas),
+            )
+            for one in placement.pod_sets
+        ]
+        if counts:
+            found[marks.get(mark, mark)] = Counted(
+                total=min(one.total // each for one, each in counts),
+                ready=min(one.ready // each for one, each in counts),
+            )
+    return found
+
+
+def _by_mark(pods: PodSetStatus) -> dict[str, Counted]:
+    marked = {one.mark: Counted(total=one.pods, ready=one.ready) for one in pods.revisions}
+    live = pods.pending + pods.bound + pods.ready
+    total = live - sum(one.total for one in marked.values())
+    ready = pods.ready - sum(one.ready for one in marked.values())
+    return {**marked, "": Counted(total=total, ready=ready)} if total > 0 else marked

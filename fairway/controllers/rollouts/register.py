@@ -1,0 +1,122 @@
+"""Which Rollout a service has, and which revision each of its clusters is to have by it.
+
+Of several Rollouts for one service the oldest counts, so that one made by mistake changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fairway.api.names import native_workload_name, revision_name
+from fairway.api.rollout import Revision, Rollout
+from fairway.api.workload import Template, Workload
+from fairway.controllers.cache import Cache
+from fairway.kinds.registry import KnownKinds
+from fairway.kinds.updating import Pace, mark_of
+from fairway.store.interface import Stored
+from fairway.store.keys import REVISIONS, ROLLOUTS
+from fairway.store.mirrors import Name
+
+RegisterFollower = Callable[[Name], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What a cluster is to have of a service that has a Rollout."""
+
+    template: Template
+    pace: Pace
+
+
+class Register:
+    """Rollouts by the workload that they are for."""
+
+    def __init__(self, cache: Cache) -> None:
+        self.followers: list[RegisterFollower] = []  # told of workloads
+        self._cache = cache
+        self._by_workload: dict[Name, set[Name]] = {}
+        self._workloads: dict[Name, Name] = {}  # by rollout
+        for kind, follow in ((ROLLOUTS, self._rollout_changed), (REVISIONS, self._revised)):
+            mirror = cache.mirror(kind)
+            mirror.followers.append(follow)
+            for name, stored in mirror.items():
+                follow(name, stored)
+
+    def of(self, workload: Workload) -> Rollout | None:
+        """The Rollout that counts for a workload; only those of Divided ones count at all."""
+        if workload.spec.mode != "Divided" or workload.spec.template is None:
+            return None
+        name = (workload.metadata.namespace, workload.metadata.name)
+        found = [
+            self._cache.get(Rollout, one[1], one[0]) for one in self._by_workload.get(name, ())
+        ]
+        there = [one for one in found if one is not None]
+        return min(there, key=_age, default=None)
+
+    def rollouts_of(self, workload: Name) -> list[Name]:
+        return sorted(self._by_workload.get(workload, ()))
+
+    def _rollout_changed(self, name: Name, stored: Stored | None) -> None:
+        before = self._workloads.pop(name, None)
+        if before is not None:
+            self._by_workload[before].discard(name)
+            if not self._by_workload[before]:
+                del self._by_workload[before]
+        rollout = self._cache.get(Rollout, name[1], name[0]) if stored is not None else None
+        after = workload_of(rollout) if rollout is not None else None
+        if after is not None:
+            self._workloads[name] = after
+            self._by_workload.setdefault(after, set()).add(name)
+        self._tell({one for one in (before, after) if one is not None})
+
+    def _revised(self, name: Name, stored: Stored | None) -> None:
+        found = self._cache.get(Revision, name[1], name[0]) if stored is not None else None
+        if found is not None:
+            self._tell({(name[0], found.spec.workload)})
+
+    def _tell(self, workloads: set[Name]) -> None:
+        for workload in sorted(workloads):
+            for follow in self.followers:
+                follow(workload)
+
+
+def workload_of(rollout: Rollout) -> Name:
+    """The workload that a Rollout is for."""
+    reference = rollout.spec.workload
+    if reference.kind == "Workload":
+        return (rollout.metadata.namespace, reference.name)
+    return (rollout.metadata.namespace, native_workload_name(reference.kind, reference.name))
+
+
+def stages_of(
+    cache: Cache, rollout: Rollout, workload: Workload, kinds: KnownKinds
+) -> dict[str, Stage]:
+    """What each cluster is to have; one that is missing has to wait until that is decided.
+
+    Of the revision that the workload has now its own template counts: fields of it from which no
+    pod is made may have changed since.
+    """
+    namespace, template = workload.metadata.namespace, workload.spec.template
+    assert template is not None, "only workloads with a template have Rollouts that count"
+    own = mark_of(template.manifests, kinds)
+    notes = {one.mark: one for one in rollout.status.history}
+    templates = {own: template}
+    found = {}
+    for one in rollout.status.clusters:
+        if one.mark not in templates:
+            name = revision_name(rollout.metadata.name, one.mark)
+            revision = cache.get(Revision, name, namespace)
+            if revision is None:
+                continue  # it is there before it is spoken of, and told in a moment
+            templates[one.mark] = revision.spec.template
+        note = notes.get(one.mark)
+        mark = "" if note is not None and note.is_unmarked else one.mark
+        pace = Pace(mark=mark, share=one.share, allowance=one.allowance)
+        found[one.cluster] = Stage(template=templates[one.mark], pace=pace)
+    return found
+
+
+def _age(rollout: Rollout) -> tuple[str, str]:
+    made = rollout.metadata.creation_timestamp
+    return (made.isoformat() if made else "", rollout.metadata.name)

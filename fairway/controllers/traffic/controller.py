@@ -1,0 +1,211 @@
+"""The controller of traffic: writes weights where they have changed by enough."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from fairway.api.cluster import Cluster
+from fairway.api.errors import Invalid, NotFound
+from fairway.api.meta import JsonObject
+from fairway.api.workload import Workload
+from fairway.clock import Clock
+from fairway.controllers.cache import Cache
+from fairway.controllers.notes import Notes
+from fairway.controllers.scheduling.committing import head_of, write_status
+from fairway.controllers.states import States
+from fairway.controllers.traffic import routes
+from fairway.controllers.traffic.weighing import traffic_of
+from fairway.controllers.works.roster import Roster
+from fairway.core.traffic import differs
+from fairway.kinds.plain import child, listed
+from fairway.loops import Alarm, Loop
+from fairway.store.interface import Patch, Store, Stored, Write
+from fairway.store.keys import CLUSTERS, DEFINITIONS, FLAVORS, HTTP_ROUTES, WORKLOADS
+from fairway.store.mirrors import Mirror, Name
+
+_WRITE = Write(user="system:fairway", manager="fairway-traffic")
+_LEAST = 10  # thousandths by which a weight must differ before it is written
+_AGAIN_SECONDS = 5.0  # between two writes of one service
+_CONTESTED_SECONDS_MAX = 600.0
+_DEFINITION = ("", "httproutes.gateway.networking.k8s.io")
+_DIVIDED = b'"Divided"'
+
+
+@dataclass(slots=True)
+class _Route:
+    """What was done to a route."""
+
+    written_at: float = 0.0
+    weights: tuple[int, ...] = ()  # as we left them
+    contested: int = 0  # how often in a row somebody else wrote others
+
+
+class Traffic:
+    """Tells how the traffic of services should be shared."""
+
+    def __init__(
+        self, *, store: Store, cache: Cache, states: States, clock: Clock, notes: Notes
+    ) -> None:
+        self._store = store
+        self._cache = cache
+        self._states = states
+        self._clock = clock
+        self._notes = notes
+        self._roster = Roster(cache)
+        self._loop: Loop[Name] = Loop("traffic", self._reconcile, clock=clock, forgets=True)
+        self._written: dict[Name, float] = {}
+        self._routes: dict[Name, _Route] = {}
+        self._definitions = Mirror(store, DEFINITIONS, clock=clock)
+        self._mirror = Mirror(store, HTTP_ROUTES, clock=clock)
+        self._served = Alarm(clock)
+        self._definitions.followers.append(lambda name, stored: self._served.mark())
+        self._mirror.followers.append(self._route_changed)
+        cache.mirror(WORKLOADS).followers.append(self._workload_changed)
+        self._phases: dict[str, str | None] = {}  # of clusters
+        cache.mirror(CLUSTERS).followers.append(self._cluster_changed)
+        cache.mirror(FLAVORS).followers.append(lambda name, stored: self._mark_all())
+        states.followers.append(self._state_changed)
+
+    async def run(self) -> None:
+        """Looks at every service once, then at what changes, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._loop.run(self._services()))
+            tasks.create_task(self._definitions.run())
+            while not self._are_routes_served():
+                await self._served.wait()
+            tasks.create_task(self._mirror.run())
+
+    def _are_routes_served(self) -> bool:
+        stored = self._definitions.get(_DEFINITION)
+        versions = listed(stored.object(), "spec", "versions") if stored is not None else []
+        return any(one.get("name") == "v1" and one.get("served") for one in versions)
+
+    # What changed.
+
+    def _services(self) -> list[Name]:
+        return [name for name, one in self._cache.mirror(WORKLOADS).items() if _DIVIDED in one.raw]
+
+    def _mark_all(self) -> None:
+        for name in self._services():
+            self._loop.mark(name)
+
+    def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
+        found = self._cache.get(Cluster, name[1]) if stored is not None else None
+        phase = found.status.phase if found is not None else None
+        if self._phases.get(name[1]) != phase:
+            self._phases[name[1]] = phase
+            self._mark_all()
+
+    def _workload_changed(self, name: Name, stored: Stored | None) -> None:
+        if stored is None:
+            self._written.pop(name, None)
+        elif _DIVIDED in stored.raw:
+            self._loop.mark(name)
+
+    def _state_changed(self, cluster: str, work: str) -> None:
+        workload = self._roster.workload_of(work)
+        stored = self._cache.mirror(WORKLOADS).get(workload) if workload is not None else None
+        if workload is not None and stored is not None and _DIVIDED in stored.raw:
+            self._loop.mark(workload)
+
+    def _route_changed(self, name: Name, stored: Stored | None) -> None:
+        if stored is None:
+            self._routes.pop(name, None)
+            return
+        workload = routes.workload_of(stored.object())
+        if workload:
+            self._loop.mark((name[0], workload))
+
+    # What is done.
+
+    async def _reconcile(self, name: Name) -> float | None:
+        stored = self._cache.mirror(WORKLOADS).get(name)
+        workload = self._cache.get(Workload, name[1], name[0])
+        if stored is None or workload is None or workload.spec.mode != "Divided":
+            return None
+        wanted = traffic_of(self._cache, self._states, workload)
+        after = {one.cluster: one.weight for one in wanted}
+        due = [await self._tell_routes(name, after)]
+        before = {one.cluster: one.weight for one in workload.status.traffic}
+        if differs(before, after, least=_LEAST):
+            next_at = self._written.get(name, 0.0) + _AGAIN_SECONDS
+            if self._clock.now() < next_at:
+                due.append(next_at)
+            else:
+                self._written[name] = self._clock.now()
+                status = replace(workload.status, traffic=wanted)
+                await write_status(self._store, head_of(stored), status, _WRITE)
+        return min((one for one in due if one is not None), default=None)
+
+    async def _tell_routes(self, workload: Name, weights: dict[str, int]) -> float | None:
+        """Gives routes of a workload their weights; when to look again."""
+        due = []
+        for name, stored in list(self._mirror.items()):
+            if name[0] != workload[0]:
+                continue
+            route = stored.object()
+            if routes.workload_of(route) == workload[1]:
+                due.append(await self._tell_route(name, route, weights))
+        return min((one for one in due if one is not None), default=None)
+
+    async def _tell_route(
+        self, name: Name, route: JsonObject, weights: dict[str, int]
+    ) -> float | None:
+        operations = routes.changes(route, weights, least=_LEAST)
+        known = self._routes.setdefault(name, _Route())
+        if not operations:
+            return None
+        now, there = self._clock.now(), tuple(routes.weights_in(route))
+        wait = min(_AGAIN_SECONDS * (1 << min(known.contested, 10)), _CONTESTED_SECONDS_MAX)
+        if now < known.written_at + wait:
+            return known.written_at + wait
+        known.contested = known.contested + 1 if known.weights and known.weights != there else 0
+        if known.contested > 1:
+            await self._notes.warn(_about(route), "WeightsContested", _CONTESTED)
+        try:
+            written, _ = await self._store.patch(
+                HTTP_ROUTES,
+                name[1],
+                Patch(type="json", body=operations),
+                namespace=name[0],
+                write=_WRITE,
+            )
+        except (Invalid, NotFound) as fault:
+            await self._notes.warn(_about(route), "WeightsRefused", str(fault))
+            return now + _CONTESTED_SECONDS_MAX
+        known.weights, known.written_at = tuple(routes.weights_in(written.object())), now
+        return None
+
+    def feed(self, namespace: str = "", name: str = "") -> JsonObject:
+        """How traffic should be shared now, of all services or of one."""
+        services: list[dict[str, Any]] = []
+        for key in sorted(self._services()):
+            if (namespace and key[0] != namespace) or (name and key[1] != name):
+                continue
+            workload = self._cache.get(Workload, key[1], key[0])
+            if workload is None or workload.spec.mode != "Divided":
+                continue
+            clusters = [
+                {"cluster": one.cluster, "weight": one.weight, "ready": one.ready}
+                for one in traffic_of(self._cache, self._states, workload)
+            ]
+            services.append({"namespace": key[0], "name": key[1], "clusters": clusters})
+        return {"now": self._clock.now(), "services": services}
+
+
+_CONTESTED = (
+    "somebody else writes the weights of its backends, too; let them ignore"
+    " .spec.rules[].backendRefs[].weight"
+)
+
+
+def _about(route: JsonObject) -> JsonObject:
+    return {
+        "apiVersion": f"{HTTP_ROUTES.group}/{HTTP_ROUTES.version}",
+        "kind": "HTTPRoute",
+        "metadata": child(route, "metadata"),
+    }

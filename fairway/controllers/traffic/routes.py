@@ -1,0 +1,72 @@
+"""HTTPRoutes of the Gateway API: which of their backends are which cluster, and what to write.
+
+A route names its workload by an annotation. A backend is that of a cluster if the annotation
+`serving.fairway.dev/backends` says so (`CLUSTER=BACKEND`, comma-separated), else if its name is, or
+ends with, the name of the cluster. Only weights are written, one by one, and each only if the
+backend is still the one that was looked at: everything else is somebody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from fairway.api.meta import JsonObject
+from fairway.api.serving import SERVING_GROUP
+from fairway.core.traffic import differs
+from fairway.kinds.plain import annotation, listed, number, text
+
+WORKLOAD = f"{SERVING_GROUP}/workload"
+BACKENDS = f"{SERVING_GROUP}/backends"
+_WEIGHT = 1  # of a backend that says nothing
+
+
+def workload_of(route: JsonObject) -> str:
+    """The workload that a route is for; empty: it does not ask for weights."""
+    return annotation(route, WORKLOAD)
+
+
+def named(route: JsonObject) -> dict[str, str]:
+    """Clusters of backends, as the route says."""
+    pairs = (one.partition("=") for one in annotation(route, BACKENDS).split(","))
+    return {backend.strip(): cluster.strip() for cluster, sign, backend in pairs if sign}
+
+
+def cluster_of(backend: str, clusters: Collection[str], given: Mapping[str, str]) -> str:
+    """The cluster of a backend; empty where it is of none."""
+    if backend in given:
+        return given[backend] if given[backend] in clusters else ""
+    ending = [one for one in clusters if backend == one or backend.endswith(f"-{one}")]
+    return max(ending, key=len, default="")
+
+
+def changes(route: JsonObject, weights: Mapping[str, int], *, least: int) -> list[JsonObject]:
+    """A JSON patch that gives the backends of clusters their weights; none: they have them.
+
+    Of a rule without any backend of a cluster nothing is touched, nor where nothing is ready: a
+    route of which all weights are nothing would refuse all that comes.
+    """
+    if not any(weights.values()):
+        return []
+    made: list[JsonObject] = []
+    given = named(route)
+    for at, rule in enumerate(listed(route, "spec", "rules")):
+        references = listed(rule, "backendRefs")
+        owners = [cluster_of(text(one, "name"), weights.keys(), given) for one in references]
+        known = [(str(where), one) for where, one in enumerate(owners) if one]
+        before = {
+            where: number(references[int(where)], "weight", default=_WEIGHT) for where, _ in known
+        }
+        after = {where: weights[cluster] for where, cluster in known}
+        if any(after.values()) and differs(before, after, least=least):
+            for where, weight in after.items():
+                path = f"/spec/rules/{at}/backendRefs/{where}"
+                name = text(references[int(where)], "name")
+                made.append({"op": "test", "path": f"{path}/name", "value": name})
+                made.append({"op": "add", "path": f"{path}/weight", "value": weight})
+    return made
+
+
+def weights_in(route: JsonObject) -> Iterable[int]:
+    for rule in listed(route, "spec", "rules"):
+        for one in listed(rule, "backendRefs"):
+            yield number(one, "weight", default=_WEIGHT)

@@ -1,0 +1,75 @@
+"""The weights of a service, from what the hub follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from fairway.api.amounts import NANO
+from fairway.api.claim import Placement
+from fairway.api.cluster import Cluster
+from fairway.api.flavor import Flavor
+from fairway.api.names import work_name
+from fairway.api.report import WorkState
+from fairway.api.workload import TrafficWeight, Workload
+from fairway.controllers.cache import Cache
+from fairway.controllers.states import States
+from fairway.core.traffic import Backend, weights
+
+
+def traffic_of(cache: Cache, states: States, workload: Workload) -> tuple[TrafficWeight, ...]:
+    """How the traffic of a service should be shared by the clusters that it is to be in."""
+    backends = list(backends_of(cache, states, workload))
+    shares = weights(backends)
+    return tuple(
+        TrafficWeight(cluster=one.cluster, weight=shares[one.cluster], ready=one.ready)
+        for one in sorted(backends, key=lambda each: each.cluster)
+    )
+
+
+def backends_of(cache: Cache, states: States, workload: Workload) -> Iterable[Backend]:
+    """Its clusters, without those that it leaves.
+
+    What a silent cluster had ready counts until the cluster is lost: that its agent cannot reach
+    the hub says nothing of who else can reach it.
+    """
+    claim = workload.status.claim
+    if workload.spec.mode != "Divided" or claim is None:
+        return
+    work = work_name(workload.metadata.namespace, workload.metadata.name)
+    for placement in claim.placements:
+        if not placement.cluster:
+            continue
+        found = cache.get(Cluster, placement.cluster)
+        is_lost = found is None or found.status.phase == "Lost"
+        state = None if is_lost else states.get(placement.cluster, work)
+        yield Backend(
+            cluster=placement.cluster,
+            ready=ready_replicas(placement, state),
+            speed=speed_of(cache, placement),
+        )
+
+
+def ready_replicas(placement: Placement, state: WorkState | None) -> int:
+    """Replicas of which every pod is ready."""
+    if state is None or not placement.replicas or state.attempt != placement.attempt:
+        return 0
+    told = {one.name: one.ready for one in state.pods}
+    counts = [
+        told.get(one.name, 0) // max(1, one.count // placement.replicas)
+        for one in placement.pod_sets
+    ]
+    return min(placement.replicas, *counts) if counts else 0
+
+
+def speed_of(cache: Cache, placement: Placement) -> Fraction:
+    """That of its slowest flavor; of accelerators, where it has any."""
+    flavors = {
+        (resource, name) for pods in placement.pod_sets for resource, name in pods.flavors.items()
+    }
+    telling = [one for one in flavors if "/" in one[0]] or flavors
+    found = [cache.get(Flavor, name) for _, name in telling]
+    return min(
+        (Fraction(one.spec.speed.nanos, NANO) for one in found if one is not None),
+        default=Fraction(1),
+    )

@@ -1,0 +1,47 @@
+"""The revision that a cluster gets of a service whose revisions are staged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from fairway.api.meta import JsonObject
+from fairway.api.work import Work
+from fairway.api.workload import Workload
+from fairway.controllers.rollouts.register import Stage
+from fairway.kinds.decision import REVISION
+from fairway.kinds.registry import KnownKinds
+from fairway.kinds.updating import Pace, mark_of
+
+# By cluster, of a service that has a Rollout; one that is missing waits. None: it has none.
+Stages = Mapping[str, Stage] | None
+
+
+def as_staged(workload: Workload, stages: Stages, cluster: str) -> Workload:
+    """The workload with the template of the revision that a cluster is to have."""
+    if stages is None or cluster not in stages:
+        return workload
+    return replace(workload, spec=replace(workload.spec, template=stages[cluster].template))
+
+
+def manifests_in_use(workload: Workload, stages: Stages) -> Sequence[JsonObject]:
+    """Manifests of all revisions that are to run somewhere."""
+    templates = [workload.spec.template] if workload.spec.template else []
+    if stages is not None:
+        staged = [stages[one].template for one in sorted(stages)]
+        templates = [one for at, one in enumerate(staged) if one not in staged[:at]]
+    return [manifest for one in templates for manifest in one.manifests]
+
+
+def pace_of(
+    workload: Workload, stages: Stages, before: Work | None, *, cluster: str, kinds: KnownKinds
+) -> Pace:
+    """As its Rollout says. Pods keep their mark when the Rollout goes: nothing starts anew."""
+    if stages is not None:
+        return stages[cluster].pace
+    mark = before.metadata.annotations.get(REVISION, "") if before is not None else ""
+    template = workload.spec.template
+    if not mark or template is None or mark_of(template.manifests, kinds) != mark:
+        return Pace()
+    return Pace(mark=mark)

@@ -1,0 +1,278 @@
+"""The next status of a rollout: from what it is to what it is next, in one screen.
+
+Forward, batch by batch: every cluster of the batch gets the new revision as the service can bear
+it; once they are well, the batch soaks, its gates are heard and somebody approves, as asked for.
+What comes no further in time, or fails its gates, has failed: it stays, or the last good revision
+comes back. A way back has no batches, is not soaked and needs nobody's approval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from fairway.api.rollout import RolloutPhase, RolloutStatus, approval_of, failure_of
+from fairway.core.rollouts import gates
+from fairway.core.rollouts.batches import WHOLE, Goal, batches_of
+from fairway.core.rollouts.case import Case
+from fairway.core.rollouts.staging import are_there, arrived, staged, unchanged
+
+LATE, REFUSED, UNHEARD = "ProgressDeadlineExceeded", "GateFailed", "GateInconclusive"
+STUCK, NOTHING_BEFORE = "RollbackStuck", "NoEarlierRevision"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advanced:
+    """The next status, and when to look again though nothing else happens."""
+
+    status: RolloutStatus
+    wake_at: float | None = None
+
+
+def advance(case: Case) -> Advanced:
+    """What becomes of a rollout."""
+    status = _resumed(case, _begun(case))
+    if not status.stable:
+        return _first(case, status)
+    if case.spec.paused:
+        waits = "somebody paused it"
+        return _said(case, unchanged(case, status), "Paused", "PausedByUser", waits)
+    if status.going_back or status.target == status.stable:
+        return _back(case, status)
+    if status.failure:
+        rests = unchanged(case, status)
+        return _said(case, rests, "Paused", status.failure, rests.message)
+    return _forward(case, status)
+
+
+def _begun(case: Case) -> RolloutStatus:
+    """With what is to go out now; a changed template begins anew, whatever was under way."""
+    status = case.status
+    if status.target == case.target:
+        if status.phase == "Paused" and not case.spec.paused and not status.failure:
+            return replace(status, progressed_at=_moment(case.now))
+        return status
+    history = tuple(
+        replace(one, outcome="Superseded") if one.mark == status.target and not one.outcome else one
+        for one in status.history
+    )
+    return replace(
+        status,
+        phase="Progressing",
+        target=case.target,
+        history=history,
+        revision=max((one.revision for one in history), default=0),
+        going_back=False,
+        failure="",
+        failures=0,
+        message="",
+        **_new_batch(case, 0),
+    )
+
+
+def _new_batch(case: Case, number: int) -> dict[str, object]:
+    return {
+        "current_batch": number,
+        "progressed_at": _moment(case.now),
+        "progress": 0,
+        "batch_ready_at": None,
+        "gates": (),
+    }
+
+
+def _resumed(case: Case, status: RolloutStatus) -> RolloutStatus:
+    """Without a failure that somebody has forgiven: its batch is tried again."""
+    if not status.failure or case.resumed != failure_of(status):
+        return status
+    number = 0 if status.going_back else status.current_batch
+    return replace(status, failure="", message="", going_back=False, **_new_batch(case, number))
+
+
+def _first(case: Case, status: RolloutStatus) -> Advanced:
+    """The revision that is there when the Rollout comes: it is everywhere, and nothing changes."""
+    status = replace(status, stable=status.target, stable_revision=status.revision)
+    return _completed(case, unchanged(case, status))
+
+
+# Forward.
+
+
+def _forward(case: Case, status: RolloutStatus) -> Advanced:
+    plan = batches_of(case.spec.strategy, case.places, is_divisible=case.is_divisible)
+    number = min(status.current_batch, len(plan) - 1)
+    status = replace(status, current_batch=number, batches=len(plan))
+    goal = plan[number]
+    status = _progressed(case, staged(case, status, status.target, goal), status.target, goal)
+    if not are_there(case, status.clusters, status.target, goal):
+        return _under_way(case, status)
+    is_last = number == len(plan) - 1
+    if number and goal == plan[number - 1] and not is_last:
+        return _next(case, status)  # nothing of it is there
+    status = replace(status, batch_ready_at=status.batch_ready_at or _moment(case.now))
+    found = _soaking(case, status)
+    if isinstance(found, Advanced):
+        return found
+    if is_last:
+        return _completed(case, found)
+    if _needs_approval(case, number) and case.approved != approval_of(found):
+        waits = f"batch {number + 1} of {len(plan)} is well and waits for an approval"
+        return _said(case, found, "AwaitingApproval", "", waits, wake_at=_gates_due(case, found))
+    return _next(case, found)
+
+
+def _next(case: Case, status: RolloutStatus) -> Advanced:
+    return _forward(case, replace(status, **_new_batch(case, status.current_batch + 1)))
+
+
+def _needs_approval(case: Case, number: int) -> bool:
+    approval = case.spec.strategy.approval
+    is_canary = case.spec.strategy.canary is not None and number == 0
+    return approval == "EachBatch" or (approval == "AfterCanary" and is_canary)
+
+
+def _progressed(case: Case, status: RolloutStatus, mark: str, goal: Goal) -> RolloutStatus:
+    """With the time of the last progress, if there are more than ever before."""
+    there = arrived(case, mark, goal)
+    if there <= status.progress:
+        return status
+    return replace(status, progress=there, progressed_at=_moment(case.now))
+
+
+def _under_way(case: Case, status: RolloutStatus) -> Advanced:
+    if status.batch_ready_at is not None:
+        # It was well and is not any more: it has its time to become so again.
+        status = replace(status, batch_ready_at=None, progressed_at=_moment(case.now))
+    due = _deadline(case, status)
+    if case.now >= due:
+        return _failed(case, status, LATE, _lacking(status))
+    return _said(case, status, "Progressing", "", _lacking(status), wake_at=due)
+
+
+def _soaking(case: Case, status: RolloutStatus) -> Advanced | RolloutStatus:
+    """The status of a batch that has soaked and passed its gates; else where it is."""
+    asked = case.spec.strategy.gates
+    status = replace(status, gates=gates.heard(asked, status.gates, case.answers))
+    refused = gates.failed(asked, status.gates)
+    if refused:
+        return _failed(case, status, REFUSED, refused)
+    assert status.batch_ready_at is not None, "only a batch that is well soaks"
+    until = status.batch_ready_at.timestamp() + case.spec.strategy.soak_seconds
+    silent = gates.waiting(asked, status.gates)
+    if case.now >= until and not silent:
+        return status
+    given_up_at = until + case.spec.progress_deadline_seconds
+    if case.now >= given_up_at:
+        return _failed(case, status, UNHEARD, f"no good answer from {', '.join(silent)}")
+    seconds = max(0, round(until - case.now))
+    waits = f"{seconds} s to soak" if seconds else f"no good answer yet from {', '.join(silent)}"
+    wake_at = min(until if case.now < until else given_up_at, _gates_due(case, status))
+    return _said(case, status, "Soaking", "", waits, wake_at=wake_at)
+
+
+def _gates_due(case: Case, status: RolloutStatus) -> float:
+    asked = case.spec.strategy.gates
+    return min((gates.due_at(one, status.gates) for one in asked), default=float("inf"))
+
+
+def _completed(case: Case, status: RolloutStatus) -> Advanced:
+    history = tuple(
+        replace(one, outcome="Completed") if one.mark == status.target else one
+        for one in status.history
+    )
+    status = replace(
+        status, stable=status.target, stable_revision=status.revision, history=history, failure=""
+    )
+    return _said(case, status, "Completed", "", "")
+
+
+# Failure, and the way back.
+
+
+def _failed(case: Case, status: RolloutStatus, reason: str, message: str) -> Advanced:
+    history = tuple(
+        replace(one, outcome=reason) if one.mark == status.target else one for one in status.history
+    )
+    status = replace(
+        status,
+        phase="RollingBack",
+        failure=reason,
+        failures=status.failures + 1,
+        message=message[:1024],
+        history=history,
+        batch_ready_at=None,
+    )
+    if case.spec.on_failure == "Pause":
+        return _said(case, status, "Paused", reason, message)
+    back = replace(status, going_back=True, progress=0, progressed_at=_moment(case.now))
+    return _back(case, back)
+
+
+def _back(case: Case, status: RolloutStatus) -> Advanced:
+    """The last good revision everywhere, as fast as the service can bear it."""
+    goal: Goal = {one.cluster: WHOLE for one in case.places}
+    mark = status.stable
+    status = _progressed(case, staged(case, status, mark, goal), mark, goal)
+    is_wished = status.target == status.stable
+    if all(one.mark == mark for one in status.clusters) and are_there(
+        case, status.clusters, mark, goal
+    ):
+        if is_wished:
+            return _completed(case, replace(status, going_back=False))
+        return _said(case, status, "RolledBack", status.failure, status.message)
+    if status.phase in ("Completed", "RolledBack"):
+        # Pods come and go in a service that is where it is to be; that is no rollout.
+        return _said(case, status, status.phase, status.reason, status.message)
+    due = _deadline(case, status)
+    if case.now >= due:
+        return _said(case, status, "Failed", STUCK, _lacking(status))
+    message = _lacking(status) if is_wished else status.message
+    return _said(case, status, "RollingBack", status.failure, message, wake_at=due)
+
+
+# Words.
+
+
+def _deadline(case: Case, status: RolloutStatus) -> float:
+    since = status.progressed_at.timestamp() if status.progressed_at else case.now
+    return since + case.spec.progress_deadline_seconds
+
+
+def _lacking(status: RolloutStatus) -> str:
+    """What is not yet where it is to be."""
+    late = [
+        f"{one.cluster} {one.ready}/{one.replicas if one.share is None else one.share}"
+        for one in status.clusters
+        if one.ready < (one.replicas if one.share is None else min(one.share, one.replicas))
+    ]
+    if not late:
+        return "the next cluster waits until enough replicas are ready"
+    more = f" and {len(late) - 5} more" if len(late) > 5 else ""
+    return f"ready of their revision: {', '.join(late[:5])}{more}"
+
+
+def _said(
+    case: Case,
+    status: RolloutStatus,
+    phase: RolloutPhase,
+    reason: str,
+    message: str,
+    *,
+    wake_at: float | None = None,
+) -> Advanced:
+    places = case.places
+    status = replace(
+        status,
+        phase=phase,
+        reason=reason,
+        message=message[:1024],
+        replicas=sum(one.replicas for one in places),
+        updated=sum(one.of(status.target).ready for one in places),
+        ready=sum(one.ready for one in places),
+    )
+    return Advanced(status=status, wake_at=None if wake_at == float("inf") else wake_at)
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,51 @@
+"""How many replicas may be lacking, and how many of them each cluster may lack while it changes.
+
+A cluster that is told to change may, at worst, lack its whole allowance at once, so it counts as if
+it did until it is done. What is not ready anyway costs nothing to replace: a service of which
+nothing works can still be mended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairway.api.rollout import ClusterRevision, RolloutStrategy
+from fairway.core.rollouts.case import Case, Place
+
+
+def unavailable_most(strategy: RolloutStrategy, replicas: int) -> int:
+    """Replicas of the service that may be lacking; one, where nothing could ever change else."""
+    if strategy.max_unavailable is not None:
+        allowed = strategy.max_unavailable
+    else:
+        allowed = replicas * strategy.max_unavailable_percent // 100
+    return allowed if strategy.max_surge else max(1, allowed)
+
+
+def spare(case: Case, stages: Mapping[str, ClusterRevision]) -> int:
+    """How many ready replicas the service can do without, if all that change are at their worst."""
+    placed = sum(one.replicas for one in case.places)
+    floor = min(case.replicas, placed) - unavailable_most(case.spec.strategy, case.replicas)
+    return sum(worst(one, stages.get(one.cluster)) for one in case.places) - max(0, floor)
+
+
+def worst(place: Place, stage: ClusterRevision | None) -> int:
+    """Ready replicas of a cluster that can be relied on while it changes."""
+    if stage is None or is_there(place, stage.mark, stage.share):
+        return place.ready
+    return max(0, min(place.ready, place.replicas - stage.allowance))
+
+
+def allowance_for(case: Case, place: Place, left: int) -> int:
+    """How many replicas a cluster may lack while it changes; none: it has to wait."""
+    allowance = max(0, left) + place.replicas - place.ready
+    if case.step_most is not None:
+        # A kind that replaces few at a time never lacks more than those and what lacks already.
+        allowance = min(allowance, case.step_most + place.replicas - place.ready)
+    return min(allowance, place.replicas)
+
+
+def is_there(place: Place, mark: str, share: int | None) -> bool:
+    """Whether as many replicas of a cluster as wanted are of a revision, and ready."""
+    wanted = place.replicas if share is None else min(share, place.replicas)
+    return place.of(mark).ready >= wanted

@@ -1,0 +1,80 @@
+"""Gates: numbers that must be as wanted while a batch soaks.
+
+An answer without a number says neither that the revision is good nor that it is bad. Nothing goes
+on without one, and whoever answers too late has failed the batch by its deadline.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from fairway.api.rollout import Gate, GateStatus
+from fairway.core.rollouts.case import Answer
+
+_TESTS: Mapping[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+
+
+def holds(condition: str, value: float) -> bool:
+    """Whether a number is as a condition such as `< 0.01` wants it."""
+    sign = next(one for one in _TESTS if condition.startswith(one))
+    return _TESTS[sign](value, float(condition.removeprefix(sign)))
+
+
+def heard(
+    gates: Sequence[Gate], before: Sequence[GateStatus], answers: Sequence[Answer]
+) -> tuple[GateStatus, ...]:
+    """What gates have said in this batch, with the latest answers."""
+    known = {one.name: one for one in before}
+    return tuple(
+        _told(one, known.get(one.name, GateStatus(name=one.name)), answers) for one in gates
+    )
+
+
+def _told(gate: Gate, status: GateStatus, answers: Sequence[Answer]) -> GateStatus:
+    for one in answers:
+        if one.gate != gate.name:
+            continue
+        is_good = one.value is not None and holds(gate.condition, one.value)
+        is_bad = one.value is not None and not is_good
+        status = replace(
+            status,
+            value="" if one.value is None else f"{one.value:g}",
+            message=one.message[:1024],
+            successes=status.successes + is_good,
+            failures=status.failures + is_bad,
+            asked_at=datetime.fromtimestamp(one.at, UTC),
+        )
+    return status
+
+
+def failed(gates: Sequence[Gate], statuses: Sequence[GateStatus]) -> str:
+    """Which gate has failed, as a sentence; empty: none has."""
+    known = {one.name: one for one in statuses}
+    for gate in gates:
+        status = known.get(gate.name)
+        if status is not None and status.failures > gate.failure_limit:
+            return f"gate {gate.name}: {status.value} is not {gate.condition}"
+    return ""
+
+
+def waiting(gates: Sequence[Gate], statuses: Sequence[GateStatus]) -> list[str]:
+    """Gates that have not said often enough that all is well."""
+    known = {one.name: one.successes for one in statuses}
+    return [one.name for one in gates if known.get(one.name, 0) < one.successes]
+
+
+def due_at(gate: Gate, statuses: Sequence[GateStatus]) -> float:
+    """When a gate is to be asked next; the past where it was never asked."""
+    asked = next((one.asked_at for one in statuses if one.name == gate.name), None)
+    return asked.timestamp() + gate.interval_seconds if asked is not None else 0.0

@@ -1,0 +1,49 @@
+"""The revisions of a service: numbered as Kubernetes numbers those of a Deployment.
+
+A template that was there before gets the next number instead of its old one, so that the latest
+revision always has the highest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from fairway.api.rollout import RevisionNote, RolloutStatus
+
+
+def noted(
+    history: Sequence[RevisionNote], mark: str, *, now: float, cause: str = "", is_unmarked: bool
+) -> tuple[RevisionNote, ...]:
+    """The history with a template as its latest revision; unchanged where it is that already."""
+    if history and history[-1].mark == mark:
+        return tuple(history)
+    number = max((one.revision for one in history), default=0) + 1
+    before = next((one for one in history if one.mark == mark), None)
+    others = tuple(one for one in history if one.mark != mark)
+    if before is not None:
+        return (*others, replace(before, revision=number, outcome="", change_cause=cause))
+    note = RevisionNote(
+        revision=number,
+        mark=mark,
+        is_unmarked=is_unmarked,
+        created_at=datetime.fromtimestamp(now, UTC),
+        change_cause=cause[:1024],
+    )
+    return (*others, note)
+
+
+def used(status: RolloutStatus) -> set[str]:
+    """Marks of revisions that something runs or may go back to."""
+    return {status.target, status.stable, *(one.mark for one in status.clusters)}
+
+
+def kept(
+    history: Sequence[RevisionNote], *, limit: int, in_use: Collection[str]
+) -> tuple[RevisionNote, ...]:
+    """The history without the oldest of those that nothing uses, past a limit."""
+    spare = [one.mark for one in history if one.mark not in in_use]
+    dropped = set(spare[: max(0, len(spare) - limit)])
+    return tuple(one for one in history if one.mark not in dropped)

@@ -1,0 +1,95 @@
+"""Stages: the revision that each cluster is to have from now on.
+
+A cluster whose goal is another revision gets it as soon as the service can do without the replicas
+that it may lack meanwhile. One that came to the service only now begins with the revision that is
+right for it, since it has nothing to lose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from fairway.api.rollout import ClusterRevision, RolloutStatus
+from fairway.core.rollouts.allowance import allowance_for, is_there, spare
+from fairway.core.rollouts.batches import WHOLE, Goal
+from fairway.core.rollouts.case import Case, Place
+
+
+def staged(case: Case, status: RolloutStatus, mark: str, goal: Goal) -> RolloutStatus:
+    """The status with as many clusters on their way to a goal as may be at once."""
+    home = status.stable or mark
+    known = {one.cluster: one for one in status.clusters}
+    stages: dict[str, ClusterRevision] = {}
+    for place in case.places:
+        begins = mark if place.cluster in goal else home
+        share = goal.get(place.cluster, WHOLE)
+        new = ClusterRevision(cluster=place.cluster, mark=begins, share=share)
+        stages[place.cluster] = known.get(place.cluster, new)
+    for place in _in_turn(case, goal):
+        stage, share = stages[place.cluster], goal[place.cluster]
+        if stage.mark == mark and _covers(stage.share, share):
+            continue
+        others = {name: one for name, one in stages.items() if name != place.cluster}
+        allowance = allowance_for(case, place, spare(case, others))
+        if allowance or not place.replicas:
+            stages[place.cluster] = replace(stage, mark=mark, share=share, allowance=allowance)
+    return replace(status, clusters=counted(case, status, stages))
+
+
+def unchanged(case: Case, status: RolloutStatus) -> RolloutStatus:
+    """The status with all clusters as they are, and those that came with the last good one."""
+    return staged(case, status, status.stable or status.target, {})
+
+
+def _in_turn(case: Case, goal: Goal) -> Sequence[Place]:
+    """Those with the most replicas that do not work first: they cost nothing."""
+    chosen = [one for one in case.places if one.cluster in goal]
+    return sorted(chosen, key=lambda one: (one.ready - one.replicas, one.rank, one.cluster))
+
+
+def _covers(share: int | None, wanted: int | None) -> bool:
+    """A batch never takes back what an earlier one gave, though replicas were fewer then."""
+    if share is WHOLE:
+        return True
+    return wanted is not WHOLE and share >= wanted
+
+
+def counted(
+    case: Case, status: RolloutStatus, stages: Mapping[str, ClusterRevision]
+) -> tuple[ClusterRevision, ...]:
+    """Stages in order of their clusters, with what was seen there."""
+    numbers = {one.mark: one.revision for one in status.history}
+    found = []
+    for place in sorted(case.places, key=lambda one: (one.rank, one.cluster)):
+        stage = stages[place.cluster]
+        seen = place.of(stage.mark)
+        found.append(
+            replace(
+                stage,
+                group=place.group,
+                revision=numbers.get(stage.mark, stage.revision),
+                replicas=place.replicas,
+                updated=seen.total,
+                ready=seen.ready,
+                available=place.ready,
+                is_unheard=not place.is_heard,
+            )
+        )
+    return tuple(found)
+
+
+def are_there(case: Case, stages: Sequence[ClusterRevision], mark: str, goal: Goal) -> bool:
+    """Whether every cluster of a goal that can be heard is where it is to be."""
+    told = {one.cluster: one for one in stages}
+    return all(
+        told[one.cluster].mark == mark and is_there(one, mark, goal[one.cluster])
+        for one in case.places
+        if one.cluster in goal and one.is_heard
+    )
+
+
+def arrived(case: Case, mark: str, goal: Goal) -> int:
+    """Ready replicas of a revision in the clusters of a goal."""
+    return sum(one.of(mark).ready for one in case.places if one.cluster in goal)

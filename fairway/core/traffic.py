@@ -1,0 +1,48 @@
+"""How the traffic of a service is shared by its clusters: by what is ready there, and how fast.
+
+A weight is in thousandths of the whole, so that a change of one replica among hundreds still shows.
+The largest remainders are rounded up, ties by name; a cluster that has something ready gets at
+least one thousandth, since a weight of nothing would say that it is not to be used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+WHOLE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """A cluster with a part of the service."""
+
+    cluster: str
+    ready: int  # replicas
+    speed: Fraction = Fraction(1)  # of one replica, against the yardstick
+
+
+def weights(backends: Sequence[Backend]) -> dict[str, int]:
+    """The weight of each cluster; all are nothing where nothing is ready."""
+    shares = {one.cluster: one.ready * one.speed for one in backends}
+    total = sum(shares.values())
+    if not total:
+        return dict.fromkeys(sorted(shares), 0)
+    exact = {name: share * WHOLE / total for name, share in shares.items()}
+    found = {name: int(exact[name]) for name in sorted(exact)}
+    left = WHOLE - sum(found.values())
+    for name in sorted(found, key=lambda one: (found[one] - exact[one], one))[:left]:
+        found[name] += 1
+    for name in [one for one, weight in found.items() if shares[one] and not weight]:
+        found[name] = 1
+        found[max(found, key=lambda one: (found[one], one))] -= 1
+    return found
+
+
+def differs(before: dict[str, int], after: dict[str, int], *, least: int) -> bool:
+    """Whether weights have changed by enough to be told; to or from nothing always is."""
+    return set(before) != set(after) or any(
+        abs(before[name] - after[name]) >= least or (before[name] == 0) != (after[name] == 0)
+        for name in after
+    )

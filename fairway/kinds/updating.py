@@ -1,0 +1,131 @@
+"""A new template of a service, as its own controller brings it in.
+
+What makes a revision is what its pods are made from: counts and the pace of an update are not part
+of it, so that a service which is scaled, or told another pace, starts nothing anew. A kind with a
+partition can have two revisions in one cluster; for all others a cluster has one or the other, and
+what is between is their own controller's rolling update. Pods beyond those that were claimed are
+never asked for: who wants to surge asks for more replicas, which are claimed like any others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import msgspec
+
+from fairway.api.meta import JsonObject
+from fairway.kinds.decision import REVISION, Change, decorate
+from fairway.kinds.interface import Kind
+from fairway.kinds.native import cleaned
+from fairway.kinds.plain import changed, child, without
+from fairway.kinds.registry import KnownKinds
+from fairway.kinds.replicated import REPLICAS
+
+_MARK_LENGTH = 10
+_encode = msgspec.json.Encoder(order="deterministic").encode
+# Fields of a kind's spec from which no pod is made.
+_PACE: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("apps/v1", "Deployment"): (
+        "strategy",
+        "minReadySeconds",
+        "revisionHistoryLimit",
+        "progressDeadlineSeconds",
+        "paused",
+    ),
+    ("apps/v1", "StatefulSet"): ("updateStrategy", "minReadySeconds", "revisionHistoryLimit"),
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): ("rolloutStrategy",),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How far a new template goes in one cluster, and how fast."""
+
+    mark: str = ""  # put on the pods; empty: none
+    share: int | None = None  # replicas that get it; None: all
+    allowance: int = 0  # replicas that may be lacking meanwhile; 0: as the manifest says
+
+
+def mark_of(manifests: Sequence[JsonObject], kinds: KnownKinds) -> str:
+    """A digest of what pods are made from, which marks them; that of the same template is equal."""
+    plain = [cleaned(one) for one in manifests]
+    if plain:
+        first, kind = plain[0], kinds.of(plain[0])
+        if kind is not None:
+            first = kind.with_counts(kind.released(first), {REPLICAS: 1})
+        for field in _PACE.get(_kind_of(first), ()):
+            first = without(first, "spec", field)
+        plain[0] = {key: one for key, one in first.items() if key != "metadata"}
+    return sha256(_encode(plain)).hexdigest()[:_MARK_LENGTH]
+
+
+def restored(current: JsonObject, revision: JsonObject) -> JsonObject:
+    """An object whose pods are made as in a revision; its counts and its pace stay as they are."""
+    kept = (REPLICAS, *_PACE.get(_kind_of(current), ()))
+    spec, own = child(revision, "spec"), child(current, "spec")
+    others = {key: one for key, one in spec.items() if key not in kept}
+    return {**current, "spec": {**others, **{key: own[key] for key in kept if key in own}}}
+
+
+def is_divisible(manifest: JsonObject) -> bool:
+    """Whether some replicas of one cluster can have another revision than the others."""
+    return _kind_of(manifest) in _PARTITIONED
+
+
+def step_most(manifest: JsonObject) -> int | None:
+    """How many replicas are replaced at a time; None where that can be told."""
+    return 1 if _kind_of(manifest) == ("apps/v1", "StatefulSet") else None
+
+
+def paced(kind: Kind, manifest: JsonObject, pace: Pace, replicas: int) -> JsonObject:
+    """The manifest with a mark on its pods, and with the pace that was decided on."""
+    if pace.mark:
+        names = {one.name for one in kind.pod_sets(manifest)}
+        marked = {name: Change(labels={REVISION: pace.mark}) for name in names}
+        manifest = decorate(kind, manifest, marked)
+    write = _PACERS.get(_kind_of(manifest))
+    return write(manifest, pace, replicas) if write is not None else manifest
+
+
+def _deployment(manifest: JsonObject, pace: Pace, replicas: int) -> JsonObject:
+    """Never more pods than were claimed, and never fewer than may be lacking."""
+    if not pace.allowance:
+        return manifest
+    rolling = {"maxUnavailable": pace.allowance, "maxSurge": 0}
+    strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
+    return changed(manifest, ("spec", "strategy"), strategy)
+
+
+def _stateful_set(manifest: JsonObject, pace: Pace, replicas: int) -> JsonObject:
+    """The highest ordinals first, down to a partition."""
+    own = child(manifest, "spec", "updateStrategy", "rollingUpdate")
+    rolling = {**own, "partition": _partition(pace, replicas)}
+    strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
+    return changed(manifest, ("spec", "updateStrategy"), strategy)
+
+
+def _leader_worker_set(manifest: JsonObject, pace: Pace, replicas: int) -> JsonObject:
+    own = child(manifest, "spec", "rolloutStrategy", "rollingUpdateConfiguration")
+    rolling = {**own, "partition": _partition(pace, replicas)}
+    if pace.allowance:
+        rolling |= {"maxUnavailable": pace.allowance, "maxSurge": 0}
+    strategy = {"type": "RollingUpdate", "rollingUpdateConfiguration": rolling}
+    return changed(manifest, ("spec", "rolloutStrategy"), strategy)
+
+
+def _partition(pace: Pace, replicas: int) -> int:
+    return 0 if pace.share is None else max(0, replicas - pace.share)
+
+
+_PACERS: Mapping[tuple[str, str], Callable[[JsonObject, Pace, int], JsonObject]] = {
+    ("apps/v1", "Deployment"): _deployment,
+    ("apps/v1", "StatefulSet"): _stateful_set,
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): _leader_worker_set,
+}
+_PARTITIONED = frozenset(_PACERS) - {("apps/v1", "Deployment")}
+
+
+def _kind_of(manifest: JsonObject) -> tuple[str, str]:
+    return str(manifest.get("apiVersion")), str(manifest.get("kind"))

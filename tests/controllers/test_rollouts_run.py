@@ -1,0 +1,307 @@
+"""A new version of a service goes out in batches, and stops or goes back when it is bad."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from fairway.api.rollout import APPROVED, RESUMED, approval_of, failure_of
+from fairway.clock import VirtualClock
+from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.keys import REVISIONS, ROLLOUTS
+from tests.controllers.fleets import Fleet, running
+from tests.controllers.rollouts import (
+    BAD,
+    BETTER,
+    FLEET,
+    GOOD,
+    USER,
+    Numbers,
+    found,
+    images,
+    patch,
+    ready,
+    rollout,
+    service,
+    until,
+)
+
+CANARY = {"canary": {"percent": 10}, "maxUnavailable": 2}
+PROMETHEUS = """
+apiVersion: fairway.dev/v1alpha1
+kind: Fleet
+metadata: {name: fleet}
+spec: {metrics: {prometheus: {url: "http://prometheus.example"}}}
+"""
+
+
+@pytest.fixture
+def numbers() -> Numbers:
+    return Numbers()
+
+
+@pytest.fixture
+async def fleet(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path, numbers: Numbers
+) -> AsyncIterator[Fleet]:
+    async with running(store, clock, tmp_path / "clusters", sources=numbers) as found:
+        await found.apply(FLEET)
+        await clock.advance(1)
+        yield found
+
+
+async def served(fleet: Fleet, kind: str = "Deployment", **spec: object) -> None:
+    """A service that runs, and a Rollout that has seen it."""
+    await fleet.apply(service(kind=kind))
+    await fleet.until("llm", lambda one: one.status.pods.ready == 8, 60)
+    await fleet.apply(rollout(**spec))
+    await until(fleet, "Completed", 30)
+
+
+async def watched(fleet: Fleet, seconds: float, floor: int) -> None:
+    """Lets time pass, in which never fewer replicas are ready than may be."""
+    for _ in range(int(seconds * 4)):
+        assert ready(fleet) >= floor, images(fleet)
+        await fleet.clock.advance(0.25)
+
+
+async def test_a_rollout_that_is_made_for_a_service_starts_nothing_anew(fleet: Fleet) -> None:
+    await served(fleet)
+    began = {
+        one.name: one.started_at for one in fleet.worlds.world("beijing").pods("default.llm") or []
+    }
+    await fleet.clock.advance(60)
+    pods = fleet.worlds.world("beijing").pods("default.llm") or []
+    assert {one.name: one.started_at for one in pods} == began
+    told = await found(fleet)
+    assert (told.status.revision, told.status.stable_revision) == (1, 1)
+    assert [(one.cluster, one.ready) for one in told.status.clusters] == [
+        ("beijing", 4),
+        ("hangzhou", 3),
+        ("shanghai", 1),
+    ]
+
+
+async def test_a_new_version_goes_out_batch_by_batch_and_never_lacks_more_than_allowed(
+    fleet: Fleet,
+) -> None:
+    await served(fleet, strategy={**CANARY, "byGroup": True, "soakSeconds": 30})
+    await fleet.apply(service(BETTER))
+    soaking = await until(fleet, "Soaking")
+    assert soaking.status.current_batch == 0
+    assert images(fleet) == {"beijing": [GOOD] * 4, "hangzhou": [GOOD] * 3, "shanghai": [BETTER]}
+    await watched(fleet, 25, floor=6)
+    assert images(fleet)["beijing"] == [GOOD] * 4
+    await until(fleet, lambda one: one.status.current_batch == 1)
+    await watched(fleet, 20, floor=6)
+    assert images(fleet)["hangzhou"] == [GOOD] * 3
+    await watched(fleet, 100, floor=6)
+    done = await until(fleet, "Completed")
+    assert images(fleet) == {
+        "beijing": [BETTER] * 4,
+        "hangzhou": [BETTER] * 3,
+        "shanghai": [BETTER],
+    }
+    assert (done.status.revision, done.status.stable_revision, done.status.updated) == (2, 2, 8)
+    assert [one.outcome for one in done.status.history] == ["Completed", "Completed"]
+
+
+async def test_a_bad_version_never_goes_past_its_canary_and_the_good_one_comes_back(
+    fleet: Fleet,
+) -> None:
+    await served(fleet, strategy=CANARY)
+    await fleet.apply(service(BAD))
+    await watched(fleet, 55, floor=7)
+    assert images(fleet) == {"beijing": [GOOD] * 4, "hangzhou": [GOOD] * 3, "shanghai": [BAD]}
+    back = await until(fleet, "RolledBack")
+    assert back.status.reason == "ProgressDeadlineExceeded"
+    assert images(fleet)["shanghai"] == [GOOD]
+    assert (back.status.revision, back.status.stable_revision) == (2, 1)
+    assert [one.revision for one in back.status.clusters] == [1, 1, 1]
+    await fleet.clock.advance(120)
+    assert (await found(fleet)).status.phase == "RolledBack"  # until there is another template
+    await fleet.apply(service(BETTER))
+    done = await until(fleet, "Completed")
+    assert done.status.revision == 3
+    assert images(fleet)["beijing"] == [BETTER] * 4
+
+
+async def test_a_bad_version_stays_where_it_is_if_asked_and_may_be_tried_again(
+    fleet: Fleet,
+) -> None:
+    await served(fleet, strategy=CANARY, onFailure="Pause")
+    await fleet.apply(service(BAD))
+    paused = await until(fleet, "Paused")
+    assert paused.status.reason == "ProgressDeadlineExceeded"
+    await watched(fleet, 90, floor=7)
+    assert images(fleet)["shanghai"] == [BAD]
+    for name in ("beijing", "hangzhou", "shanghai"):
+        await fleet.change_cluster(name, {"spec": {"simulated": {"faults": {"badImages": []}}}})
+    await patch(fleet, {"metadata": {"annotations": {RESUMED: failure_of(paused.status)}}})
+    fleet.worlds.world("shanghai").fail_pod(
+        (fleet.worlds.world("shanghai").pods("default.llm") or [])[0], fleet.clock.now()
+    )
+    await until(fleet, "Completed")
+    assert images(fleet)["beijing"] == [BAD] * 4
+
+
+async def test_a_gate_that_fails_takes_the_version_back(fleet: Fleet, numbers: Numbers) -> None:
+    gate = {
+        "name": "errors",
+        "query": 'errors{revision="${revision}",cluster=~"${clusters}"}',
+        "condition": "< 0.01",
+        "intervalSeconds": 10,
+        "failureLimit": 1,
+    }
+    await fleet.apply(PROMETHEUS)
+    numbers.number = 0.001
+    await served(fleet, strategy={**CANARY, "soakSeconds": 60, "gates": [gate]})
+    await fleet.apply(service(BETTER))
+    soaking = await until(fleet, "Soaking")
+    await fleet.clock.advance(15)
+    assert (await found(fleet)).status.gates[0].successes >= 1
+    assert f'revision="{soaking.status.target}",cluster=~"shanghai"' in numbers.queries[-1]
+    numbers.number = 0.5
+    back = await until(fleet, "RolledBack")
+    assert (back.status.reason, back.status.message) == (
+        "GateFailed",
+        "gate errors: 0.5 is not < 0.01",
+    )
+    assert back.status.gates[0].failures == 2  # once is borne
+    assert images(fleet)["shanghai"] == [GOOD]
+
+
+async def test_a_gate_without_an_answer_lets_nothing_pass_and_fails_in_the_end(
+    fleet: Fleet, numbers: Numbers
+) -> None:
+    gate = {"name": "errors", "query": "errors", "condition": "< 1", "intervalSeconds": 10}
+    await fleet.apply(PROMETHEUS)
+    await served(fleet, strategy={**CANARY, "gates": [gate]})
+    await fleet.apply(service(BETTER))
+    await until(fleet, "Soaking")
+    await fleet.clock.advance(40)
+    told = await found(fleet)
+    assert (told.status.phase, told.status.gates[0].message) == ("Soaking", "nobody answers")
+    back = await until(fleet, "RolledBack")
+    assert back.status.reason == "GateInconclusive"
+
+
+async def test_a_batch_waits_for_an_approval_and_goes_on_with_it(fleet: Fleet) -> None:
+    await served(fleet, strategy={**CANARY, "approval": "EachBatch"})
+    await fleet.apply(service(BETTER))
+    waiting = await until(fleet, "AwaitingApproval")
+    await fleet.clock.advance(600)
+    assert images(fleet)["beijing"] == [GOOD] * 4
+    await patch(fleet, {"metadata": {"annotations": {APPROVED: approval_of(waiting.status)}}})
+    await until(fleet, "Completed")
+    assert images(fleet)["beijing"] == [BETTER] * 4
+
+
+async def test_what_is_paused_goes_no_further_and_its_time_does_not_run(fleet: Fleet) -> None:
+    await served(fleet, strategy={**CANARY, "soakSeconds": 20})
+    await fleet.apply(service(BETTER))
+    await until(fleet, "Soaking")
+    await patch(fleet, {"spec": {"paused": True}})
+    await until(fleet, "Paused")
+    await fleet.clock.advance(300)
+    assert images(fleet)["beijing"] == [GOOD] * 4
+    await patch(fleet, {"spec": {"paused": False}})
+    await until(fleet, "Completed")
+
+
+async def test_an_undo_in_the_middle_goes_straight_back(fleet: Fleet) -> None:
+    await served(fleet, strategy={**CANARY, "soakSeconds": 600})
+    await fleet.apply(service(BETTER))
+    await until(fleet, "Soaking")
+    await fleet.apply(service(GOOD))
+    done = await until(fleet, "Completed", 30)
+    assert images(fleet)["shanghai"] == [GOOD]
+    assert [(one.revision, one.outcome) for one in done.status.history] == [
+        (2, "Superseded"),
+        (3, "Completed"),
+    ]
+
+
+async def test_a_stateful_service_has_two_revisions_in_one_cluster(fleet: Fleet) -> None:
+    batches = [{"percent": 50}]
+    await served(
+        fleet, kind="StatefulSet", strategy={**CANARY, "batches": batches, "approval": "EachBatch"}
+    )
+    await fleet.apply(service(BETTER, kind="StatefulSet"))
+    await until(fleet, "AwaitingApproval")
+    waiting = await found(fleet)
+    await patch(fleet, {"metadata": {"annotations": {APPROVED: approval_of(waiting.status)}}})
+    await until(
+        fleet,
+        lambda one: one.status.phase == "AwaitingApproval" and one.status.current_batch == 1,
+    )
+    assert images(fleet) == {
+        "beijing": [GOOD, BETTER, BETTER, BETTER],
+        "hangzhou": [GOOD] * 3,
+        "shanghai": [BETTER],
+    }
+
+
+async def test_more_replicas_are_claimed_while_a_version_goes_out_if_none_may_be_lacking(
+    fleet: Fleet,
+) -> None:
+    await served(fleet, strategy={"maxUnavailable": 0, "maxSurge": 1})
+    await fleet.apply(service(BETTER))
+    await until(fleet, lambda one: one.status.phase == "Progressing", 30)
+    await fleet.until("llm", lambda one: one.status.replicas == 9, 60)  # claimed, hence charged
+    for _ in range(600):
+        assert ready(fleet) >= 8
+        await fleet.clock.advance(0.25)
+    await until(fleet, "Completed")
+    await fleet.until("llm", lambda one: one.status.replicas == 8, 60)
+    assert images(fleet)["beijing"] == [BETTER] * 4
+
+
+async def test_a_hub_that_starts_anew_at_any_point_ends_at_the_same(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    worlds = None
+    async with running(store, clock, tmp_path / "clusters") as fleet:
+        worlds = fleet.worlds
+        await fleet.apply(FLEET)
+        await served(fleet, strategy={**CANARY, "soakSeconds": 10})
+        await fleet.apply(service(BAD))
+    for _ in range(60):
+        async with running(store, clock, tmp_path / "clusters", worlds=worlds) as fleet:
+            await clock.advance(2.5)
+            assert images(fleet)["beijing"] == [GOOD] * 4
+    async with running(store, clock, tmp_path / "clusters", worlds=worlds) as fleet:
+        await until(fleet, "RolledBack")
+        await clock.advance(10)
+        assert images(fleet) == {
+            "beijing": [GOOD] * 4,
+            "hangzhou": [GOOD] * 3,
+            "shanghai": [GOOD],
+        }
+
+
+async def test_revisions_past_the_limit_are_forgotten_and_go_with_their_rollout(
+    fleet: Fleet,
+) -> None:
+    await served(fleet, strategy={"maxUnavailable": 8}, revisionHistoryLimit=1)
+    for number in range(2, 6):
+        await fleet.apply(service(f"vllm:{number}"))
+        await until(
+            fleet,
+            lambda one, number=number: (
+                one.status.phase == "Completed" and one.status.revision == number
+            ),
+        )
+    await fleet.clock.advance(5)
+    told = await found(fleet)
+    assert [one.revision for one in told.status.history] == [4, 5]
+    kept = await fleet.store.list(REVISIONS)
+    assert len(kept.items) == 2
+    await fleet.store.delete(ROLLOUTS, "llm", namespace="default", write=USER)
+    began = [one.started_at for one in fleet.worlds.world("beijing").pods("default.llm") or []]
+    await fleet.clock.advance(60)
+    assert (await fleet.store.list(REVISIONS)).items == []
+    pods = fleet.worlds.world("beijing").pods("default.llm") or []
+    assert [one.started_at for one in pods] == began  # its mark stays, and nothing starts anew
