@@ -144,7 +144,7 @@ def _view_rules() -> list[JsonObject]:
         _rule(_READ, (_FAIRWAY,), platform),
         _rule(("get",), (_FAIRWAY,), _QUESTIONS),
         _rule(_READ, (KINDS_GROUP,), ("kindrules", "kindrules/status")),
-        _rule(_READ, (SERVING_GROUP,), ("rollouts", "rollouts/status", "revisions")),
+        _rule(_READ, (SERVING_GROUP,), ("revisions",)),
     ]
 
 
