@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 
 from fairway.agent import cluster_status
@@ -97,7 +98,7 @@ class Agent:
         self._mode = self._memory.mode
         parts = self._parts = self._assemble()
         try:
-            await self._driver.open()
+            await self._open(parts)
             self._sight.wanted.mark()
             async with asyncio.TaskGroup() as tasks:
                 for work in self._loops(parts):
@@ -105,6 +106,15 @@ class Agent:
         finally:
             await self._driver.close()
             await self._memory.close()
+
+    async def _open(self, parts: _Parts) -> None:
+        try:
+            await self._driver.open()
+        except DriverFault:
+            with suppress(ApiError, OSError):
+                await parts.hub.tell_cut_off()
+                await self._memory.hear(parts.hub.heard_at)
+            raise
 
     def _assemble(self) -> _Parts:
         hub = Hub(
@@ -326,12 +336,12 @@ class Agent:
         back_off = _BACK_OFF_SECONDS
         while True:
             period = self._settings.heartbeat_seconds
-            if not self._driver.is_reached():
-                _log.warning("%s: the cluster does not answer", self.cluster)
-                await self._clock.sleep(period)
-                continue
             try:
-                await parts.hub.beat(period)
+                if not self._driver.is_reached():
+                    _log.warning("%s: the cluster does not answer", self.cluster)
+                    await parts.hub.tell_cut_off()
+                else:
+                    await parts.hub.beat(period)
                 await self._memory.hear(parts.hub.heard_at)
                 back_off = _BACK_OFF_SECONDS
                 await self._clock.sleep(period)

@@ -15,7 +15,7 @@ from fairway.agent.joining.rights import owner_of
 from fairway.api.codec import to_plain
 from fairway.api.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from fairway.api.meta import JsonObject, ObjectMeta
-from fairway.api.names import ADOPTED, AGENT_LEASE, report_name, work_namespace
+from fairway.api.names import ADOPTED, AGENT_LEASE, CUT_OFF, report_name, work_namespace
 from fairway.api.report import ClusterReport
 from fairway.api.work import Work, WorkStatus
 from fairway.clock import Clock, micro_timestamp
@@ -32,6 +32,7 @@ from fairway.store.mirrors import version_of
 T = TypeVar("T")
 
 
+_NOT_CUT_OFF = {"annotations": {CUT_OFF: None}}
 _LEASE_PERIODS = 4  # heartbeats for which a lease lasts
 
 
@@ -65,6 +66,7 @@ class Hub:
         )
         self._versions: dict[str, str] = {}  # of our reports
         self._has_versions = False
+        self._may_be_cut_off = True  # an earlier run may have said so
 
     def silent_seconds(self) -> float:
         """How long the hub has not answered; an agent that starts asks before it counts."""
@@ -92,15 +94,38 @@ class Hub:
             "leaseTransitions": self._epoch,
         }
         try:
-            patch = Patch(type="merge", body={"spec": spec})
+            word = {"metadata": _NOT_CUT_OFF} if self._may_be_cut_off else {}
+            patch = Patch(type="merge", body={**word, "spec": spec})
+            await self._heard(
+                self.store.patch(
+                    LEASES, AGENT_LEASE, patch, namespace=self.namespace, write=self._write
+                )
+            )
+            self._may_be_cut_off = False
+        except NotFound:
+            body = {"metadata": {"name": AGENT_LEASE, "namespace": self.namespace}, "spec": spec}
+            await self._create(LEASES, body)
+            self._may_be_cut_off = False
+        finally:
+            self._has_called = True
+
+    async def tell_cut_off(self) -> None:
+        """Says that the agent lives and does not reach its cluster: no heartbeat, and no silence.
+
+        By the heartbeats that fail to come, the hub counts the cluster as silent. By this word it
+        knows that nobody stops what runs there, whatever was agreed on, and goes on waiting. It is
+        said once: what says nothing new is not written.
+        """
+        self._may_be_cut_off = True
+        patch = Patch(type="merge", body={"metadata": {"annotations": {CUT_OFF: "true"}}})
+        try:
             await self._heard(
                 self.store.patch(
                     LEASES, AGENT_LEASE, patch, namespace=self.namespace, write=self._write
                 )
             )
         except NotFound:
-            body = {"metadata": {"name": AGENT_LEASE, "namespace": self.namespace}, "spec": spec}
-            await self._create(LEASES, body)
+            self._hear()  # it has never beaten: nothing of ours runs there
         finally:
             self._has_called = True
 

@@ -15,6 +15,8 @@ FINALIZER = "fairway.dev/works"
 ADOPTED = "fairway.dev/adopted"
 # The lease in the namespace of its cluster by which an agent says that it lives.
 AGENT_LEASE = "fairway-agent"
+# What an agent notes on its lease while its cluster does not answer it: it can stop nothing there.
+CUT_OFF = "fairway.dev/cut-off"
 # The Secret with the authority under which all replicas of a hub serve.
 AUTHORITY = "fairway-authority"
 # The Lease in which the replicas of a hub say where they meet.

@@ -23,6 +23,7 @@ from fairway.controllers.lifecycle.case import NodeAside
 PAUSE_SECONDS = 15.0
 _SEEN_STEP_SECONDS = 60  # how exact `lastSeenAt` is; each step is a write
 _ASIDE_MOST = 1024
+_CUT_OFF = "its agent lives, and the cluster does not answer it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +34,21 @@ class Heard:
     silent_seconds: float = 0.0
     looked_at: float = 0.0
     last_seen_at: float | None = None  # None: not heard since the hub is up
+    is_cut_off: bool = False  # the last that the agent said: its cluster does not answer it
 
-    def looked(self, renewed: str, now: float) -> Heard:
+    def looked(self, renewed: str, now: float, *, is_cut_off: bool = False) -> Heard:
         """After another look at the lease."""
         if renewed != self.renewed:
-            return Heard(renewed, 0.0, now, now)
+            return Heard(renewed, 0.0, now, now, is_cut_off)
         passed = now - self.looked_at
         counted = passed if 0 <= passed <= PAUSE_SECONDS else 0.0
-        return Heard(self.renewed, self.silent_seconds + counted, now, self.last_seen_at)
+        silent = self.silent_seconds + counted
+        return Heard(self.renewed, silent, now, self.last_seen_at, is_cut_off)
 
 
-def first_look(renewed: str, now: float) -> Heard:
+def first_look(renewed: str, now: float, *, is_cut_off: bool = False) -> Heard:
     """A hub that starts counts from now."""
-    return Heard(renewed, 0.0, now, None)
+    return Heard(renewed, 0.0, now, None, is_cut_off)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,10 @@ class Observation:
     heard: Heard | None  # None: no agent ever said that it lives
     workloads: int = 0  # that have a claim there
     aside: Sequence[NodeAside] = ()  # nodes to set aside from now on
+
+    @property
+    def is_cut_off(self) -> bool:
+        return self.heard is not None and self.heard.is_cut_off
 
 
 def phase_of(cluster: Cluster, observation: Observation, health: Health) -> str:
@@ -102,7 +109,7 @@ def next_status(
         observed_generation=cluster.metadata.generation,
         workloads=observation.workloads,
         avoided_nodes=aside(before.avoided_nodes, observation.aside, now),
-        conditions=_conditions(cluster, phase, now),
+        conditions=_conditions(cluster, observation, phase, now),
         agent=replace(before.agent, last_seen_at=_last_seen(before, observation, phase)),
     )
     return None if status == before else status
@@ -120,7 +127,9 @@ def _last_seen(before: ClusterStatus, observation: Observation, phase: str) -> d
     return datetime.fromtimestamp(int(seen), UTC)
 
 
-def _conditions(cluster: Cluster, phase: str, now: float) -> tuple[Condition, ...]:
+def _conditions(
+    cluster: Cluster, observation: Observation, phase: str, now: float
+) -> tuple[Condition, ...]:
     is_ready = phase in ("Ready", "Held")
     word: Literal["True", "False", "Unknown"] = "True" if is_ready else "False"
     if phase == "Lost":
@@ -135,6 +144,7 @@ def _conditions(cluster: Cluster, phase: str, now: float) -> tuple[Condition, ..
         type="Ready",
         status=word,
         reason=phase,
+        message=_CUT_OFF if observation.is_cut_off and not is_ready else "",
         last_transition_time=since,
         observed_generation=cluster.metadata.generation,
     )

@@ -6,7 +6,7 @@ than a hub that is up would need, so that a hub that was paused blames nobody.
 
 from __future__ import annotations
 
-from fairway.api.names import AGENT_LEASE, work_namespace
+from fairway.api.names import AGENT_LEASE, CUT_OFF, work_namespace
 from fairway.clock import Clock
 from fairway.controllers.health import Heard, first_look
 from fairway.store.mirrors import Mirror
@@ -30,9 +30,12 @@ class Heartbeats:
             stored = self._leases.get((work_namespace(cluster), AGENT_LEASE))
             if stored is None:
                 continue
-            renewed = str(stored.object().get("spec", {}).get("renewTime", ""))
+            lease = stored.object()
+            renewed = str(lease.get("spec", {}).get("renewTime", ""))
+            is_cut_off = CUT_OFF in (lease["metadata"].get("annotations") or {})
             before = self._heard.get(cluster)
-            found[cluster] = before.looked(renewed, now) if before else first_look(renewed, now)
+            look = before.looked if before else first_look
+            found[cluster] = look(renewed, now, is_cut_off=is_cut_off)
         self._heard = found
 
     def of(self, cluster: str) -> Heard | None:

@@ -28,15 +28,17 @@ class FaultyDriver:
         self.slow: dict[str, float] = {}
         self.broken: set[str] = set()
         self.calls: list[str] = []
+        self.is_cut_off = False  # nothing that is asked of the cluster is answered
 
     async def open(self) -> None:
+        await self._meet("open")
         await self._driver.open()
 
     async def close(self) -> None:
         await self._driver.close()
 
     def is_reached(self) -> bool:
-        return self._driver.is_reached()
+        return not self.is_cut_off and self._driver.is_reached()
 
     async def observe(self) -> Observation:
         await self._meet("observe")
@@ -76,5 +78,5 @@ class FaultyDriver:
             await self._clock.sleep(self.slow[operation])
         if operation in self.broken:
             raise RuntimeError(f"{operation} has a bug")
-        if operation in self.failing:
+        if operation in self.failing or self.is_cut_off:
             raise DriverFault(f"{operation} fails")

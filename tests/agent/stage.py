@@ -151,10 +151,10 @@ class Stage:
 
     async def crash(self) -> None:
         if self._task is not None:
-            self._task.cancel()
+            task, self._task = self._task, None
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+                await task
 
     def forget(self) -> None:
         """The agent's disk is lost."""

@@ -57,6 +57,25 @@ def test_the_phase_when(found: Cluster, observation: Observation, expected: str)
     assert phase_of(found, observation, HEALTH) == expected
 
 
+@pytest.mark.parametrize(
+    ("observation", "message"),
+    [
+        (Observation(heard=Heard("t", 300, NOW, NOW, is_cut_off=True)), "does not answer it"),
+        (Observation(heard=Heard("t", 300, NOW, NOW)), ""),
+        (Observation(heard=Heard("t", 0, NOW, NOW, is_cut_off=True)), ""),
+    ],
+    ids=["its agent lives, and is cut off", "nobody knows why", "it was heard just now"],
+)
+def test_the_silence_of_a_cluster_is_told_as_well_as_it_is_known(
+    observation: Observation, message: str
+) -> None:
+    status = next_status(cluster("a"), observation, HEALTH, NOW)
+    assert status is not None
+    (ready,) = [one for one in status.conditions if one.type == "Ready"]
+    assert ready.message.endswith(message)
+    assert bool(ready.message) == bool(message)
+
+
 class TestSilence:
     def test_it_grows_while_the_hub_looks(self) -> None:
         found = first_look("t", NOW)

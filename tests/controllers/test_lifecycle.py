@@ -402,8 +402,8 @@ BEARS = Toleration(key="maintenance", operator="Exists", toleration_seconds=60)
 MOVED = {"phase": "Stopping", "releasing": ["a"]}
 
 
-def lost(silent: float, phase: str = "Lost") -> dict[str, Place]:
-    return {**PLACES, "a": Place(phase=phase, silent_seconds=silent)}
+def lost(silent: float, phase: str = "Lost", *, is_cut_off: bool = False) -> dict[str, Place]:
+    return {**PLACES, "a": Place(phase=phase, silent_seconds=silent, is_cut_off=is_cut_off)}
 
 
 def told_to_stop(silence: int | None) -> dict[str, Work]:
@@ -462,6 +462,26 @@ PLACES_TABLE: list[tuple[str, Case, dict[str, Any]]] = [
     (
         "it is replaced once the agent has surely stopped it",
         case(running(placement("a")), places=lost(SILENT), settings=MOVES, sent=told_to_stop(900)),
+        {
+            "phase": "Waiting",
+            "reason": "",
+            "past": ("ClusterLost", "Place"),
+            "requeue": (0, ("a",)),
+        },
+    ),
+    (
+        "an agent that says that its cluster does not answer stops nothing, and is waited for",
+        case(
+            running(placement("a")),
+            places=lost(99_999, is_cut_off=True),
+            settings=MOVES,
+            sent=told_to_stop(900),
+        ),
+        {},
+    ),
+    (
+        "where it may run twice it moves from such a cluster too",
+        case(running(placement("a")), places=lost(300, is_cut_off=True), settings=TWICE),
         {
             "phase": "Waiting",
             "reason": "",

@@ -60,6 +60,7 @@ class Place:
 
     phase: str = "Ready"  # Pending, Ready, Unready, Lost or Held
     silent_seconds: float = 0.0  # since it was last heard, counted while the hub was up
+    is_cut_off: bool = False  # its agent lives, and can stop nothing there
     hold: Hold = "None"
     mode: str = "Manage"
     taints: tuple[Taint, ...] = ()

@@ -196,7 +196,7 @@ class Lifecycle:
             now=now,
             works=gathering.states_of(self._states, name, held & set(sent)),
             places={
-                one: gathering.place_of(found, self._silence(one))
+                one: gathering.place_of(found, self._beats.of(one))
                 for one in held
                 if (found := self._cache.get(Cluster, one)) is not None
             },
@@ -205,10 +205,6 @@ class Lifecycle:
             may_move=not fleet.paused and not self._board.is_open("Moves", fleet),
             refreshes=now - self._written.get(name, 0.0) >= _COUNTS_SECONDS,
         )
-
-    def _silence(self, cluster: str) -> float:
-        heard = self._beats.of(cluster)
-        return heard.silent_seconds if heard else 0.0
 
     def _wake_at(self, name: Name, case: Case, change: Change) -> float | None:
         due = [change.wake_at] if change.wake_at is not None else []

@@ -13,6 +13,7 @@ from fairway.api.queue import Queue
 from fairway.api.report import WorkState
 from fairway.api.workload import Workload
 from fairway.controllers.cache import Cache
+from fairway.controllers.health import Heard
 from fairway.controllers.lifecycle.case import Place, PodsSeen, Seen, Settings, settings_of
 from fairway.controllers.states import States
 
@@ -63,10 +64,11 @@ def states_of(states: States, workload: tuple[str, str], clusters: set[str]) -> 
     return found
 
 
-def place_of(cluster: Cluster, silent_seconds: float) -> Place:
+def place_of(cluster: Cluster, heard: Heard | None) -> Place:
     return Place(
         phase=cluster.status.phase or "Pending",
-        silent_seconds=silent_seconds,
+        silent_seconds=heard.silent_seconds if heard else 0.0,
+        is_cut_off=heard is not None and heard.is_cut_off,
         hold=cluster.spec.hold,
         mode=cluster.spec.mode,
         taints=cluster.spec.taints,

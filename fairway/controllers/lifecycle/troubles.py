@@ -167,7 +167,8 @@ def gives_up_at(case: Case, placement: Placement) -> float:
 
     With AllowDuplicate once the cluster is lost. With StopAndMove once the agent has surely stopped
     it: after the silence that its work tells it to bear, and what clocks may differ by, and the
-    time that pods get to end. A work that does not tell it so is waited for.
+    time that pods get to end. A work that does not tell it so is waited for, as is an agent that
+    says that its cluster does not answer it: it cannot stop anything there.
     """
     place = case.places.get(placement.cluster)
     if place is None:
@@ -175,7 +176,7 @@ def gives_up_at(case: Case, placement: Placement) -> float:
     action = lost_action(case.settings, place)
     if place.phase == "Lost" and action == "AllowDuplicate":
         return case.now
-    if place.phase not in ("Lost", "Unready") or action != "StopAndMove":
+    if place.phase not in ("Lost", "Unready") or action != "StopAndMove" or place.is_cut_off:
         return NEVER
     work = case.sent.get(placement.cluster)
     if work is None or work.spec.stop_when_silent_seconds is None:
