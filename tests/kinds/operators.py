@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,11 +37,12 @@ class Operator:
 
     name: str  # of its module in tests.differential.published
     package: str
-    webhooks: str  # the module's file of webhook configurations
-    asks: Json  # an object that is admitted only once its webhooks answer
-    arguments: tuple[str, ...]  # with {folder} and {port} of its webhooks
-    certificates: str  # where in its folder it looks for those of its webhooks
+    arguments: tuple[str, ...]  # with {folder}, {kubeconfig} and {port} of its webhooks
+    webhooks: str = ""  # the module's file of webhook configurations
+    asks: Json = field(default_factory=dict)  # is admitted only once its webhooks answer
+    certificates: str = "certificates"  # where in its folder it looks for those of its webhooks
     settings: Json = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
     needs: tuple[Json, ...] = ()  # objects that its project deploys with it
 
     @property
@@ -60,7 +62,6 @@ JOBSET = Operator(
         "spec": _POD,
     },
     arguments=("--config={folder}/settings.yaml",),
-    certificates="certificates",
     settings={
         "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
         "kind": "Configuration",
@@ -128,11 +129,14 @@ def start(plane: control_plane.ControlPlane, client: Client, operator: Operator)
     if operator.settings:
         text = yaml.safe_dump(operator.settings).replace("{folder}", str(folder))
         (folder / "settings.yaml").write_text(text.replace("'{port}'", str(port)))
-    words = [one.format(folder=folder, port=port) for one in operator.arguments]
-    environment = {"KUBECONFIG": str(plane.kubeconfig), "TMPDIR": str(folder)}
+    own = {"folder": folder, "port": port, "kubeconfig": plane.kubeconfig}
+    words = [one.format(**own) for one in operator.arguments]
+    given = {name: text.format(**own) for name, text in operator.environment.items()}
+    environment = {"KUBECONFIG": str(plane.kubeconfig), "TMPDIR": str(folder), **given}
     control_plane.start(plane, operator.name, [str(program), *words], environment)
-    _install_webhooks(plane, client, operator, module / operator.webhooks, port)
-    _wait_until_called(plane, client, operator)
+    if operator.webhooks:
+        _install_webhooks(plane, client, operator, module / operator.webhooks, port)
+        _wait_until_called(plane, client, operator)
     for path in sorted(published.definitions(operator.name).glob("*.yaml")):
         _wait_until_listed(plane, yaml.safe_load(path.read_text())["metadata"]["name"])
 
@@ -155,7 +159,7 @@ def _install_webhooks(
     plane: control_plane.ControlPlane, client: Client, operator: Operator, file: Path, port: int
 ) -> None:
     authority = base64.b64encode((plane.folder / "serving.crt").read_bytes()).decode()
-    for one in yaml.safe_load_all(file.read_text()):
+    for one in filter(None, yaml.safe_load_all(file.read_text())):
         for webhook in one["webhooks"]:
             path = webhook["clientConfig"]["service"]["path"]
             address = f"https://127.0.0.1:{port}{path}"

@@ -24,8 +24,17 @@ import yaml
 
 from fairway.client import Client
 from tests.kinds.operators import JOBSET, TRAINING, Operator, start
+from tests.kinds.operators_recorded import LATER_TRAINING, LWS, MPI
 from tests.kinds.recorded import HERE, merged
-from tests.kinds.scenarios import JOB_SETS, SCENARIOS, TRAININGS
+from tests.kinds.scenarios import SCENARIOS
+from tests.kinds.scenarios_of_operators import LEADER_WORKER_SETS
+from tests.kinds.scenarios_of_training import (
+    JAX_JOBS,
+    JOB_SETS,
+    MPI_JOBS,
+    OLDER_MPI_JOBS,
+    TRAININGS,
+)
 from tests.kinds.stage import Change, Json, Scenario, Stage
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.kubelet import Kubelet
@@ -37,6 +46,8 @@ _VARYING = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "IDENTITY"),
     # Suffixes of generated names; Kubernetes leaves out letters that could make words.
     (re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5,10}\b"), "-SUFFIX"),
+    # The namespace is numbered by the scenario.
+    (re.compile(r"-\d+/"), "-NUMBER/"),
 )
 
 
@@ -150,7 +161,10 @@ def _key(step: Json) -> str:
 RECORDINGS: tuple[tuple[Operator | None, tuple[Scenario, ...]], ...] = (
     (None, SCENARIOS),
     (JOBSET, JOB_SETS),
-    (TRAINING, TRAININGS),
+    (TRAINING, (*TRAININGS, *OLDER_MPI_JOBS)),
+    (MPI, MPI_JOBS),
+    (LATER_TRAINING, JAX_JOBS),
+    (LWS, LEADER_WORKER_SETS),
 )
 
 
