@@ -44,6 +44,10 @@ class Operator:
     settings: Json = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     needs: tuple[Json, ...] = ()  # objects that its project deploys with it
+    # Whether it begins once its kubelet has put certificates in _MOUNTED, whatever they are: those
+    # that it serves its webhooks with are in the folder of its own.
+    is_mounted: bool = False
+    beside: tuple[Operator, ...] = ()  # those that it needs
 
     @property
     def source(self) -> str:
@@ -93,6 +97,7 @@ TRAINING = Operator(
     ),
     # Below the folder for temporary files, which is its own.
     certificates="k8s-webhook-server/serving-certs",
+    is_mounted=True,
     needs=(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kubeflow"}},
         {
@@ -102,8 +107,6 @@ TRAINING = Operator(
         },
     ),
 )
-# It begins once its kubelet has put certificates here, whatever they are: those that it serves
-# its webhooks with are in the folder of its own.
 _MOUNTED = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")
 
 
@@ -111,18 +114,27 @@ def start(plane: control_plane.ControlPlane, client: Client, operator: Operator)
     """Starts a controller on a control plane; gives up where it does not answer."""
     if operator.name in plane.by_name:
         return
+    for one in operator.beside:
+        start(plane, client, one)
     module = _module(operator)
     program = _program(operator, module)
-    for path in sorted(published.definitions(operator.name).glob("*.yaml")):
-        client.apply(yaml.safe_load(path.read_text()), force=True)
-    for body in operator.needs:
+    definitions = [
+        yaml.safe_load(path.read_text())
+        for path in sorted(published.definitions(operator.name).glob("*.yaml"))
+    ]
+    for body in definitions:
         client.apply(body, force=True)
+    for body in definitions:
+        _wait_until_listed(plane, body["metadata"]["name"])
+    with Client.connect(str(plane.kubeconfig)) as knowing:
+        for body in operator.needs:
+            knowing.apply(body, force=True)
     folder = plane.folder / operator.name
     certificates = folder / operator.certificates
     certificates.mkdir(parents=True)
     for name in ("crt", "key"):
         shutil.copy(plane.folder / f"serving.{name}", certificates / f"tls.{name}")
-    if operator is TRAINING:
+    if operator.is_mounted:
         _MOUNTED.parent.mkdir(parents=True, exist_ok=True)
         _MOUNTED.touch()
     port = own_ports(1)[0]
@@ -137,8 +149,6 @@ def start(plane: control_plane.ControlPlane, client: Client, operator: Operator)
     if operator.webhooks:
         _install_webhooks(plane, client, operator, module / operator.webhooks, port)
         _wait_until_called(plane, client, operator)
-    for path in sorted(published.definitions(operator.name).glob("*.yaml")):
-        _wait_until_listed(plane, yaml.safe_load(path.read_text())["metadata"]["name"])
 
 
 def _wait_until_listed(plane: control_plane.ControlPlane, name: str) -> None:

@@ -24,15 +24,16 @@ import yaml
 
 from fairway.client import Client
 from tests.kinds.operators import JOBSET, TRAINING, Operator, start
-from tests.kinds.operators_recorded import LATER_TRAINING, LWS, MPI
+from tests.kinds.operators_recorded import ARGO, LATER_TRAINING, LWS, MPI, TRAINER, VOLCANO
 from tests.kinds.recorded import HERE, merged
 from tests.kinds.scenarios import SCENARIOS
-from tests.kinds.scenarios_of_operators import LEADER_WORKER_SETS
+from tests.kinds.scenarios_of_operators import LEADER_WORKER_SETS, VOLCANO_JOBS, WORKFLOWS
 from tests.kinds.scenarios_of_training import (
     JAX_JOBS,
     JOB_SETS,
     MPI_JOBS,
     OLDER_MPI_JOBS,
+    TRAIN_JOBS,
     TRAININGS,
 )
 from tests.kinds.stage import Change, Json, Scenario, Stage
@@ -40,6 +41,7 @@ from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.kubelet import Kubelet
 
 AT_A_TIME = 6
+LOG_LENGTH_MAX = 6000
 UNJUDGED = {"phase": "unjudged"}
 _VARYING = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "MOMENT"),
@@ -51,8 +53,9 @@ _VARYING = (
 )
 
 
-def record(plane: control_plane.ControlPlane, scenarios: Sequence[Scenario], source: str) -> None:
-    """Plays scenarios and writes what was seen."""
+def record(plane: control_plane.ControlPlane, scenarios: Sequence[Scenario], source: str) -> bool:
+    """Plays scenarios and writes what was seen; tells whether all were played to their end."""
+    is_whole = True
     with Client.connect(str(plane.kubeconfig)) as client, Kubelet(client) as kubelet:
         prepare(client, kubelet)
         with ThreadPoolExecutor(AT_A_TIME) as threads:
@@ -64,7 +67,9 @@ def record(plane: control_plane.ControlPlane, scenarios: Sequence[Scenario], sou
                 error = each.exception()
                 if error is None:
                     _write(scenario, each.result(), source)
+                is_whole = is_whole and error is None
                 print(f"{scenario.file}: {error or len(each.result())}", flush=True)
+    return is_whole
 
 
 def prepare(client: Client, kubelet: Kubelet) -> None:
@@ -165,6 +170,9 @@ RECORDINGS: tuple[tuple[Operator | None, tuple[Scenario, ...]], ...] = (
     (MPI, MPI_JOBS),
     (LATER_TRAINING, JAX_JOBS),
     (LWS, LEADER_WORKER_SETS),
+    (VOLCANO, VOLCANO_JOBS),
+    (TRAINER, TRAIN_JOBS),
+    (ARGO, WORKFLOWS),
 )
 
 
@@ -182,7 +190,8 @@ def main(words: Sequence[str]) -> None:
                 source = f"{operator.source} on {source}"
                 with Client.connect(str(plane.kubeconfig)) as client:
                     start(plane, client, operator)
-            record(plane, chosen, source)
+            if not record(plane, chosen, source) and operator is not None:
+                print((plane.folder / f"{operator.name}.log").read_text()[-LOG_LENGTH_MAX:])
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from tests.kinds.acts import (
     starts,
 )
 from tests.kinds.stage import Act, Json, Scenario
+from tests.kubernetes.kubelet import Pod
 
 ROLE = "jobset.sigs.k8s.io/replicatedjob-name"
 MESH = {"sample": "jobset.yaml", "document": 0}
@@ -213,12 +214,19 @@ JAX_JOBS = Trained(
     leader="Worker",
 ).scenarios()
 
-# A launcher and its workers; the launcher's end is the job's, as often as it may be tried.
-_LAUNCHER, _WORKER = labelled(TRAINED_BY, "launcher"), labelled(TRAINED_BY, "worker")
+
+def _has_role(role: str) -> Callable[[Pod], bool]:
+    """Pods of a role; either operator has a label of its own for it."""
+    older, newer = labelled(TRAINED_BY, role), labelled("training.kubeflow.org/job-role", role)
+    return lambda pod: older(pod) or newer(pod)
+
+
+_LAUNCHER, _WORKER = _has_role("launcher"), _has_role("worker")
 _LAUNCHED = _actives(Launcher=1, Worker=2)
 
 
 def _launches(*, document: int = 0, suffix: str = "") -> tuple[Scenario, ...]:
+    """A launcher and its workers; the launcher's end is the job's, as often as it may be tried."""
     sample: Json = {"sample": "mpijob.yaml", "document": document}
     begins = (
         made(until=says("Created")),
@@ -279,6 +287,55 @@ OLDER_MPI_JOBS = (
             made(until=says("Created")),
             starts("its pods start", count=3, until=_LAUNCHED),
             _fails("its launcher fails", until=FAILED),
+        ),
+    ),
+)
+
+_FETCHES, _NODES = labelled(ROLE, "dataset-initializer"), labelled(ROLE, "node")
+
+
+def _has_jobs(name: str, **numbers: int) -> Callable[[Json], bool]:
+    """Whether so many jobs of a step are as told."""
+    return lambda found: any(
+        one["name"] == name and all(one[key] == number for key, number in numbers.items())
+        for one in found.get("jobsStatus", [])
+    )
+
+
+_FETCHED = (
+    starts("its data is fetched", count=1, chosen=_FETCHES),
+    ends("its data is there", count=1, chosen=_FETCHES),
+    starts("its nodes start", count=4, chosen=_NODES, until=_has_jobs("node", ready=1)),
+)
+TRAIN_JOBS = (
+    Scenario(
+        name="succeeds",
+        sample="trainjob.yaml",
+        acts=(
+            made(until=_has_jobs("dataset-initializer", active=1)),
+            *_FETCHED,
+            ends("its nodes complete", count=4, chosen=_NODES, until=says("Complete")),
+        ),
+    ),
+    Scenario(
+        name="fails",
+        sample="trainjob.yaml",
+        acts=(
+            made(until=_has_jobs("dataset-initializer", active=1)),
+            *_FETCHED,
+            ends("a node fails", 1, count=1, chosen=_NODES, until=FAILED),
+        ),
+    ),
+    Scenario(
+        name="suspends-and-resumes",
+        sample="trainjob.yaml",
+        spec={"suspend": True},
+        acts=(
+            made("created suspended", until=says("Suspended")),
+            changes("resumed", suspend=False, until=says("Suspended", "False")),
+            *_FETCHED,
+            changes("suspended while it runs", suspend=True, until=says("Suspended")),
+            changes("resumed again", suspend=False, until=says("Suspended", "False")),
         ),
     ),
 )
