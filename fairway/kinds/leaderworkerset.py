@@ -101,6 +101,7 @@ class LeaderWorkerSet(Replicated):
         return {key: value for key, value in status.items() if value != 0}
 
     def read(self, found: JsonObject) -> Observed:
+        """What its controller says; to it a group is ready once its leader is and all are made."""
         status = child(found, "status")
         count, ready = wanted(found), number(status, "readyReplicas")
         is_there = ready >= count and number(status, "updatedReplicas") >= count

@@ -57,6 +57,37 @@ MODULES = {
         sum="h1:+GzQinGgeV0j58WpWpxByOXgF+YfUPW55zghM8GqjF0=",
         folder="config/crd/volcano/bases",
     ),
+    "lws": Module(
+        path="sigs.k8s.io/lws",
+        version="v0.7.0",
+        sum="h1:qWfzX8+UBak+Hq0+m/PuE3uO0mp/3dmm5q/h/7z31A8=",
+        folder="config/crd/bases",
+    ),
+    "mpi-operator": Module(
+        path="github.com/kubeflow/mpi-operator",
+        version="v0.6.0",
+        sum="h1:RzzG03oyQIiHe/SH2k19N+Hp4QkxEsG2l9G1T7US+ys=",
+        folder="manifests/base",
+    ),
+    "argo-workflows": Module(
+        path="github.com/argoproj/argo-workflows/v3",
+        version="v3.7.0",
+        sum="h1:TDijZztm6dLruB7yZLH+Ps4OJKRwu0YSAJ4/NvceON0=",
+        folder="manifests/base/crds/minimal",
+    ),
+    "spark-operator": Module(
+        path="github.com/kubeflow/spark-operator/v2",
+        version="v2.3.0",
+        sum="h1:cYN/331gwkdZ0S/ai72JQoUv7UK52O2OQOWFpl8XhPc=",
+        folder="config/crd/bases",
+    ),
+    # The first version with JAXJob.
+    "training-operator-jax": Module(
+        path="github.com/kubeflow/training-operator",
+        version="v1.9.2",
+        sum="h1:w5McwkEb7J5QFRo8b8zR9DrgyLHNU2u03Srr9eyLJtc=",
+        folder="manifests/base/crds",
+    ),
 }
 
 

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,12 +37,17 @@ class Operator:
 
     name: str  # of its module in tests.differential.published
     package: str
-    webhooks: str  # the module's file of webhook configurations
-    asks: Json  # an object that is admitted only once its webhooks answer
-    arguments: tuple[str, ...]  # with {folder} and {port} of its webhooks
-    certificates: str  # where in its folder it looks for those of its webhooks
+    arguments: tuple[str, ...]  # with {folder}, {kubeconfig} and {port} of its webhooks
+    webhooks: str = ""  # the module's file of webhook configurations
+    asks: Json = field(default_factory=dict)  # is admitted only once its webhooks answer
+    certificates: str = "certificates"  # where in its folder it looks for those of its webhooks
     settings: Json = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
     needs: tuple[Json, ...] = ()  # objects that its project deploys with it
+    # Whether it begins once its kubelet has put certificates in _MOUNTED, whatever they are: those
+    # that it serves its webhooks with are in the folder of its own.
+    is_mounted: bool = False
+    beside: tuple[Operator, ...] = ()  # those that it needs
 
     @property
     def source(self) -> str:
@@ -60,7 +66,6 @@ JOBSET = Operator(
         "spec": _POD,
     },
     arguments=("--config={folder}/settings.yaml",),
-    certificates="certificates",
     settings={
         "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
         "kind": "Configuration",
@@ -92,6 +97,7 @@ TRAINING = Operator(
     ),
     # Below the folder for temporary files, which is its own.
     certificates="k8s-webhook-server/serving-certs",
+    is_mounted=True,
     needs=(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kubeflow"}},
         {
@@ -101,8 +107,6 @@ TRAINING = Operator(
         },
     ),
 )
-# It begins once its kubelet has put certificates here, whatever they are: those that it serves
-# its webhooks with are in the folder of its own.
 _MOUNTED = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")
 
 
@@ -110,31 +114,41 @@ def start(plane: control_plane.ControlPlane, client: Client, operator: Operator)
     """Starts a controller on a control plane; gives up where it does not answer."""
     if operator.name in plane.by_name:
         return
+    for one in operator.beside:
+        start(plane, client, one)
     module = _module(operator)
     program = _program(operator, module)
-    for path in sorted(published.definitions(operator.name).glob("*.yaml")):
-        client.apply(yaml.safe_load(path.read_text()), force=True)
-    for body in operator.needs:
+    definitions = [
+        yaml.safe_load(path.read_text())
+        for path in sorted(published.definitions(operator.name).glob("*.yaml"))
+    ]
+    for body in definitions:
         client.apply(body, force=True)
+    for body in definitions:
+        _wait_until_listed(plane, body["metadata"]["name"])
+    with Client.connect(str(plane.kubeconfig)) as knowing:
+        for body in operator.needs:
+            knowing.apply(body, force=True)
     folder = plane.folder / operator.name
     certificates = folder / operator.certificates
     certificates.mkdir(parents=True)
     for name in ("crt", "key"):
         shutil.copy(plane.folder / f"serving.{name}", certificates / f"tls.{name}")
-    if operator is TRAINING:
+    if operator.is_mounted:
         _MOUNTED.parent.mkdir(parents=True, exist_ok=True)
         _MOUNTED.touch()
     port = own_ports(1)[0]
     if operator.settings:
         text = yaml.safe_dump(operator.settings).replace("{folder}", str(folder))
         (folder / "settings.yaml").write_text(text.replace("'{port}'", str(port)))
-    words = [one.format(folder=folder, port=port) for one in operator.arguments]
-    environment = {"KUBECONFIG": str(plane.kubeconfig), "TMPDIR": str(folder)}
+    own = {"folder": folder, "port": port, "kubeconfig": plane.kubeconfig}
+    words = [one.format(**own) for one in operator.arguments]
+    given = {name: text.format(**own) for name, text in operator.environment.items()}
+    environment = {"KUBECONFIG": str(plane.kubeconfig), "TMPDIR": str(folder), **given}
     control_plane.start(plane, operator.name, [str(program), *words], environment)
-    _install_webhooks(plane, client, operator, module / operator.webhooks, port)
-    _wait_until_called(plane, client, operator)
-    for path in sorted(published.definitions(operator.name).glob("*.yaml")):
-        _wait_until_listed(plane, yaml.safe_load(path.read_text())["metadata"]["name"])
+    if operator.webhooks:
+        _install_webhooks(plane, client, operator, module / operator.webhooks, port)
+        _wait_until_called(plane, client, operator)
 
 
 def _wait_until_listed(plane: control_plane.ControlPlane, name: str) -> None:
@@ -155,7 +169,7 @@ def _install_webhooks(
     plane: control_plane.ControlPlane, client: Client, operator: Operator, file: Path, port: int
 ) -> None:
     authority = base64.b64encode((plane.folder / "serving.crt").read_bytes()).decode()
-    for one in yaml.safe_load_all(file.read_text()):
+    for one in filter(None, yaml.safe_load_all(file.read_text())):
         for webhook in one["webhooks"]:
             path = webhook["clientConfig"]["service"]["path"]
             address = f"https://127.0.0.1:{port}{path}"

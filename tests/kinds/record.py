@@ -24,24 +24,38 @@ import yaml
 
 from fairway.client import Client
 from tests.kinds.operators import JOBSET, TRAINING, Operator, start
+from tests.kinds.operators_recorded import ARGO, LATER_TRAINING, LWS, MPI, TRAINER, VOLCANO
 from tests.kinds.recorded import HERE, merged
-from tests.kinds.scenarios import JOB_SETS, SCENARIOS, TRAININGS
+from tests.kinds.scenarios import SCENARIOS
+from tests.kinds.scenarios_of_operators import LEADER_WORKER_SETS, VOLCANO_JOBS, WORKFLOWS
+from tests.kinds.scenarios_of_training import (
+    JAX_JOBS,
+    JOB_SETS,
+    MPI_JOBS,
+    OLDER_MPI_JOBS,
+    TRAIN_JOBS,
+    TRAININGS,
+)
 from tests.kinds.stage import Change, Json, Scenario, Stage
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.kubelet import Kubelet
 
 AT_A_TIME = 6
+LOG_LENGTH_MAX = 6000
 UNJUDGED = {"phase": "unjudged"}
 _VARYING = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "MOMENT"),
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "IDENTITY"),
     # Suffixes of generated names; Kubernetes leaves out letters that could make words.
     (re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5,10}\b"), "-SUFFIX"),
+    # The namespace is numbered by the scenario.
+    (re.compile(r"-\d+/"), "-NUMBER/"),
 )
 
 
-def record(plane: control_plane.ControlPlane, scenarios: Sequence[Scenario], source: str) -> None:
-    """Plays scenarios and writes what was seen."""
+def record(plane: control_plane.ControlPlane, scenarios: Sequence[Scenario], source: str) -> bool:
+    """Plays scenarios and writes what was seen; tells whether all were played to their end."""
+    is_whole = True
     with Client.connect(str(plane.kubeconfig)) as client, Kubelet(client) as kubelet:
         prepare(client, kubelet)
         with ThreadPoolExecutor(AT_A_TIME) as threads:
@@ -53,7 +67,9 @@ def record(plane: control_plane.ControlPlane, scenarios: Sequence[Scenario], sou
                 error = each.exception()
                 if error is None:
                     _write(scenario, each.result(), source)
+                is_whole = is_whole and error is None
                 print(f"{scenario.file}: {error or len(each.result())}", flush=True)
+    return is_whole
 
 
 def prepare(client: Client, kubelet: Kubelet) -> None:
@@ -150,7 +166,13 @@ def _key(step: Json) -> str:
 RECORDINGS: tuple[tuple[Operator | None, tuple[Scenario, ...]], ...] = (
     (None, SCENARIOS),
     (JOBSET, JOB_SETS),
-    (TRAINING, TRAININGS),
+    (TRAINING, (*TRAININGS, *OLDER_MPI_JOBS)),
+    (MPI, MPI_JOBS),
+    (LATER_TRAINING, JAX_JOBS),
+    (LWS, LEADER_WORKER_SETS),
+    (VOLCANO, VOLCANO_JOBS),
+    (TRAINER, TRAIN_JOBS),
+    (ARGO, WORKFLOWS),
 )
 
 
@@ -168,7 +190,8 @@ def main(words: Sequence[str]) -> None:
                 source = f"{operator.source} on {source}"
                 with Client.connect(str(plane.kubeconfig)) as client:
                     start(plane, client, operator)
-            record(plane, chosen, source)
+            if not record(plane, chosen, source) and operator is not None:
+                print((plane.folder / f"{operator.name}.log").read_text()[-LOG_LENGTH_MAX:])
 
 
 if __name__ == "__main__":

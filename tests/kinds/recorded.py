@@ -6,9 +6,9 @@ change metadata and spec further.
 
 Files named recorded-* are recordings: `python -m tests.kinds.record` played the sample before the
 real programs that the file names under `recorded` and wrote down each status that a watch told of.
-So it is for Job, Deployment, StatefulSet and Pod (Kubernetes' own controllers and scheduler), for
-JobSet and for PyTorchJob (their controllers with their webhooks); what a kubelet says is by
-tests.kubernetes.kubelet.
+So it is for Job, Deployment, StatefulSet and Pod (Kubernetes' own controllers and scheduler), and
+for kinds of other projects (their controllers with their webhooks); what a kubelet says is by
+tests.kubernetes.kubelet. The controllers are needed to record, and by no test of what was recorded.
 All other files are composed in the form that the kind's controller writes.
 """
 

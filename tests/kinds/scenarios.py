@@ -1,114 +1,29 @@
-"""What is played before real controllers, to record the statuses that they write."""
+"""What is played before the controllers of Kubernetes, to record the statuses that they write."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
+from tests.kinds.acts import (
+    COMPLETE,
+    FAILED,
+    changes,
+    claim,
+    counts,
+    ends,
+    gets_ready,
+    index,
+    is_new,
+    made,
+    says,
+    starts,
+    waits,
+)
 from tests.kinds.stage import Act, Json, Scenario, Stage
 from tests.kubernetes.kubelet import Pod
-
-INDEX = "batch.kubernetes.io/job-completion-index"
-Chosen = Callable[[Pod], bool]
-
-
-def every(_pod: Pod) -> bool:
-    return True
-
-
-def index(*numbers: int) -> Chosen:
-    return lambda pod: int(pod["metadata"]["annotations"].get(INDEX, "-1")) in numbers
-
-
-def labelled(name: str, *values: str) -> Chosen:
-    return lambda pod: pod["metadata"].get("labels", {}).get(name) in values
-
-
-def is_new(pod: Pod) -> bool:
-    return pod["status"]["phase"] == "Pending" and "deletionTimestamp" not in pod["metadata"]
-
-
-def is_running(pod: Pod) -> bool:
-    return pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
-
-
-def starts(what: str, *, count: int, chosen: Chosen = every, until: Any = None) -> Act:
-    """Pods that are new run, as soon as there are so many on nodes."""
-
-    def does(stage: Stage) -> None:
-        for pod in stage.wait_for(lambda one: is_new(one) and chosen(one), count):
-            stage.kubelet.start(pod)
-
-    return Act(what=what, does=does, until=until or holds_nothing)
-
-
-def gets_ready(what: str, *, count: int, chosen: Chosen = every, until: Any = None) -> Act:
-    def does(stage: Stage) -> None:
-        for pod in stage.wait_for(lambda one: is_running(one) and chosen(one), count):
-            stage.kubelet.ready(pod)
-
-    return Act(what=what, does=does, until=until or holds_nothing)
-
-
-def ends(
-    what: str, exit_code: int = 0, *, count: int, chosen: Chosen = every, until: Any = None
-) -> Act:
-    """Pods that run end with an exit code."""
-
-    def does(stage: Stage) -> None:
-        for pod in stage.wait_for(lambda one: is_running(one) and chosen(one), count):
-            stage.kubelet.end(pod, exit_code)
-
-    return Act(what=what, does=does, until=until or holds_nothing)
-
-
-def made(what: str = "created", until: Any = None) -> Act:
-    return Act(what=what, does=Stage.make, until=until or holds_nothing)
-
-
-def changes(what: str, until: Any = None, **spec: Any) -> Act:
-    return Act(what=what, does=lambda stage: stage.change(**spec), until=until or holds_nothing)
-
-
-def waits(what: str, until: Any) -> Act:
-    return Act(what=what, does=lambda _stage: None, until=until)
-
-
-def holds_nothing(_status: Json) -> bool:
-    return True
-
-
-def says(kind: str, status: str = "True", reason: str = "") -> Callable[[Json], bool]:
-    """Whether a condition has come to be so."""
-    return lambda found: any(
-        one["type"] == kind and one["status"] == status and reason in (one.get("reason"), "")
-        for one in found.get("conditions", [])
-    )
-
-
-def counts(**numbers: int) -> Callable[[Json], bool]:
-    return lambda found: all(found.get(name, 0) == number for name, number in numbers.items())
-
-
-def claim(name: str) -> Json:
-    """A volume claim, bound to the volume that waits for it."""
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "fast",
-            "resources": {"requests": {"storage": "100Gi"}},
-        },
-    }
-
 
 TRAIN = {"sample": "job.yaml", "document": 0, "before": (claim("images"),)}
 PI = {"sample": "job.yaml", "document": 1}
 DRAIN = {"sample": "job.yaml", "document": 2}
 SHARDS = {"sample": "job.yaml", "document": 3}
-COMPLETE, FAILED = says("Complete"), says("Failed")
 
 JOBS = (
     Scenario(
@@ -392,147 +307,6 @@ PODS = (
         sample="pod.yaml",
         spec=_UNLABELLED,
         acts=(made(until=says("PodScheduled", "False", "Unschedulable")),),
-    ),
-)
-
-ROLE = "jobset.sigs.k8s.io/replicatedjob-name"
-MESH = {"sample": "jobset.yaml", "document": 0}
-PARAMETERS = {"sample": "jobset.yaml", "document": 1}
-COMPLETED = says("Completed")
-
-
-def _ready(**numbers: int) -> Callable[[Json], bool]:
-    """Whether so many jobs of each role are ready."""
-    return lambda found: all(
-        one["ready"] == numbers.get(one["name"], one["ready"])
-        for one in found.get("replicatedJobsStatus", [{"name": "", "ready": -1}])
-    )
-
-
-JOB_SETS = (
-    Scenario(
-        name="succeeds",
-        **MESH,
-        acts=(
-            made(until=lambda status: "replicatedJobsStatus" in status),
-            starts("its driver starts", count=1, chosen=labelled(ROLE, "driver")),
-            starts("its workers start", count=8, until=_ready(driver=1, workers=2)),
-            ends("its workers complete", count=8, chosen=labelled(ROLE, "workers")),
-            ends("its driver completes", count=1, until=COMPLETED),
-        ),
-    ),
-    Scenario(
-        name="restarts-and-fails",
-        **MESH,
-        spec={"failurePolicy": {"maxRestarts": 1}},
-        acts=(
-            made(until=lambda status: "replicatedJobsStatus" in status),
-            starts("its pods start", count=9, until=_ready(driver=1, workers=2)),
-            ends(
-                "a worker fails",
-                1,
-                count=1,
-                chosen=labelled(ROLE, "workers"),
-                until=counts(restarts=1),
-            ),
-            starts("its pods start again", count=9, until=_ready(driver=1, workers=2)),
-            ends(
-                "a worker fails again", 1, count=1, chosen=labelled(ROLE, "workers"), until=FAILED
-            ),
-        ),
-    ),
-    Scenario(
-        name="suspends-and-resumes",
-        **MESH,
-        spec={"suspend": True},
-        acts=(
-            made("created suspended", until=says("Suspended")),
-            changes("resumed", suspend=False, until=says("Suspended", "False")),
-            starts("its pods start", count=9, until=_ready(driver=1, workers=2)),
-            changes("suspended while it runs", suspend=True, until=says("Suspended")),
-        ),
-    ),
-    Scenario(
-        name="succeeds-by-policy",
-        **PARAMETERS,
-        acts=(
-            made(until=lambda status: "replicatedJobsStatus" in status),
-            starts("its pods start", count=7, until=_ready(server=1, worker=3)),
-            ends("its workers complete", count=6, chosen=labelled(ROLE, "worker"), until=COMPLETED),
-        ),
-    ),
-)
-
-TRAINED_BY = "training.kubeflow.org/replica-type"
-TRAINING = {"sample": "pytorchjob.yaml", "document": 0, "before": (claim("corpus"),)}
-
-
-def _by_exit_code(role: str) -> Json:
-    """A role whose pods are made anew where their exit code says that this may help."""
-    return {"pytorchReplicaSpecs": {role: {"restartPolicy": "ExitCode"}}}
-
-
-def _actives(**numbers: int) -> Callable[[Json], bool]:
-    """Whether so many pods of each role are active."""
-    return lambda found: all(
-        found.get("replicaStatuses", {}).get(role, {}).get("active", 0) == number
-        for role, number in numbers.items()
-    )
-
-
-TRAININGS = (
-    Scenario(
-        name="succeeds",
-        **TRAINING,
-        acts=(
-            made(until=says("Created")),
-            starts("its master starts", count=1, chosen=labelled(TRAINED_BY, "master")),
-            starts("its workers start", count=3, until=_actives(Master=1, Worker=3)),
-            ends("its workers complete", count=3, chosen=labelled(TRAINED_BY, "worker")),
-            ends("its master completes", count=1, until=says("Succeeded")),
-        ),
-    ),
-    Scenario(
-        name="restarts-and-fails",
-        **TRAINING,
-        spec=_by_exit_code("Worker"),
-        acts=(
-            made(until=says("Created")),
-            starts("its pods start", count=4, until=_actives(Master=1, Worker=3)),
-            ends(
-                "a worker is killed",
-                137,
-                count=1,
-                chosen=labelled(TRAINED_BY, "worker"),
-                until=_actives(Master=1, Worker=2),
-            ),
-            starts("the worker made anew starts", count=1, until=_actives(Master=1, Worker=3)),
-            ends(
-                "a worker fails for good",
-                1,
-                count=1,
-                chosen=labelled(TRAINED_BY, "worker"),
-                until=FAILED,
-            ),
-        ),
-    ),
-    Scenario(
-        name="suspends-and-resumes",
-        **TRAINING,
-        spec={"runPolicy": {"suspend": True}},
-        acts=(
-            made("created suspended", until=says("Suspended")),
-            changes("resumed", runPolicy={"suspend": False}, until=says("Suspended", "False")),
-            starts("its pods start", count=4, until=_actives(Master=1, Worker=3)),
-            changes(
-                "suspended while it runs", runPolicy={"suspend": True}, until=says("Suspended")
-            ),
-            changes(
-                "resumed again", runPolicy={"suspend": False}, until=says("Suspended", "False")
-            ),
-            starts("its pods start again", count=4, until=_actives(Master=1, Worker=3)),
-            ends("all complete", count=4, until=says("Succeeded")),
-        ),
     ),
 )
 

@@ -20,7 +20,13 @@ from fairway.client import Client, ClientError, PatchType, Scope
 Pod = dict[str, Any]
 ROUND_SECONDS = 0.3
 RENEWAL_SECONDS = 2.0
-ALLOCATABLE = {"cpu": "512", "memory": "8Ti", "pods": "500", "nvidia.com/gpu": "64"}
+ALLOCATABLE = {
+    "cpu": "512",
+    "memory": "8Ti",
+    "ephemeral-storage": "9Ti",
+    "pods": "500",
+    "nvidia.com/gpu": "64",
+}
 
 
 def now(*, has_fractions: bool = False) -> str:
@@ -110,19 +116,28 @@ class Kubelet:
         state = {"terminated": {**ended, "finishedAt": now(), **told}}
         self._tell(pod, "Succeeded" if exit_code == 0 else "Failed", state)
 
-    def _tell(self, pod: Pod, phase: str, state: Pod, *, ready: bool = False) -> None:
+    def evict(self, pod: Pod) -> None:
+        """The node lacks memory; it ends the pod."""
+        ended = {"exitCode": 137, "reason": "Error", "startedAt": _started(pod)}
+        why = {"reason": "Evicted", "message": "The node was low on resource: memory. "}
+        self._tell(pod, "Failed", {"terminated": {**ended, "finishedAt": now()}}, why=why)
+
+    def _tell(
+        self, pod: Pod, phase: str, state: Pod, *, ready: bool = False, why: Pod | None = None
+    ) -> None:
         over = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
-        why = "" if ready else over
+        lacks = "" if ready else over
         address = {"hostIP": "10.4.0.17", "podIP": "10.244.0.5"} if phase != "Pending" else {}
         status = {
             "phase": phase,
             "startTime": pod["status"].get("startTime", now()),
             **address,
+            **(why or {}),
             "conditions": [
                 condition("PodReadyToStartContainers", phase == "Running"),
-                condition("Initialized", True, why if phase == "Succeeded" else ""),
-                condition("Ready", ready, why),
-                condition("ContainersReady", ready, why),
+                condition("Initialized", True, lacks if phase == "Succeeded" else ""),
+                condition("Ready", ready, lacks),
+                condition("ContainersReady", ready, lacks),
             ],
             "containerStatuses": [
                 {

@@ -16,8 +16,11 @@ from fairway.kinds.rules import RuleKind, built_in_kinds
 from tests.kinds.recorded import samples
 
 KINDS: dict[str, RuleKind] = {kind.name: kind for kind in built_in_kinds()}
+# The first sample of each kind.
 SAMPLES: dict[str, dict[str, Any]] = {
-    one.manifest["kind"]: one.manifest for one in samples() if one.manifest["kind"] in KINDS
+    one.manifest["kind"]: one.manifest
+    for one in reversed(samples())
+    if one.manifest["kind"] in KINDS
 }
 
 

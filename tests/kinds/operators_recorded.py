@@ -1,0 +1,128 @@
+"""Controllers that statuses are recorded from, and that no test starts."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tests.kinds.operators import JOBSET, TRAINING, Json, Operator
+
+_POD: Json = {"containers": [{"name": "asks", "image": "registry.example/asks:1"}]}
+
+LWS = Operator(
+    name="lws",
+    package="./cmd",
+    webhooks="config/webhook/manifests.yaml",
+    asks={
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "asks", "namespace": "default"},
+        "spec": _POD,
+    },
+    arguments=("--config={folder}/settings.yaml",),
+    settings={
+        "apiVersion": "config.lws.x-k8s.io/v1alpha1",
+        "kind": "Configuration",
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": False},
+        "metrics": {"bindAddress": "0"},
+        "health": {"healthProbeBindAddress": "0"},
+        "webhook": {
+            "port": "{port}",
+            "host": "127.0.0.1",
+            "certDir": "{folder}/certificates",
+        },
+    },
+)
+MPI = Operator(
+    name="mpi-operator",
+    package="./cmd/mpi-operator",
+    arguments=("-kubeConfig={kubeconfig}", "-lock-namespace=default", "-kube-api-qps=50"),
+)
+LATER_TRAINING = dataclasses.replace(TRAINING, name="training-operator-jax")
+VOLCANO = Operator(
+    name="volcano",
+    package="./cmd/controller-manager",
+    arguments=("--kubeconfig={kubeconfig}", "--leader-elect=false", "--logtostderr"),
+    needs=(
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": {"name": "default"},
+            "spec": {"weight": 1, "reclaimable": True},
+        },
+    ),
+)
+
+
+def _step(name: str, **spec: Json | int) -> Json:
+    """A job of a runtime, whose pods play one step of a TrainJob."""
+    container = {"name": name, "image": "registry.example/train:1"}
+    step = "trainer" if name == "node" else name
+    return {
+        "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": step}},
+        "spec": {**spec, "template": {"spec": {"containers": [container]}}},
+    }
+
+
+TRAINER = Operator(
+    name="trainer",
+    package="./cmd/trainer-controller-manager",
+    webhooks="manifests/base/webhook/manifests.yaml",
+    asks={
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": "asks"},
+        "spec": {"template": {"spec": {}}},
+    },
+    arguments=("--health-probe-bind-address=0", "--webhook-server-port={port}"),
+    certificates="k8s-webhook-server/serving-certs",
+    is_mounted=True,
+    beside=(JOBSET,),
+    needs=(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kubeflow-system"}},
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "kubeflow-trainer-webhook-cert", "namespace": "kubeflow-system"},
+        },
+        {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "ClusterTrainingRuntime",
+            "metadata": {"name": "torch-distributed"},
+            "spec": {
+                "mlPolicy": {"numNodes": 1, "torch": {"numProcPerNode": "auto"}},
+                "template": {
+                    "spec": {
+                        "replicatedJobs": [
+                            {
+                                "name": "dataset-initializer",
+                                "template": _step("dataset-initializer"),
+                            },
+                            {
+                                "name": "node",
+                                "dependsOn": [
+                                    {"name": "dataset-initializer", "status": "Complete"}
+                                ],
+                                "template": _step("node", backoffLimit=0),
+                            },
+                        ]
+                    }
+                },
+            },
+        },
+    ),
+)
+ARGO = Operator(
+    name="argo-workflows",
+    package="./cmd/workflow-controller",
+    arguments=("--executor-image=registry.example/executor:1", "--namespace=default"),
+    environment={"LEADER_ELECTION_DISABLE": "true"},
+    needs=(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "workflow-controller-configmap", "namespace": "default"},
+            "data": {"config": "metricsConfig: {enabled: false}\n"},
+        },
+    ),
+)
