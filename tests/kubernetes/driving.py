@@ -32,13 +32,13 @@ TENANT_KINDS = [
 ]
 
 
-def cluster(name: str = "here", **settings: Any) -> Cluster:
+def cluster(name: str = "here", spec: Any = None, **settings: Any) -> Cluster:
     return decode(
         {
             "apiVersion": "fairway.dev/v1alpha1",
             "kind": "Cluster",
             "metadata": {"name": name, "uid": "1"},
-            "spec": {"kubernetes": settings},
+            "spec": {"kubernetes": settings, **(spec or {})},
         },
         Cluster,
     )

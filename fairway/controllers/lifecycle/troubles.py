@@ -254,7 +254,10 @@ def unstocked(case: Case, placement: Placement) -> Found:
         and one.cluster == placement.cluster
         and place.failed_pools.get(one.pool, 0.0) >= decided_at
     ]
-    if not failed or not any(stuck(case, placement)):
+    seen = case.seen(placement)
+    has_pods = seen is not None and any(one.total for one in seen.pods.values())
+    is_waiting = any(stuck(case, placement)) if has_pods else claim.ready_at is None
+    if not failed or not is_waiting:
         return NEVER
     return Trouble(
         placement=placement,

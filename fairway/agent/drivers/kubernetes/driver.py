@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -23,25 +23,30 @@ from fairway.agent.drivers.interface import (
     PoolSeen,
     PortQuery,
 )
+from fairway.agent.drivers.kubernetes import nodepools, provisioning
 from fairway.agent.drivers.kubernetes.accelerators import accelerators_of
 from fairway.agent.drivers.kubernetes.ending import Ending
 from fairway.agent.drivers.kubernetes.following import Following
 from fairway.agent.drivers.kubernetes.hands import Hands, Refused
-from fairway.agent.drivers.kubernetes.keys import key_of
+from fairway.agent.drivers.kubernetes.keys import key_of, key_of_kind
 from fairway.agent.drivers.kubernetes.making import Making
+from fairway.agent.drivers.kubernetes.nodepools import Found
 from fairway.agent.drivers.kubernetes.picture import Picture
+from fairway.agent.drivers.kubernetes.provisioning import Provisioning
 from fairway.agent.drivers.kubernetes.reserving import Reserving
 from fairway.agent.drivers.kubernetes.scores import PREFIX, scores
 from fairway.agent.drivers.kubernetes.streaming import Streaming
 from fairway.agent.drivers.kubernetes.works import Kept, Works
 from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError
+from fairway.api.pools import ElasticPool
 from fairway.api.work import Stop, Work
 from fairway.client.catalogue import Served
 from fairway.clock import Clock
 from fairway.kinds.permitted import FindKind
 from fairway.kubeapi import Access, KubeApi
 from fairway.loops import Loop
+from fairway.store.keys import NODES
 from fairway.streams.asking import Exchange
 
 _log = logging.getLogger(__name__)
@@ -127,6 +132,9 @@ class KubernetesDriver:
     async def remove(self, name: str) -> None:
         await self._opened().remove(name)
 
+    async def release(self, nodes: Sequence[str]) -> None:
+        await self._opened().release(nodes)
+
     async def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
         async with aclosing(self._opened().streaming.logs(query)) as chunks:
             async for chunk in chunks:
@@ -194,6 +202,14 @@ class _Open:
             picture=self.picture,
             find_kind=find_kind,
         )
+        self.provisioning = Provisioning(
+            cluster=name,
+            api=self._api,
+            hands=self.hands,
+            find_kind=find_kind,
+            clock=clock,
+            answered=self._answered,
+        )
         self.streaming = Streaming(self._api, settings, self.works, self.picture)
         self.hands.find_tenant_kinds = self._tenant_kinds
         self.is_reached = True
@@ -230,6 +246,7 @@ class _Open:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.provisioning.close()
         await self.following.close()
         await self._api.close()
 
@@ -242,6 +259,16 @@ class _Open:
         versions = (one.version for one in catalogue.served if one.plural == "resourceslices")
         self._devices_version = next(versions, "")
         self._names = tuple(sorted({f"{one.api_version}/{one.kind}" for one in self._kinds}))
+        requests = (one for one in catalogue.served if one.group == provisioning.GROUP)
+        self.provisioning.serve(
+            next((one.version for one in requests if one.plural == provisioning.PLURAL), "")
+        )
+        inventory = self._cluster.spec.inventory
+        if inventory is not None and inventory.node_pools:
+            wanted = {(one.group, one.plural): one for one in reversed(catalogue.served)}
+            self.following.follow_node_pools(
+                [key_of_kind(wanted[key]) for key in nodepools.KINDS if key in wanted]
+            )
 
     async def _tenant_kinds(self) -> list[tuple[str, str]]:
         return [(one.group, one.plural) for one in await self.making.known_kinds()]
@@ -282,24 +309,41 @@ class _Open:
     # What is seen.
 
     def observation(self) -> Observation:
+        found = self.picture.found_pools(self._cluster.spec.instance_types)
         return Observation(
             nodes=self.picture.nodes_seen(),
             works=self.works.seen(),
-            pools=self._pools(),
+            pools=self._pools(found),
+            offered=found.pools,
+            quotas=found.quotas,
             kinds=self._names,
             version=self._version,
             claims=self._claims,
         )
 
-    def _pools(self) -> tuple[PoolSeen, ...]:
-        """Elastic pools by the labels of their nodes; who makes nodes come is the cluster's own
-        autoscaler, so what is on its way is not known."""
+    def _pools(self, offered: Found) -> tuple[PoolSeen, ...]:
+        """Elastic pools by the labels of their nodes. Who makes nodes come is the cluster's own
+        autoscaler: what is on its way is known where it is asked by requests, and else not."""
         found = []
-        for pool in self._cluster.spec.elastic_pools:
-            wanted = pool.labels.items()
+        for pool in self._all_pools(offered):
+            wanted, tally = pool.labels.items(), self.provisioning.tally(pool.name)
             count = sum(wanted <= one.labels.items() for one in self.picture.nodes.values())
-            found.append(PoolSeen(name=pool.name, nodes=count if wanted else 0, stock=pool.stock))
+            found.append(
+                PoolSeen(
+                    name=pool.name,
+                    nodes=count if wanted else 0,
+                    provisioning=tally.coming,
+                    stock=pool.stock,
+                    failures=tally.failures,
+                    fault=tally.fault,
+                )
+            )
         return tuple(found)
+
+    def _all_pools(self, offered: Found) -> tuple[ElasticPool, ...]:
+        listed = self._cluster.spec.elastic_pools
+        names = {one.name for one in listed}
+        return (*listed, *(one for one in offered.pools if one.name not in names))
 
     def _sum_up(self) -> None:
         """What is told of the cluster as a whole; worth the cost now and then only."""
@@ -319,6 +363,11 @@ class _Open:
         if told != self._claims:
             self._claims = told
             self._changed()
+
+    def _answered(self, work: str) -> None:
+        """A request for nodes has another outcome: who waits for it may go on."""
+        self._going_on.mark(work)
+        self._changed()
 
     def _touched(self, label: str) -> None:
         kept = self.works.touch(label)
@@ -359,6 +408,7 @@ class _Open:
             kept.next, kept.is_removed = None, True
             with _refusals_as_faults():
                 await self._remove(kept)
+                await self.provisioning.forget(name)
         self.works.touch(kept.label)
         self._changed()
 
@@ -369,9 +419,22 @@ class _Open:
         await self.ending.end_pods(kept, grace_seconds=grace)
         await self.ending.clear_pods(kept)
 
+    async def release(self, nodes: Sequence[str]) -> None:
+        """Deletes nodes of Karpenter's, which then ends their machines."""
+        used = {one.seen.node for pods in self.picture.pods.values() for one in pods.values()}
+        for name in nodes:
+            node = self.picture.nodes.get(name)
+            if node is not None and name not in used and nodepools.NODE_POOL in node.labels:
+                await self.hands.remove_own(NODES, name)
+
     async def _carry_out(self, kept: Kept, work: Work) -> None:
         """Makes the cluster match a work, of whose earlier attempts nothing is left."""
         self.works.begin(kept, work)
+        pools = self._all_pools(self.picture.found_pools(self._cluster.spec.instance_types))
+        ready = await self._provisioned(kept, work, pools)
+        if ready is None:
+            return
+        work = ready
         if work.spec.desired == "Reserve":
             kept.faults = await self.reserving.hold(kept, work, self._clock.now())
         else:
@@ -379,6 +442,18 @@ class _Open:
             kept.faults = await self.making.make(kept, work, places)
             await self._remove_unlisted(kept, work)
         self.works.touch(kept.label)
+
+    async def _provisioned(
+        self, kept: Kept, work: Work, pools: tuple[ElasticPool, ...]
+    ) -> Work | None:
+        """A work whose nodes are there; None: it is carried out once they are."""
+        try:
+            ready = await self.provisioning.ready(work, pools)
+        except Refused as refused:
+            kept.faults = {0: str(refused)}
+            return None
+        kept.is_awaited = ready is None
+        return ready
 
     async def _remove_unlisted(self, kept: Kept, work: Work) -> None:
         """Objects that are no longer among the manifests go."""
@@ -420,6 +495,8 @@ class _Open:
         if following is None:
             if kept.is_removed:
                 await self.ending.clear_pods(kept)
+            elif kept.is_awaited and kept.work is not None and not kept.is_stopped:
+                await self._carry_out(kept, kept.work)
         elif self.works.earlier(kept, following.spec.attempt):
             await self.ending.clear_pods(kept)
         else:

@@ -7,6 +7,7 @@ What cannot be followed, for want of rights, is told and tried again.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,7 +24,7 @@ from fairway.client.catalogue import Served
 from fairway.clock import Clock
 from fairway.kinds.native import is_owned
 from fairway.kubeapi import Informer, KubeApi
-from fairway.store.interface import Page, Selection
+from fairway.store.interface import Page, ResourceKey, Selection
 from fairway.store.keys import EVENTS, NODES, PODS
 
 _AT_A_TIME = 8  # lists, when the driver opens
@@ -74,6 +75,7 @@ class Following:
         self._selection = Selection(labels=marks.selector(cluster))
         self._kinds: dict[tuple[str, str], tuple[Informer[JsonObject], asyncio.Task[None]]] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._pools: dict[tuple[str, str], asyncio.Task[None]] = {}  # of kinds of node pools
         self._devices: tuple[Informer[Any], ...] = ()
         self._nodes = Informer(api, NODES, read=ReadNode(), clock=clock)
         self._pods = Informer(api, PODS, read=ReadPod(marks.label(cluster)), clock=clock)
@@ -133,8 +135,19 @@ class Following:
         self._devices = (published, claimed)
         self._tasks += [asyncio.ensure_future(one.run()) for one in self._devices]
 
+    def follow_node_pools(self, kinds: list[ResourceKey]) -> None:
+        """Follows the node pools of the cluster's autoscalers, from the first time on."""
+        for kind in kinds:
+            if (kind.group, kind.plural) in self._pools:
+                continue
+            informer = Informer(self._api, kind, read=read_object, clock=self._clock)
+            informer.followers.append(partial(self._picture.take_node_pool, kind))
+            self._pools[kind.group, kind.plural] = asyncio.ensure_future(informer.run())
+
     async def close(self) -> None:
-        tasks = [*self._tasks, *(task for _, task in self._kinds.values())]
+        tasks = [*self._tasks, *self._pools.values()]
+        self._pools.clear()
+        tasks = [*tasks, *(task for _, task in self._kinds.values())]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

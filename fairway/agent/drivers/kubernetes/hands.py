@@ -133,6 +133,32 @@ class Hands:
         except ApiError as fault:
             raise DriverFault(str(fault)) from fault
 
+    async def make_own(self, kind: ResourceKey, body: JsonObject) -> None:
+        """Makes something in the agent's own name, unless it is there."""
+        await self._wait()
+        try:
+            try:
+                await self._made(kind, body)
+            except NotFound:
+                if not await self._prepare(text(body, "metadata", "namespace")):
+                    raise
+                await self._made(kind, body)
+        except _REFUSALS as fault:
+            raise Refused(str(fault)) from fault
+        except ApiError as fault:
+            raise DriverFault(str(fault)) from fault
+
+    async def remove_own(self, kind: ResourceKey, name: str, namespace: str = "") -> bool:
+        """Removes something in the agent's own name; whether it was there."""
+        await self._wait()
+        try:
+            await self._api.delete(kind, name, namespace=namespace, write=self._write())
+        except NotFound:
+            return False
+        except ApiError as fault:
+            raise DriverFault(str(fault)) from fault
+        return True
+
     def _write(self) -> Write:
         return Write(manager=marks.MANAGER)
 

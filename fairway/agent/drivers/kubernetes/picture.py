@@ -6,20 +6,24 @@ very same value, by which an agent sees at a glance that there is nothing new.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fairway.agent.drivers.interface import NodeSeen
 from fairway.agent.drivers.kubernetes import marks
 from fairway.agent.drivers.kubernetes.devices import Allocation, Devices, Slice
 from fairway.agent.drivers.kubernetes.keys import ObjectKey
+from fairway.agent.drivers.kubernetes.nodepools import INSTANCE_TYPE, Found, found
 from fairway.agent.drivers.kubernetes.nodes import Node
 from fairway.agent.drivers.kubernetes.pods import NO_USE, OwnPod, Use
 from fairway.api.meta import JsonObject
+from fairway.api.pools import InstanceType
 from fairway.kinds.plain import child, text
+from fairway.store.interface import ResourceKey
 
 Place = tuple[str, str]  # namespace and name
 _TROUBLES_MOST = 4096
+_NO_POOLS = Found()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +53,8 @@ class Picture:
         self._seen: dict[str, NodeSeen] = {}
         self._listed: tuple[NodeSeen, ...] = ()
         self.devices = Devices()
+        self._node_pools: dict[tuple[ResourceKey, Place], JsonObject] = {}
+        self._found: tuple[frozenset[str], Found] | None = None
 
     # Nodes.
 
@@ -81,11 +87,12 @@ class Picture:
 
     def _look(self, name: str, node: Node) -> NodeSeen:
         has, used = self.devices.on(name)
+        told = self._found[1].labels_of(node) if self._found is not None else {}
         return NodeSeen(
             name=name,
             allocatable={**node.allocatable, **has} if has else node.allocatable,
             others={**self._others.get(name, {}), **used},
-            labels=node.labels,
+            labels={**node.labels, **told} if told else node.labels,
             taints=node.taints,
             is_ready=node.is_ready,
         )
@@ -101,6 +108,27 @@ class Picture:
         if changed:
             self._stale |= changed
             self._changed()
+
+    # Node pools.
+
+    def take_node_pool(self, kind: ResourceKey, name: Place, body: JsonObject | None) -> None:
+        """A node pool of an autoscaler is there, or gone."""
+        self._node_pools.pop((kind, name), None)
+        if body is not None:
+            self._node_pools[kind, name] = body
+        self._found = None
+        self._stale.update(self.nodes)
+        self._changed()
+
+    def found_pools(self, types: Sequence[InstanceType]) -> Found:
+        """What autoscalers offer; worked out anew where they changed, or a first node came."""
+        if not self._node_pools:
+            return _NO_POOLS
+        seen = frozenset(one.labels.get(INSTANCE_TYPE, "") for one in self.nodes.values())
+        if self._found is None or self._found[0] != seen:
+            self._found = (seen, found(self._node_pools, types, self.nodes.values()))
+            self._stale.update(self.nodes)
+        return self._found[1]
 
     # Pods.
 

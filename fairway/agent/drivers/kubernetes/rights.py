@@ -22,6 +22,9 @@ _SEEN = (
     ("", "namespaces"),
     ("", "nodes"),
     ("", "pods"),
+    ("autoscaling.x-k8s.io", "provisioningrequests"),
+    ("cluster.x-k8s.io", "machinedeployments"),
+    ("karpenter.sh", "nodepools"),
     ("resource.k8s.io", "resourceclaims"),
     ("resource.k8s.io", "resourceslices"),
 )
@@ -73,6 +76,9 @@ def agent_role(kinds: Iterable[tuple[str, str]], *, may_act: bool = True) -> Jso
             *seeing,
             _rule("", ["serviceaccounts"], ("impersonate", "create")),
             _rule("", ["namespaces"], ("create",)),
+            # Nodes are asked for in the agent's own name, by requests that bring their templates.
+            _rule("", ["podtemplates"], ("create", "delete")),
+            _rule("autoscaling.x-k8s.io", ["provisioningrequests"], ("create", "delete")),
             _rule(_RBAC, ["rolebindings"], ("create",)),
             {**_rule(_RBAC, ["clusterroles"], ("get", "bind")), "resourceNames": [TENANT]},
         ],

@@ -32,6 +32,7 @@ class Kept:
     next: Work | None = None  # to be carried out once the pods of the earlier attempt are gone
     is_stopped: bool = False
     is_removed: bool = False
+    is_awaited: bool = False  # its nodes are on their way, and its objects are made once they came
     faults: dict[int, str] = field(default_factory=dict)
     looked_at: dict[int, JsonObject] = field(default_factory=dict)  # which are not ours
     failed: dict[str, PodSeen] = field(default_factory=dict)  # that somebody removed since

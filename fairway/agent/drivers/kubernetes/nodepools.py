@@ -1,0 +1,229 @@
+"""Node pools of a cluster's own autoscaler, as elastic pools.
+
+Karpenter's NodePool says which instance types, zones and capacity types it may make, and limits for
+all of them together; each combination is a pool of ours, and its limits are a quota that they
+share. What an instance type has is not said there: the Cluster lists it, or a node of that type
+shows it.
+
+Cluster autoscaler finds its groups with the provider. With Cluster API they are MachineDeployments,
+whose annotations say how many nodes there may be and what each has, also where there is none yet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any
+
+import msgspec
+
+from fairway.agent.drivers.kubernetes.nodes import Node
+from fairway.api.amounts import Quantity, QuantityError
+from fairway.api.meta import JsonObject, ResourceList, Taint
+from fairway.api.names import POOL_LABEL
+from fairway.api.pools import ElasticPool, InstanceType, ProviderQuota
+from fairway.kinds.plain import annotation, child, listed, name_of, text
+from fairway.store.interface import ResourceKey
+
+KARPENTER_GROUP = "karpenter.sh"
+CLUSTER_API_GROUP = "cluster.x-k8s.io"
+KINDS = ((KARPENTER_GROUP, "nodepools"), (CLUSTER_API_GROUP, "machinedeployments"))
+
+NODE_POOL = "karpenter.sh/nodepool"
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+ZONE = "topology.kubernetes.io/zone"
+_SIZE = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-"
+_CAPACITY = "capacity.cluster-autoscaler.kubernetes.io/"
+_AMOUNTS = {
+    "cpu": "cpu",
+    "memory": "memory",
+    "ephemeral-disk": "ephemeral-storage",
+    "maxPods": "pods",
+}
+_GPU = "nvidia.com/gpu"
+_POOLS_MOST = 64
+_NODES_MOST = 1000  # of a pool that says no limit
+_NAME_MOST = 63
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Pools that were found, and the quotas that they share."""
+
+    pools: tuple[ElasticPool, ...] = ()
+    quotas: tuple[ProviderQuota, ...] = ()
+
+    def labels_of(self, node: Node) -> Mapping[str, str]:
+        """What tells of which pool a node is, where it can be given back: Karpenter's can."""
+        if NODE_POOL not in node.labels:
+            return {}
+        for pool in self.pools:
+            if NODE_POOL in pool.labels and pool.labels.items() <= node.labels.items():
+                return {POOL_LABEL: pool.name}
+        return {}
+
+
+def found(
+    objects: Mapping[tuple[ResourceKey, tuple[str, str]], JsonObject],
+    types: Iterable[InstanceType],
+    nodes: Iterable[Node],
+) -> Found:
+    """All pools of a cluster's autoscalers; past the limit the last by name are left out."""
+    known = {one.name: one for one in types}
+    for node in nodes:
+        name = node.labels.get(INSTANCE_TYPE, "")
+        if name and name not in known:
+            shape = {key: Quantity(nanos) for key, nanos in node.allocatable.items() if nanos}
+            known[name] = InstanceType(name=name, shape=shape)
+    pools: dict[str, ElasticPool] = {}
+    quotas: dict[str, ProviderQuota] = {}
+    for (kind, _), body in sorted(objects.items(), key=lambda one: one[0][1]):
+        try:
+            if kind.group == KARPENTER_GROUP:
+                quota = _quota(body)
+                if quota is not None:
+                    quotas[quota.name] = quota
+                several = _karpenter(body, known, quota)
+            else:
+                several = _cluster_api(body)
+            pools.update((one.name, one) for one in several)
+        except (QuantityError, msgspec.ValidationError):
+            continue  # what cannot be understood is not offered
+    kept = tuple(islice((pools[name] for name in sorted(pools)), _POOLS_MOST))
+    used = {one.quota for one in kept}
+    return Found(pools=kept, quotas=tuple(quotas[name] for name in sorted(used & quotas.keys())))
+
+
+# Karpenter.
+
+
+def _quota(pool: JsonObject) -> ProviderQuota | None:
+    limits = child(pool, "spec", "limits")
+    if not limits:
+        return None
+    amounts = {str(key): Quantity.of(value) for key, value in limits.items()}
+    return ProviderQuota(name=_name(name_of(pool)), limits=amounts)
+
+
+def _karpenter(
+    pool: JsonObject, types: Mapping[str, InstanceType], quota: ProviderQuota | None
+) -> Iterator[ElasticPool]:
+    template = child(pool, "spec", "template")
+    wanted = listed(template, "spec", "requirements")
+    chosen = [types[name] for name in sorted(types) if _allows(wanted, INSTANCE_TYPE, name)]
+    zones = _values(wanted, ZONE) or [""]
+    capacities = _values(wanted, CAPACITY_TYPE) or ["on-demand"]
+    for kind, zone, capacity in product(chosen, zones, capacities):
+        is_spot = capacity == "spot"
+        labels = {
+            **child(template, "metadata", "labels"),
+            **_fixed(wanted),
+            NODE_POOL: name_of(pool),
+            INSTANCE_TYPE: kind.name,
+            CAPACITY_TYPE: capacity,
+            **({ZONE: zone} if zone else {}),
+        }
+        yield ElasticPool(
+            name=_name(name_of(pool), kind.name, zone, "spot" if is_spot else ""),
+            shape=kind.shape,
+            labels={str(key): str(value) for key, value in labels.items()},
+            taints=tuple(_taints(listed(template, "spec", "taints"))),
+            count_max=_most(kind.shape, quota),
+            interruptible=is_spot,
+            quota=quota.name if quota is not None else "",
+            price_per_hour=kind.spot_price_per_hour if is_spot else kind.price_per_hour,
+            provision_seconds=kind.provision_seconds,
+        )
+
+
+def _allows(requirements: list[JsonObject], key: str, value: str) -> bool:
+    for one in requirements:
+        values = [str(each) for each in one.get("values") or ()]
+        if one.get("key") == key:
+            if one.get("operator") == "In" and value not in values:
+                return False
+            if one.get("operator") == "NotIn" and value in values:
+                return False
+    return True
+
+
+def _values(requirements: list[JsonObject], key: str) -> list[str]:
+    """The values that are listed for a key, and allowed by all that is said of it."""
+    found = {
+        str(value)
+        for one in requirements
+        if one.get("key") == key and one.get("operator") == "In"
+        for value in one.get("values") or ()
+    }
+    return sorted(one for one in found if _allows(requirements, key, one))
+
+
+def _fixed(requirements: list[JsonObject]) -> dict[str, str]:
+    """Labels that every node has, since there is one value to choose."""
+    keys = {text(one, "key") for one in requirements}
+    chosen = {key: _values(requirements, key) for key in keys if key}
+    return {key: values[0] for key, values in chosen.items() if len(values) == 1}
+
+
+def _most(shape: ResourceList, quota: ProviderQuota | None) -> int:
+    limits = quota.limits if quota is not None else {}
+    fits = (most.nanos // shape[key].nanos for key, most in limits.items() if key in shape)
+    return max(0, min((_NODES_MOST, *fits)))
+
+
+# Cluster autoscaler, by Cluster API.
+
+
+def _cluster_api(deployment: JsonObject) -> Iterator[ElasticPool]:
+    most, least = (annotation(deployment, f"{_SIZE}{one}-size") for one in ("max", "min"))
+    shape = {
+        resource: Quantity.of(value)
+        for suffix, resource in _AMOUNTS.items()
+        if (value := annotation(deployment, _CAPACITY + suffix))
+    }
+    gpus = annotation(deployment, f"{_CAPACITY}gpu-count")
+    if gpus and gpus != "0":
+        shape[annotation(deployment, f"{_CAPACITY}gpu-type") or _GPU] = Quantity.of(gpus)
+    if not most.isdecimal() or not shape:
+        return
+    yield ElasticPool(
+        name=_name(text(deployment, "metadata", "namespace"), name_of(deployment)),
+        shape=shape,
+        labels=_pairs(annotation(deployment, f"{_CAPACITY}labels")),
+        taints=tuple(_written_taints(annotation(deployment, f"{_CAPACITY}taints"))),
+        count_max=int(most),
+        count_min=int(least) if least.isdecimal() else 0,
+    )
+
+
+def _pairs(told: str) -> dict[str, str]:
+    """Labels as they are written there: key=value,key=value."""
+    pairs = (one.partition("=") for one in told.split(",") if "=" in one)
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _written_taints(told: str) -> Iterator[Taint]:
+    """Taints as they are written there: key=value:Effect,key=value:Effect."""
+    plain: list[dict[str, Any]] = []
+    for one in told.split(","):
+        what, _, effect = one.strip().rpartition(":")
+        key, _, value = what.partition("=")
+        plain.append({"key": key, "value": value, "effect": effect})
+    return _taints(plain)
+
+
+def _taints(several: Iterable[Mapping[str, Any]]) -> Iterator[Taint]:
+    for one in several:
+        if one.get("key") and one.get("effect") in _EFFECTS:
+            value = str(one.get("value") or "")
+            yield Taint(key=str(one["key"]), value=value, effect=one["effect"])
+
+
+def _name(*parts: str) -> str:
+    plain = "-".join(part for part in parts if part).lower()
+    return _NOT_IN_NAMES.sub("-", plain)[:_NAME_MOST].strip("-") or "pool"

@@ -1,0 +1,268 @@
+"""Nodes by ProvisioningRequest: what a work needs is asked for as a whole, before there are pods.
+
+Cluster autoscaler answers in conditions: Provisioned, and the pods are made, with an annotation by
+which it knows that they use what was booked; or Failed, and the pool is out of stock. Requests are
+made in the agent's own name, and go with their work or its attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from fairway.agent.drivers.kubernetes import marks
+from fairway.agent.drivers.kubernetes.following import read_object
+from fairway.agent.drivers.kubernetes.hands import Hands
+from fairway.api.meta import JsonObject
+from fairway.api.pools import ElasticPool
+from fairway.api.work import Work
+from fairway.clock import Clock
+from fairway.kinds import decision
+from fairway.kinds.permitted import FindKind
+from fairway.kinds.plain import annotation, listed, namespace_of, text
+from fairway.kinds.running import due
+from fairway.kubeapi import Informer, KubeApi
+from fairway.store.interface import ResourceKey, Selection
+
+GROUP = "autoscaling.x-k8s.io"
+PLURAL = "provisioningrequests"
+TEMPLATES = ResourceKey("", "v1", "podtemplates")
+CONSUME = f"{GROUP}/consume-provisioning-request"
+CLASS = f"{GROUP}/provisioning-class-name"
+_POOL = "fairway.dev/pool"
+_NODES = "fairway.dev/nodes"
+_FAULT_MOST = 1024
+_TEMPLATE_MOST = 50  # pod sets of one request
+
+Outcome = Literal["Waiting", "Provisioned", "Failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request of ours, as it stands."""
+
+    work: str
+    attempt: int
+    pool: str
+    nodes: int
+    outcome: Outcome
+    message: str
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is on its way for a pool, and what failed."""
+
+    coming: int = 0
+    failures: int = 0
+    fault: str = ""
+
+
+def read_request(body: JsonObject) -> Request:
+    """What a request asks for, and what came of it."""
+    nodes = annotation(body, _NODES)
+    attempt = text(body, "metadata", "labels", decision.ATTEMPT)
+    conditions = {text(one, "type"): one for one in listed(body, "status", "conditions")}
+    outcome: Outcome = "Waiting"
+    message = ""
+    for name in ("Failed", "CapacityRevoked", "Provisioned"):
+        if text(conditions.get(name, {}), "status") == "True":
+            outcome = "Provisioned" if name == "Provisioned" else "Failed"
+            message = text(conditions[name], "message") or text(conditions[name], "reason")
+            break
+    return Request(
+        work=marks.work_of(body),
+        attempt=int(attempt) if attempt.isdecimal() else 0,
+        pool=annotation(body, _POOL),
+        nodes=int(nodes) if nodes.isdecimal() else 0,
+        outcome=outcome,
+        message=message[:_FAULT_MOST],
+    )
+
+
+class Provisioning:
+    """The requests of one cluster."""
+
+    def __init__(
+        self,
+        *,
+        cluster: str,
+        api: KubeApi,
+        hands: Hands,
+        find_kind: FindKind,
+        clock: Clock,
+        answered: Callable[[str], None],
+    ) -> None:
+        """`answered` is told of a work whose request has another outcome."""
+        self._cluster = cluster
+        self._api = api
+        self._hands = hands
+        self._find_kind = find_kind
+        self._clock = clock
+        self._answered = answered
+        self._kind: ResourceKey | None = None
+        self._requests: dict[tuple[str, str], Request] = {}
+        self._tallies: dict[str, Tally] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def serve(self, version: str) -> None:
+        """Follows requests in the version that the cluster serves; empty: it has none."""
+        if not version or (self._kind is not None and self._kind.version == version):
+            return
+        self._kind = ResourceKey(GROUP, version, PLURAL)
+        informer = Informer(
+            self._api,
+            self._kind,
+            read=lambda raw: read_request(read_object(raw)),
+            clock=self._clock,
+            selection=Selection(labels=marks.selector(self._cluster)),
+        )
+        informer.followers.append(self._hear)
+        if self._task is not None:
+            self._task.cancel()
+        self._task = asyncio.ensure_future(informer.run())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    def tally(self, pool: str) -> Tally:
+        """What is on its way for a pool, and how often it failed since the driver began."""
+        known = self._tallies.get(pool, Tally())
+        coming = sum(
+            one.nodes
+            for one in self._requests.values()
+            if one.pool == pool and one.outcome == "Waiting"
+        )
+        return Tally(coming=coming, failures=known.failures, fault=known.fault)
+
+    def _hear(self, name: tuple[str, str], request: Request | None) -> None:
+        before = self._requests.pop(name, None)
+        if request is not None:
+            self._requests[name] = request
+            was = before.outcome if before is not None else "Waiting"
+            if request.outcome == "Failed" and was != "Failed":
+                tally = self._tallies.setdefault(request.pool, Tally())
+                tally.failures += 1
+                tally.fault = request.message
+        told = request or before
+        if told is not None and told != before:
+            self._answered(told.work)
+
+    # What works ask for.
+
+    async def ready(self, work: Work, pools: Iterable[ElasticPool]) -> Work | None:
+        """A work whose nodes are there, with what its pods must say; None: they are waited for."""
+        wanted = dict(self._wanted(work, pools))
+        if self._kind is None or not wanted:
+            return work
+        annotations: dict[str, str] = {}
+        for (pool, nodes), class_name in wanted.items():
+            name = _name(work, pool)
+            known = self._requests.get((_namespace(work), name))
+            if known is None:
+                await self._ask(work, name, _Asked(pool, nodes, class_name))
+            if known is None or known.outcome != "Provisioned":
+                return None
+            annotations = {CONSUME: name, CLASS: class_name}
+        return self._annotated(work, annotations)
+
+    async def forget(self, name: str, *, before: int | None = None) -> None:
+        """Takes back the requests of a work; of earlier attempts only, if one is given."""
+        if self._kind is None:
+            return
+        for (namespace, own), one in list(self._requests.items()):
+            if one.work == name and (before is None or one.attempt < before):
+                await self._hands.remove_own(self._kind, own, namespace)
+                for at in range(_TEMPLATE_MOST):
+                    if not await self._hands.remove_own(TEMPLATES, f"{own}-{at}", namespace):
+                        break
+
+    def _wanted(
+        self, work: Work, pools: Iterable[ElasticPool]
+    ) -> Iterator[tuple[tuple[str, int], str]]:
+        classes = {one.name: one.provisioning_class for one in pools if one.provisioning_class}
+        for one in work.spec.provision:
+            if one.pool in classes:
+                yield (one.pool, one.count), classes[one.pool]
+
+    async def _ask(self, work: Work, name: str, asked: _Asked) -> None:
+        assert self._kind is not None, "asked only where it is served"
+        await self.forget(work.metadata.name, before=work.spec.attempt)
+        namespace = _namespace(work)
+        pod_sets = []
+        for at, (count, spec) in enumerate(self._pods(work)):
+            template = {
+                "apiVersion": "v1",
+                "kind": "PodTemplate",
+                "metadata": {"name": f"{name}-{at}", "namespace": namespace},
+                "template": {"metadata": {}, "spec": spec},
+            }
+            await self._hands.make_own(TEMPLATES, self._marked(work, template))
+            pod_sets.append({"count": count, "podTemplateRef": {"name": f"{name}-{at}"}})
+        request = {
+            "apiVersion": f"{GROUP}/{self._kind.version}",
+            "kind": "ProvisioningRequest",
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "annotations": {_POOL: asked.pool, _NODES: str(asked.nodes)},
+            },
+            "spec": {"provisioningClassName": asked.class_name, "podSets": pod_sets},
+        }
+        await self._hands.make_own(self._kind, self._marked(work, request))
+
+    def _pods(self, work: Work) -> Iterator[tuple[int, JsonObject]]:
+        """The pods that will run first, as many as are alike together."""
+        alike: dict[tuple[int, str], list[JsonObject]] = {}
+        for position, manifest in enumerate(work.spec.manifests):
+            kind = self._find_kind(manifest.object)
+            if kind is None or kind.faults(manifest.object):
+                continue
+            for pod in due(kind, kind.released(manifest.object), (), now=self._clock.now()):
+                alike.setdefault((position, pod.pod_set), []).append(pod.spec)
+        for specs in list(alike.values())[:_TEMPLATE_MOST]:
+            yield len(specs), specs[0]
+
+    def _marked(self, work: Work, body: JsonObject) -> JsonObject:
+        owner = marks.Owner(
+            cluster=self._cluster, work=work.metadata.name, attempt=work.spec.attempt
+        )
+        return marks.marked(body, owner)
+
+    def _annotated(self, work: Work, annotations: Mapping[str, str]) -> Work:
+        """The same work, whose pods say by which request their nodes came."""
+        manifests = []
+        for manifest in work.spec.manifests:
+            kind = self._find_kind(manifest.object)
+            body: Any = manifest.object
+            if kind is not None and not kind.faults(body):
+                change = decision.Change(annotations=annotations)
+                sets = {one.name: change for one in kind.pod_sets(body)}
+                body = decision.decorate(kind, body, sets)
+            manifests.append(replace(manifest, object=body))
+        return replace(work, spec=replace(work.spec, manifests=tuple(manifests)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    pool: str
+    nodes: int
+    class_name: str
+
+
+def _namespace(work: Work) -> str:
+    """Where the pods of a work are; all its manifests are in one namespace."""
+    return namespace_of(work.spec.manifests[0].object) if work.spec.manifests else "default"
+
+
+def _name(work: Work, pool: str) -> str:
+    told = f"{work.metadata.name}/{work.spec.attempt}/{pool}"
+    return f"fairway-{sha256(told.encode()).hexdigest()[:16]}"
