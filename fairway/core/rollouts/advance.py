@@ -116,8 +116,9 @@ def _forward(case: Case, status: RolloutStatus) -> Advanced:
     if not are_there(case, status.clusters, status.target, goal):
         return _under_way(case, status)
     is_last = number == len(plan) - 1
-    if number and goal == plan[number - 1] and not is_last:
-        return _next(case, status)  # nothing of it is there
+    if number and goal == plan[number - 1]:
+        # Nothing of it is there that was not in the one before, which is over.
+        return _completed(case, status) if is_last else _next(case, status)
     status = replace(status, batch_ready_at=status.batch_ready_at or _moment(case.now))
     found = _soaking(case, status)
     if isinstance(found, Advanced):
@@ -191,8 +192,9 @@ def _soaking(case: Case, status: RolloutStatus) -> Advanced | RolloutStatus:
     given_up_at = until + case.spec.progress_deadline_seconds
     if case.now >= given_up_at:
         return _failed(case, status, UNHEARD, f"no good answer from {', '.join(silent)}")
-    seconds = max(0, round(until - case.now))
-    waits = f"{seconds} s to soak" if seconds else f"no good answer yet from {', '.join(silent)}"
+    waits = f"soaks until {_moment(until):%H:%M:%S}Z"
+    if case.now >= until:
+        waits = f"no good answer yet from {', '.join(silent)}"
     wake_at = min(until if case.now < until else given_up_at, _gates_due(case, status))
     return _said(case, status, "Soaking", "", waits, wake_at=wake_at)
 
