@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from fairway.api import codec
+from fairway.api.autoscaler import FleetAutoscaler
 from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError
 from fairway.api.flavor import Flavor
@@ -24,6 +25,7 @@ from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.store.interface import ResourceKey, Selection, Store
 from fairway.store.keys import (
+    AUTOSCALERS,
     CLUSTERS,
     FLAVORS,
     FLEETS,
@@ -52,6 +54,7 @@ _KINDS: dict[type[Object], ResourceKey] = {
     PlacementPolicy: POLICIES,
     Fleet: FLEETS,
     KindRule: KIND_RULES,
+    FleetAutoscaler: AUTOSCALERS,
 }
 _FLEET = ("", "fleet")
 _DECODED_MOST = 8_192

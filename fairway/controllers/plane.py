@@ -17,11 +17,13 @@ from typing import Any, Protocol
 import msgspec
 
 from fairway.clock import Clock
+from fairway.controllers.autoscaling.controller import Autoscaling
 from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters
 from fairway.controllers.kindrules import KindRules
 from fairway.controllers.lifecycle.controller import Lifecycle
+from fairway.controllers.measuring import Measuring
 from fairway.controllers.migrations import Migrations
 from fairway.controllers.natives import Natives
 from fairway.controllers.notes import Notes
@@ -37,7 +39,7 @@ from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import end, in_slices
-from fairway.metrics.interface import NoSources, Sources
+from fairway.metrics.interface import NoPodMeter, NoSources, PodMeter, Sources
 from fairway.store.interface import Store
 from fairway.store.keys import REPORTS, WORKLOADS, WORKS
 
@@ -56,6 +58,7 @@ class PlaneOptions:
     sink: Sink = field(default_factory=NoSink)
     beside: Sequence[Controller] = ()  # what else only the leader may run, such as agents
     sources: Sources = field(default_factory=NoSources)  # whom to ask for numbers
+    meter: PodMeter = field(default_factory=NoPodMeter)  # whom to ask what pods use
     is_alone: bool = True  # false: Kubernetes' own controllers see the objects, too
 
 
@@ -80,6 +83,9 @@ class ControlPlane:
         self.states = States(self.cache.mirror(REPORTS))
         board = Board(clock)
         notes = Notes(store, clock)
+        measuring = Measuring(
+            store=store, cache=self.cache, sources=options.sources, meter=options.meter
+        )
         self.planner = RecordingPlanner(options.make_planner, options.sink)
         self.scheduler = Scheduler(
             store=store,
@@ -128,6 +134,15 @@ class ControlPlane:
             Volumes(store=store, cache=self.cache, states=self.states, clock=clock),
             KindRules(store=store, cache=self.cache, kinds=kinds, clock=clock),
             Migrations(store=store, clock=clock),
+            Autoscaling(
+                store=store,
+                cache=self.cache,
+                states=self.states,
+                kinds=kinds,
+                measuring=measuring,
+                clock=clock,
+                notes=notes,
+            ),
             *options.beside,
         )
 
