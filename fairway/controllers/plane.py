@@ -83,9 +83,6 @@ class ControlPlane:
         self.states = States(self.cache.mirror(REPORTS))
         board = Board(clock)
         notes = Notes(store, clock)
-        measuring = Measuring(
-            store=store, cache=self.cache, sources=options.sources, meter=options.meter
-        )
         self.planner = RecordingPlanner(options.make_planner, options.sink)
         self.scheduler = Scheduler(
             store=store,
@@ -99,7 +96,23 @@ class ControlPlane:
         )
         self._clock = clock
         self._is_alone = options.terms.takes_over_at_once
-        self._led: Sequence[Controller] = (
+        self._led = self._controllers(store, kinds, notes=notes, board=board, options=options)
+
+    def _controllers(
+        self,
+        store: Store,
+        kinds: LiveKinds,
+        *,
+        notes: Notes,
+        board: Board,
+        options: PlaneOptions,
+    ) -> Sequence[Controller]:
+        """All that runs while this replica leads."""
+        clock = self._clock
+        measuring = Measuring(
+            store=store, cache=self.cache, sources=options.sources, meter=options.meter
+        )
+        return (
             Lifecycle(
                 store=store,
                 cache=self.cache,
