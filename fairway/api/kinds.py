@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairway.api import flavor_v1beta1
+from fairway.api.autoscaler import FleetAutoscaler
 from fairway.api.cluster import Cluster
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet
@@ -267,6 +268,23 @@ _REVISION = Kind(
     has_status=False,
     columns=(Column("Workload", ".spec.workload"), Column("Mark", ".spec.mark"), _AGE),
 )
+_AUTOSCALER = Kind(
+    struct=FleetAutoscaler,
+    plural="fleetautoscalers",
+    short_names=("fas",),
+    is_namespaced=True,
+    columns=(
+        Column("Kind", ".spec.target.kind"),
+        Column("Target", ".spec.target.name"),
+        Column("Min", ".status.minReplicas", "integer", "Fewest replicas now."),
+        Column("Max", ".status.maxReplicas", "integer", "Most replicas now."),
+        Column("Replicas", ".status.desiredReplicas", "integer"),
+        Column("Schedule", ".status.schedule", is_wide=True),
+        Column("Reason", ".status.lastScaleReason", is_wide=True),
+        Column("Scaled", ".status.lastScaleTime", "date"),
+        _AGE,
+    ),
+)
 
 KINDS: tuple[Kind, ...] = (
     _FLEET,
@@ -280,5 +298,6 @@ KINDS: tuple[Kind, ...] = (
     _KIND_RULE,
     _ROLLOUT,
     _REVISION,
+    _AUTOSCALER,
 )
 BY_NAME: dict[str, Kind] = {kind.name: kind for kind in KINDS}

@@ -30,6 +30,10 @@ SECRETS = "fairway-hub-secrets"
 RBAC = "rbac.authorization.k8s.io"
 _LEASES = "coordination.k8s.io"
 _READ = ("get", "list", "watch")
+_SCALED = {
+    "apps": ("deployments", "statefulsets"),
+    "leaderworkerset.x-k8s.io": ("leaderworkersets",),
+}
 _WRITE = ("create", "update", "patch", "delete")
 
 
@@ -57,6 +61,10 @@ def _native_kinds() -> list[JsonObject]:
     for group, plurals in sorted(by_group.items()):
         rules.append(rule(group, sorted(plurals), _READ))
         rules.append(rule(group, sorted(f"{one}/status" for one in plurals), ("update",)))
+    # An autoscaler sets the count of a service where the kind keeps it.
+    for group, scaled in _SCALED.items():
+        rules.append(rule(group, [f"{one}/scale" for one in scaled], ("patch",)))
+    rules.append(rule("serving.kserve.io", ["inferenceservices"], ("patch",)))
     return rules
 
 
@@ -74,6 +82,8 @@ def _beside() -> list[JsonObject]:
         rule("", ["configmaps", "serviceaccounts"], ("get",)),  # they travel with workloads
         rule("", ["secrets"], ("get",), [pushing.SECRET]),  # the way to a cluster that joined
         rule("", ["persistentvolumeclaims"], (*_READ, "patch")),  # pinned to a cluster by a mark
+        # Another autoscaler of the same object is found, and gives way where that was asked for.
+        rule("autoscaling", ["horizontalpodautoscalers"], ("list", "delete")),
         rule("scheduling.k8s.io", ["priorityclasses"], _READ),
         rule(HTTP_ROUTES.group, [HTTP_ROUTES.plural], (*_READ, "patch")),  # weights of backends
         rule(RBAC, ["roles", "clusterroles", "rolebindings", "clusterrolebindings"], _READ),

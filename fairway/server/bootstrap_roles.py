@@ -5,8 +5,8 @@ tenant runs, `admin` also hands out rights within a namespace, `cluster-admin` m
 first three are aggregated, so a role with the label `rbac.authorization.k8s.io/aggregate-to-view:
 "true"` widens `view` for everybody; `edit` includes `view`, and `admin` includes `edit`.
 
-Workloads and placement policies belong to tenants. Fleets, clusters, reports, flavors, queues
-and kind rules belong to the platform, works to the hub: `view`, `edit`, `admin` only read them.
+Workloads, placement policies and autoscalers belong to tenants. Fleets, clusters, reports,
+flavors, queues and kind rules belong to the platform, works to the hub: these are only read.
 Works carry the secrets that travel along, so they are not for `view`. What was decided lately, and
 the snapshot of everything, tell of all tenants: those are for `cluster-admin` alone.
 
@@ -30,6 +30,7 @@ _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "deletecollection", "patch", "update")
 _FAIRWAY = "fairway.dev"
 _TENANT_KINDS = ("workloads", "placementpolicies")
+_SERVING_KINDS = ("fleetautoscalers", "rollouts")
 _PLATFORM_KINDS = ("fleets", "clusters", "clusterreports", "flavors", "queues")
 _QUESTIONS = (
     "workloads/explain", "workloads/log", "workloads/traffic", "fleets/standing", "fleets/traffic",
@@ -130,6 +131,7 @@ def _view_rules() -> list[JsonObject]:
     scaled = ("deployments", "statefulsets")
     apps = [f"{kind}{suffix}" for kind in scaled for suffix in ("", "/status", "/scale")]
     ours = [f"{kind}{suffix}" for kind in _TENANT_KINDS for suffix in ("", "/status")]
+    serving = [f"{kind}{suffix}" for kind in _SERVING_KINDS for suffix in ("", "/status")]
     platform = [f"{kind}{suffix}" for kind in _PLATFORM_KINDS for suffix in ("", "/status")]
     return [
         _rule(_READ, ("",), (*core, *more)),
@@ -138,10 +140,10 @@ def _view_rules() -> list[JsonObject]:
         _rule(_READ, ("apps",), apps),
         _rule(_READ, ("batch",), ("jobs", "jobs/status")),
         _rule(_READ, (_FAIRWAY,), ours),
+        _rule(_READ, (SERVING_GROUP,), (*serving, "revisions")),
         _rule(_READ, (_FAIRWAY,), platform),
         _rule(("get",), (_FAIRWAY,), _QUESTIONS),
         _rule(_READ, (KINDS_GROUP,), ("kindrules", "kindrules/status")),
-        _rule(_READ, (SERVING_GROUP,), ("rollouts", "rollouts/status", "revisions")),
     ]
 
 
@@ -160,7 +162,7 @@ def _edit_rules() -> list[JsonObject]:
         _rule(_WRITE, ("batch",), ("jobs",)),
         _rule((*_READ, *_WRITE), ("coordination.k8s.io",), ("leases",)),
         _rule(_WRITE, (_FAIRWAY,), _TENANT_KINDS),
-        _rule(_WRITE, (SERVING_GROUP,), ("rollouts",)),
+        _rule(_WRITE, (SERVING_GROUP,), _SERVING_KINDS),
         _rule(("create",), (_FAIRWAY,), ("workloads/exec", "workloads/portforward")),
         _rule(_READ, (_FAIRWAY,), ("works", "works/status")),
     ]

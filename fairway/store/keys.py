@@ -29,6 +29,7 @@ FLEETS = _ours("fleets")
 KIND_RULES = ResourceKey(KINDS_GROUP, VERSION, "kindrules")
 ROLLOUTS = ResourceKey(SERVING_GROUP, VERSION, "rollouts")
 REVISIONS = ResourceKey(SERVING_GROUP, VERSION, "revisions")
+AUTOSCALERS = ResourceKey(SERVING_GROUP, VERSION, "fleetautoscalers")
 
 EVENTS = ResourceKey("", "v1", "events")
 NAMESPACES = ResourceKey("", "v1", "namespaces")

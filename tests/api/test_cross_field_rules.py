@@ -68,6 +68,30 @@ RULE = {
 REPORT = {"cluster": "c", "agentEpoch": 1, "sequence": 1, "seenAt": "2026-01-01T00:00:00Z"}
 WORK = {"cluster": "c", "workload": {"namespace": "n", "name": "w"}, "attempt": 1, "term": 1}
 
+
+def scaled(*metrics: JsonObject, **spec: object) -> JsonObject:
+    """An autoscaler of a workload."""
+    target = {"kind": "Workload", "name": "w"}
+    whole = {"target": target, "maxReplicas": 3, "metrics": list(metrics), **spec}
+    return made("FleetAutoscaler", whole)
+
+
+def measured(sort: str, target: JsonObject | None = None, **more: object) -> JsonObject:
+    """A metric of a sort, with what every sort has."""
+    part = {"target": target or {"type": "AverageValue", "averageValue": 1}, **more}
+    return {"type": sort, f"{sort[0].lower()}{sort[1:]}": part}
+
+
+def scheduled(cron: str, least: int, most: int) -> JsonObject:
+    return {"name": "a", "cron": cron, "minReplicas": least, "maxReplicas": most}
+
+
+PERCENT = {"type": "Utilization", "averageUtilization": 50}
+LEVEL = {"type": "Value", "value": 1}
+NAMED = {"metric": {"name": "m"}}
+ABOUT = {**NAMED, "describedObject": {"kind": "Service", "name": "s"}}
+TGI = {"engine": "TGI", "signal": "QueueLength", "target": 1}
+
 WRONG: dict[str, tuple[JsonObject, str]] = {
     "the fleet has another name": (made("Fleet", {}, "mine"), "its name is fleet"),
     "a cluster is lost before it is unready": (
@@ -222,6 +246,45 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
     "a rule for a divided kind without replicas": (
         made("KindRule", {**RULE, "mode": "Divided"}),
         "spec.replicas: Invalid value: replicas are needed with mode: Divided"),
+    "an autoscaler whose least is above its most": (
+        scaled(minReplicas=4), "spec.minReplicas: Invalid value: minReplicas must not exceed"),
+    "an autoscaler down to zero without anybody who tells who is active": (
+        scaled(measured("Resource", name="cpu"), minReplicas=0), "zero replicas need a metric"),
+    "a schedule down to zero without anybody who tells who is active": (
+        scaled(schedules=[scheduled("@daily", 0, 1)]), "zero replicas need a metric"),
+    "a schedule whose least is above its most": (
+        scaled(schedules=[scheduled("@daily", 2, 1)]), "minReplicas must not exceed maxReplicas"),
+    "a schedule that is no cron expression": (
+        scaled(schedules=[scheduled("daily", 1, 1)]), "spec.schedules[0].cron"),
+    "a metric of one sort with the part of another": (
+        scaled({**measured("Pods", **NAMED), "type": "External"}), "external is needed with"),
+    "a metric of a resource that names none": (
+        scaled({"type": "Resource"}), "resource is needed with type: Resource"),
+    "a metric of a container that names none": (
+        scaled({"type": "ContainerResource"}), "containerResource is needed with"),
+    "a metric of pods that names none": (scaled({"type": "Pods"}), "pods is needed with"),
+    "a metric of an object that names none": (scaled({"type": "Object"}), "object is needed with"),
+    "a metric of a server that names none": (scaled({"type": "Serving"}), "serving is needed with"),
+    "a resource kept at a value": (
+        scaled(measured("Resource", LEVEL, name="cpu")), "the target of resource is of type"),
+    "a container kept at a value": (
+        scaled(measured("ContainerResource", LEVEL, name="cpu", container="c")),
+        "the target of containerResource is of type Utilization or AverageValue"),
+    "pods kept at a value": (
+        scaled(measured("Pods", LEVEL, **NAMED)), "the target of pods is of type AverageValue"),
+    "an object kept at a percentage": (
+        scaled(measured("Object", PERCENT, **ABOUT)), "the target of object is of type"),
+    "anything kept at a percentage": (
+        scaled(measured("External", PERCENT, **NAMED)), "the target of external is of type"),
+    "a target with the number of another type": (
+        scaled(measured("External", {"type": "Value", "averageValue": 1}, **NAMED)),
+        "the number that the type names is needed"),
+    "a signal that a server does not tell": (
+        scaled({"type": "Serving", "serving": {**TGI, "signal": "KVCacheUse"}}),
+        "TGI does not tell"),
+    "a model where series name none": (
+        scaled({"type": "Serving", "serving": {**TGI, "model": "m"}}),
+        "series of TGI do not name the model"),
 }  # fmt: skip
 
 

@@ -1,0 +1,221 @@
+"""One decision on the count of a service: what was seen and remembered in, a count and why out.
+
+The order is HPA's: a service that somebody else set to zero is left alone; one outside its limits
+is brought back within them, whatever metrics say; else every metric is asked, the highest count
+holds, and a metric that cannot be read keeps the count from falling.
+
+Zero is a count of its own. With a least count of zero, metrics that measure something beside the
+pods say whether anybody is active. From zero the count rises as soon as one is above its activation
+threshold; to zero it falls once none has been for the idle time. Between, it is at least one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from fairway.core.scaling.model import (
+    Current,
+    Finding,
+    Limits,
+    Memory,
+    Metric,
+    NotRead,
+    OfAll,
+    Recommendation,
+    Seen,
+    Verdict,
+)
+from fairway.core.scaling.proposals import NoProposal, propose
+from fairway.core.scaling.restraint import recording, restrained
+
+_VALID, _NO_METRIC = "ValidMetricFound", "NoMetric"
+_SILENT = (_VALID, _NO_METRIC)  # of these nothing is to be told while nobody is active
+_DISABLED = Finding(
+    type="ScalingActive",
+    holds=False,
+    reason="ScalingDisabled",
+    message="somebody set the count to zero, and it stays so until it is set otherwise",
+)
+
+
+def decide(seen: Seen, limits: Limits, memory: Memory) -> Verdict:
+    """How many replicas there should be now."""
+    memory = _begun(memory, seen)
+    if seen.wanted == 0 and limits.least > 0 and not memory.is_scaled_to_zero:
+        return Verdict(replicas=0, findings=(_DISABLED,), currents=(), memory=memory)
+    if seen.wanted > limits.most:
+        why = "there are more replicas than are allowed"
+        return _made(seen, limits, memory, limits.most, why=why)
+    if seen.wanted < limits.least:
+        why = "there are fewer replicas than there must be"
+        return _made(seen, limits, memory, limits.least, why=why)
+    asked = _asked(seen, limits)
+    idle_since = _idle_since(seen, limits, memory)
+    memory = replace(memory, idle_since=idle_since)
+    if seen.wanted == 0:
+        return _from_zero(seen, limits, memory, asked)
+    if asked.replicas is None:
+        return Verdict(
+            replicas=seen.wanted, findings=(asked.finding,), currents=asked.currents, memory=memory
+        )
+    desired = asked.replicas
+    if limits.least == 0:
+        is_idle = idle_since is not None and seen.now - idle_since >= limits.idle_seconds
+        desired = 0 if is_idle else max(desired, min(1, limits.most))
+    count = restrained(seen.wanted, desired, limits, memory, now=seen.now)
+    return _made(
+        seen,
+        limits,
+        count.memory,
+        count.replicas,
+        findings=(asked.finding, *count.findings),
+        currents=asked.currents,
+        why=_why(seen, asked, count.replicas),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What all metrics together ask for; no count where none may be drawn from them."""
+
+    replicas: int | None
+    metric: str
+    finding: Finding
+    currents: tuple[Current, ...]
+
+
+def _begun(memory: Memory, seen: Seen) -> Memory:
+    """Who decides for the first time takes the present count for the last recommendation."""
+    if memory.recommendations:
+        return memory
+    first = Recommendation(at=seen.now, replicas=seen.wanted)
+    return replace(memory, recommendations=(first,))
+
+
+def _asked(seen: Seen, limits: Limits) -> _Asked:
+    """The highest count that a metric asks for; at zero, pods that are not there ask for none."""
+    highest, name = 0, ""
+    currents: list[Current] = []
+    failed: list[tuple[Metric, NoProposal]] = []
+    asked = 0
+    for metric in seen.metrics:
+        if not seen.wanted and not _tells_at_zero(metric):
+            currents.append(Current())
+            continue
+        asked += 1
+        found = propose(metric, seen, limits)
+        if isinstance(found, NoProposal):
+            failed.append((metric, found))
+            currents.append(Current())
+            continue
+        currents.append(found.current)
+        if not name or found.replicas > highest:
+            highest, name = found.replicas, metric.name
+    replicas: int | None = highest
+    if len(failed) == asked or (failed and highest < seen.wanted):
+        replicas = None
+    return _Asked(
+        replicas=replicas,
+        metric=name,
+        finding=_activity(replicas, name, failed, asked),
+        currents=tuple(currents),
+    )
+
+
+def _activity(
+    replicas: int | None, name: str, failed: list[tuple[Metric, NoProposal]], count: int
+) -> Finding:
+    if replicas is not None:
+        message = f"the count follows from {name}"
+        if failed:
+            message += f"; {failed[0][0].name} cannot be read: {failed[0][1].why}"
+        return Finding(type="ScalingActive", holds=True, reason=_VALID, message=message)
+    if not failed:
+        message = "there is no metric to go by"
+        return Finding(type="ScalingActive", holds=False, reason=_NO_METRIC, message=message)
+    metric, fault = failed[0]
+    message = f"{metric.name} cannot be read"
+    message += f" ({len(failed)} of {count} metrics cannot): {fault.why}"
+    return Finding(type="ScalingActive", holds=False, reason=metric.failure, message=message)
+
+
+def _tells_at_zero(metric: Metric) -> bool:
+    """Whether a metric says anything while there are no pods.
+
+    Numbers that the pods themselves would give are just not there; that is no failure then.
+    """
+    is_gone = isinstance(metric.reading, NotRead) and metric.reading.is_absent
+    return metric.activation is not None and not is_gone
+
+
+def _is_active(metric: Metric) -> bool:
+    """Whether somebody is there; what is not known might be somebody."""
+    match metric.reading:
+        case OfAll(value=value):
+            return value > (metric.activation or 0)
+        case NotRead(is_absent=is_absent):
+            return not is_absent
+        case _:
+            return True
+
+
+def _idle_since(seen: Seen, limits: Limits, memory: Memory) -> float | None:
+    """Since when nobody has been active; None while somebody is, or may be."""
+    telling = [one for one in seen.metrics if one.activation is not None]
+    if limits.least > 0 or not telling or any(_is_active(one) for one in telling):
+        return None
+    return seen.now if memory.idle_since is None else memory.idle_since
+
+
+def _from_zero(seen: Seen, limits: Limits, memory: Memory, asked: _Asked) -> Verdict:
+    active = [one for one in seen.metrics if isinstance(one.reading, OfAll) and _is_active(one)]
+    if asked.replicas is None or not any(one.activation is not None for one in active):
+        finding = asked.finding if asked.finding.reason not in _SILENT else _idle()
+        return Verdict(replicas=0, findings=(finding,), currents=asked.currents, memory=memory)
+    desired = min(max(asked.replicas, 1), limits.most)
+    count = restrained(0, desired, limits, memory, now=seen.now)
+    return _made(
+        seen,
+        limits,
+        count.memory,
+        max(count.replicas, min(1, limits.most)),
+        findings=(asked.finding, *count.findings),
+        currents=asked.currents,
+        why=f"{asked.metric} is above its activation threshold",
+    )
+
+
+def _idle() -> Finding:
+    message = "nobody is active: no metric is above its activation threshold"
+    return Finding(type="ScalingActive", holds=True, reason="Idle", message=message)
+
+
+def _why(seen: Seen, asked: _Asked, replicas: int) -> str:
+    if replicas > seen.wanted:
+        return f"{asked.metric} is above its target"
+    if replicas < seen.wanted:
+        return "nobody is active" if replicas == 0 else "all metrics are below their targets"
+    return ""
+
+
+def _made(
+    seen: Seen,
+    limits: Limits,
+    memory: Memory,
+    replicas: int,
+    *,
+    findings: tuple[Finding, ...] = (),
+    currents: tuple[Current, ...] = (),
+    why: str = "",
+) -> Verdict:
+    """A verdict, with a change remembered as made; who cannot make it forgets the verdict."""
+    if replicas != seen.wanted:
+        memory = recording(memory, replicas - seen.wanted, limits, now=seen.now)
+        memory = replace(memory, is_scaled_to_zero=replicas == 0)
+    return Verdict(
+        replicas=replicas,
+        findings=findings,
+        currents=currents,
+        memory=memory,
+        why=why if replicas != seen.wanted else "",
+    )

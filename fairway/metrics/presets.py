@@ -1,0 +1,106 @@
+"""Queries for the numbers by which model servers say how busy they are.
+
+One table: for each server and signal, PromQL with `@` where the labels of the service's own
+series go. A signal is either a total, of which each replica takes a share, or a level that is to be
+kept, whatever the number of replicas. What a server does not tell is not in the table.
+
+    QueueLength         requests that wait, in all
+    TokensPerSecond     tokens generated in a second, in all
+    KVCacheUse          share of the key-value cache that is in use, from 0 to 1
+    TimeToFirstToken    seconds until 95 of 100 requests have their first token
+
+TGI does not tell the time to the first token; what it tells of waiting and of the first pass is
+added up. Triton's own histogram of first responses must be switched on
+(`--metrics-config histogram_latencies=true`); its other numbers are those of the TensorRT-LLM
+backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Engine = Literal["vLLM", "SGLang", "TGI", "Triton"]
+Signal = Literal["QueueLength", "TokensPerSecond", "KVCacheUse", "TimeToFirstToken"]
+
+TOTALS: frozenset[Signal] = frozenset({"QueueLength", "TokensPerSecond"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """What one model server tells."""
+
+    model_label: str  # the label that names the model; empty: it has none
+    queries: Mapping[Signal, str]
+
+
+_PLACE = "@"  # where the labels go; no metric that is asked for has it in its name
+
+
+def _first_token(metric: str, more: str = "") -> str:
+    """The quantile of a histogram; zero where nobody came, and nothing where none is told."""
+    labels = f"{{{_PLACE}{more}}}"
+    quantile = f"histogram_quantile(0.95, sum by (le) (rate({metric}_bucket{labels}[1m])))"
+    return f"(({quantile}) > 0 or 0 * sum(rate({metric}_count{labels}[1m])))"
+
+
+SERVERS: Mapping[Engine, Server] = {
+    "vLLM": Server(
+        model_label="model_name",
+        queries={
+            "QueueLength": "sum(vllm:num_requests_waiting{@})",
+            "TokensPerSecond": "sum(rate(vllm:generation_tokens_total{@}[1m]))",
+            # Named otherwise before its first engine was replaced.
+            "KVCacheUse": "avg(vllm:kv_cache_usage_perc{@} or vllm:gpu_cache_usage_perc{@})",
+            "TimeToFirstToken": _first_token("vllm:time_to_first_token_seconds"),
+        },
+    ),
+    "SGLang": Server(
+        model_label="model_name",
+        queries={
+            "QueueLength": "sum(sglang:num_queue_reqs{@})",
+            "TokensPerSecond": "sum(rate(sglang:generation_tokens_total{@}[1m]))",
+            "KVCacheUse": "avg(sglang:token_usage{@})",
+            "TimeToFirstToken": _first_token("sglang:time_to_first_token_seconds"),
+        },
+    ),
+    "TGI": Server(
+        model_label="",
+        queries={
+            "QueueLength": "sum(tgi_queue_size{@})",
+            "TokensPerSecond": "sum(rate(tgi_request_generated_tokens_sum{@}[1m]))",
+            "TimeToFirstToken": _first_token("tgi_request_queue_duration")
+            + " + "
+            + _first_token("tgi_batch_inference_duration", more=',method="prefill"'),
+        },
+    ),
+    "Triton": Server(
+        model_label="model",
+        queries={
+            "QueueLength": 'sum(nv_trt_llm_request_metrics{@,request_type="waiting"})',
+            "TokensPerSecond": "sum(rate(nv_llm_output_token_len_sum{@}[1m]))",
+            "KVCacheUse": "avg(nv_trt_llm_kv_cache_block_metrics"
+            '{@,kv_cache_block_type="fraction"})',
+            "TimeToFirstToken": _first_token("nv_inference_first_response_histogram_ms")
+            + " / 1000",
+        },
+    ),
+}
+
+
+def query(engine: Engine, signal: Signal, labels: str) -> str | None:
+    """The query for a signal of the series with these labels; None where it is not told."""
+    found = SERVERS[engine].queries.get(signal)
+    return None if found is None else found.replace(_PLACE, labels)
+
+
+def matching(labels: Mapping[str, str]) -> str:
+    """Labels as PromQL matches them, by value."""
+    return ",".join(f"{name}={quoted(labels[name])}" for name in sorted(labels))
+
+
+def quoted(text: str) -> str:
+    """Text as PromQL writes it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
