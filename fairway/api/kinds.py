@@ -243,23 +243,6 @@ _KIND_RULE = Kind(
         _AGE,
     ),
 )
-_AUTOSCALER = Kind(
-    struct=FleetAutoscaler,
-    plural="fleetautoscalers",
-    short_names=("fas",),
-    is_namespaced=True,
-    columns=(
-        Column("Kind", ".spec.target.kind"),
-        Column("Target", ".spec.target.name"),
-        Column("Min", ".status.minReplicas", "integer", "Fewest replicas now."),
-        Column("Max", ".status.maxReplicas", "integer", "Most replicas now."),
-        Column("Replicas", ".status.desiredReplicas", "integer"),
-        Column("Schedule", ".status.schedule", is_wide=True),
-        Column("Reason", ".status.lastScaleReason", is_wide=True),
-        Column("Scaled", ".status.lastScaleTime", "date"),
-        _AGE,
-    ),
-)
 _ROLLOUT = Kind(
     struct=Rollout,
     plural="rollouts",
@@ -285,6 +268,23 @@ _REVISION = Kind(
     has_status=False,
     columns=(Column("Workload", ".spec.workload"), Column("Mark", ".spec.mark"), _AGE),
 )
+_AUTOSCALER = Kind(
+    struct=FleetAutoscaler,
+    plural="fleetautoscalers",
+    short_names=("fas",),
+    is_namespaced=True,
+    columns=(
+        Column("Kind", ".spec.target.kind"),
+        Column("Target", ".spec.target.name"),
+        Column("Min", ".status.minReplicas", "integer", "Fewest replicas now."),
+        Column("Max", ".status.maxReplicas", "integer", "Most replicas now."),
+        Column("Replicas", ".status.desiredReplicas", "integer"),
+        Column("Schedule", ".status.schedule", is_wide=True),
+        Column("Reason", ".status.lastScaleReason", is_wide=True),
+        Column("Scaled", ".status.lastScaleTime", "date"),
+        _AGE,
+    ),
+)
 
 KINDS: tuple[Kind, ...] = (
     _FLEET,
@@ -296,8 +296,8 @@ KINDS: tuple[Kind, ...] = (
     _POLICY,
     _WORK,
     _KIND_RULE,
-    _AUTOSCALER,
     _ROLLOUT,
     _REVISION,
+    _AUTOSCALER,
 )
 BY_NAME: dict[str, Kind] = {kind.name: kind for kind in KINDS}

@@ -143,7 +143,7 @@ def rows(rollout: Rollout) -> Iterator[list[str]]:
         share = one.replicas if one.share is None else one.share
         yield [
             one.cluster,
-            one.group,
+            one.group or "<none>",
             str(one.revision),
             f"{one.ready}/{share}",
             f"{one.available}/{one.replicas}",

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from fairway.api import codec
+from fairway.api.autoscaler import FleetAutoscaler
 from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError
 from fairway.api.flavor import Flavor
@@ -25,6 +26,7 @@ from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.store.interface import ResourceKey, Selection, Store
 from fairway.store.keys import (
+    AUTOSCALERS,
     CLUSTERS,
     FLAVORS,
     FLEETS,
@@ -57,6 +59,7 @@ _KINDS: dict[type[Object], ResourceKey] = {
     KindRule: KIND_RULES,
     Rollout: ROLLOUTS,
     Revision: REVISIONS,
+    FleetAutoscaler: AUTOSCALERS,
 }
 _FLEET = ("", "fleet")
 _DECODED_MOST = 8_192

@@ -13,7 +13,15 @@ from fairway.api.errors import ApiError
 from fairway.api.fleet import PrometheusServer
 from fairway.api.meta import SecretReference
 from fairway.controllers.cache import Cache
-from fairway.metrics.interface import Address, Refused, Source, Sources, Unreachable
+from fairway.metrics.interface import (
+    Address,
+    NoPodMeter,
+    PodMeter,
+    Refused,
+    Source,
+    Sources,
+    Unreachable,
+)
 from fairway.store.interface import Store
 from fairway.store.keys import SECRETS
 
@@ -21,7 +29,10 @@ from fairway.store.keys import SECRETS
 class Measuring:
     """The sources of a hub, for controllers that decide by numbers."""
 
-    def __init__(self, *, store: Store, cache: Cache, sources: Sources) -> None:
+    def __init__(
+        self, *, store: Store, cache: Cache, sources: Sources, meter: PodMeter | None = None
+    ) -> None:
+        self.meter = meter or NoPodMeter()
         self._store = store
         self._cache = cache
         self._sources = sources

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import msgspec
 
 from fairway.clock import Clock
+from fairway.controllers.autoscaling.controller import Autoscaling
 from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters
@@ -42,7 +43,7 @@ from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import end, in_slices
-from fairway.metrics.interface import NoSources, Sources
+from fairway.metrics.interface import NoPodMeter, NoSources, PodMeter, Sources
 from fairway.store.interface import Store
 from fairway.store.keys import REPORTS, WORKLOADS, WORKS
 
@@ -62,6 +63,7 @@ class PlaneOptions:
     beside: Sequence[Controller] = ()  # what else only the leader may run, such as agents
     look_seconds: float = LOOK_SECONDS  # how often clusters and queues are looked at
     sources: Sources = field(default_factory=NoSources)  # whom to ask for numbers
+    meter: PodMeter = field(default_factory=NoPodMeter)  # whom to ask what pods use
     is_alone: bool = True  # false: Kubernetes' own controllers see the objects, too
 
 
@@ -102,7 +104,20 @@ class ControlPlane:
         )
         self._clock = clock
         self._is_alone = options.terms.takes_over_at_once
-        self._led: Sequence[Controller] = (
+        self._led = self._controllers(store, kinds, notes=notes, board=board, options=options)
+
+    def _controllers(
+        self,
+        store: Store,
+        kinds: LiveKinds,
+        *,
+        notes: Notes,
+        board: Board,
+        options: PlaneOptions,
+    ) -> Sequence[Controller]:
+        """All that runs while this replica leads."""
+        clock = self._clock
+        return (
             Lifecycle(
                 store=store,
                 cache=self.cache,
@@ -151,17 +166,37 @@ class ControlPlane:
             Volumes(store=store, cache=self.cache, states=self.states, clock=clock),
             KindRules(store=store, cache=self.cache, kinds=kinds, clock=clock),
             Migrations(store=store, clock=clock),
+            *self._serving(store, kinds, notes=notes, options=options),
+            *options.beside,
+        )
+
+    def _serving(
+        self, store: Store, kinds: LiveKinds, *, notes: Notes, options: PlaneOptions
+    ) -> Sequence[Controller]:
+        """What services need besides: new revisions, traffic, and counts that follow the load."""
+        measuring = Measuring(
+            store=store, cache=self.cache, sources=options.sources, meter=options.meter
+        )
+        return (
             Rollouts(
                 store=store,
                 cache=self.cache,
                 states=self.states,
                 kinds=kinds,
-                clock=clock,
+                clock=self._clock,
                 notes=notes,
-                measuring=Measuring(store=store, cache=self.cache, sources=options.sources),
+                measuring=measuring,
             ),
             self.traffic,
-            *options.beside,
+            Autoscaling(
+                store=store,
+                cache=self.cache,
+                states=self.states,
+                kinds=kinds,
+                measuring=measuring,
+                clock=self._clock,
+                notes=notes,
+            ),
         )
 
     async def run(self) -> None:

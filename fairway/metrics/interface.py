@@ -72,6 +72,37 @@ class Sources(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodUsage:
+    """A pod, what its containers request, and what they were measured to use, in thousandths."""
+
+    name: str
+    phase: str = "Running"  # as Kubernetes has it
+    is_leaving: bool = False
+    is_ready: bool | None = True  # None: nobody has said
+    started_at: float | None = None
+    ready_changed_at: float = 0.0
+    requests: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # none: not measured
+    measured_at: float = 0.0
+    window_seconds: float = 0.0
+
+
+class PodMeter(Protocol):
+    """Who measures pods, where they run."""
+
+    async def of_work(self, cluster: str, work: str) -> tuple[PodUsage, ...]:
+        """The pods of a work in a cluster; MetricsFault where nobody there can tell."""
+        ...
+
+
+class NoPodMeter:
+    """Of a hub that reaches no cluster for this."""
+
+    async def of_work(self, cluster: str, work: str) -> tuple[PodUsage, ...]:
+        raise Refused(f"what pods in {cluster} use is not measured")
+
+
 class NoSources:
     """Of a hub that asks nobody."""
 

@@ -97,9 +97,10 @@ def query(engine: Engine, signal: Signal, labels: str) -> str | None:
 
 def matching(labels: Mapping[str, str]) -> str:
     """Labels as PromQL matches them, by value."""
-    return ",".join(f"{name}={_quoted(labels[name])}" for name in sorted(labels))
+    return ",".join(f"{name}={quoted(labels[name])}" for name in sorted(labels))
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Text as PromQL writes it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

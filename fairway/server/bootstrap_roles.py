@@ -140,11 +140,10 @@ def _view_rules() -> list[JsonObject]:
         _rule(_READ, ("apps",), apps),
         _rule(_READ, ("batch",), ("jobs", "jobs/status")),
         _rule(_READ, (_FAIRWAY,), ours),
-        _rule(_READ, (SERVING_GROUP,), serving),
+        _rule(_READ, (SERVING_GROUP,), (*serving, "revisions")),
         _rule(_READ, (_FAIRWAY,), platform),
         _rule(("get",), (_FAIRWAY,), _QUESTIONS),
         _rule(_READ, (KINDS_GROUP,), ("kindrules", "kindrules/status")),
-        _rule(_READ, (SERVING_GROUP,), ("revisions",)),
     ]
 
 

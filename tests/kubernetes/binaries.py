@@ -124,11 +124,20 @@ def helm(say: Say = silent) -> Path:
 
 def promtool(say: Say = silent) -> Path:
     """The checker of Prometheus' rules, of the distribution's package."""
-    kept = cache() / "distribution" / "promtool"
+    return _of_prometheus("promtool", say)
+
+
+def prometheus(say: Say = silent) -> Path:
+    """A Prometheus, of the distribution's package."""
+    return _of_prometheus("prometheus", say)
+
+
+def _of_prometheus(program: str, say: Say) -> Path:
+    kept = cache() / "distribution" / program
     if not kept.exists():
         with locked(kept.parent):
             if not kept.exists():
-                _unpack_package("prometheus", "usr/bin/promtool", kept, say)
+                _unpack_package("prometheus", f"usr/bin/{program}", kept, say)
     return kept
 
 
@@ -257,6 +266,7 @@ def main() -> None:
         ("old kubectl", distribution_kubectl),
         ("helm", helm),
         ("promtool", promtool),
+        ("prometheus", prometheus),
     ]
     for name, get in obtain:
         try:

@@ -41,7 +41,7 @@ BUILT_IN = {
 }
 OURS = {
     *("Fleet", "Cluster", "ClusterReport", "Flavor", "Queue", "Workload", "PlacementPolicy"),
-    *("Work", "KindRule", "FleetAutoscaler", "Rollout", "Revision"),
+    *("Work", "KindRule", "Rollout", "Revision", "FleetAutoscaler"),
 }
 
 

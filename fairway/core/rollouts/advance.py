@@ -8,19 +8,27 @@ comes back. A way back has no batches, is not soaked and needs nobody's approval
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from fairway.api.rollout import RolloutPhase, RolloutStatus, approval_of, failure_of
+from fairway.api.rollout import (
+    ClusterRevision,
+    RolloutPhase,
+    RolloutStatus,
+    approval_of,
+    failure_of,
+)
 from fairway.core.rollouts import gates
+from fairway.core.rollouts.allowance import is_there
 from fairway.core.rollouts.batches import WHOLE, Goal, batches_of
 from fairway.core.rollouts.case import Case
 from fairway.core.rollouts.staging import are_there, arrived, staged, unchanged
 
 LATE, REFUSED, UNHEARD = "ProgressDeadlineExceeded", "GateFailed", "GateInconclusive"
-STUCK, NOTHING_BEFORE = "RollbackStuck", "NoEarlierRevision"
+STUCK, WAITS = "RollbackStuck", "WaitsForReplicas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +116,9 @@ def _forward(case: Case, status: RolloutStatus) -> Advanced:
     if not are_there(case, status.clusters, status.target, goal):
         return _under_way(case, status)
     is_last = number == len(plan) - 1
-    if number and goal == plan[number - 1] and not is_last:
-        return _next(case, status)  # nothing of it is there
+    if number and goal == plan[number - 1]:
+        # Nothing of it is there that was not in the one before, which is over.
+        return _completed(case, status) if is_last else _next(case, status)
     status = replace(status, batch_ready_at=status.batch_ready_at or _moment(case.now))
     found = _soaking(case, status)
     if isinstance(found, Advanced):
@@ -133,21 +142,39 @@ def _needs_approval(case: Case, number: int) -> bool:
 
 
 def _progressed(case: Case, status: RolloutStatus, mark: str, goal: Goal) -> RolloutStatus:
-    """With the time of the last progress, if there are more than ever before."""
+    """With the time of the last progress: more are there than ever before, or one more began."""
     there = arrived(case, mark, goal)
-    if there <= status.progress:
+    has_begun = _told(status.clusters) != _told(case.status.clusters)
+    if there <= status.progress and not has_begun:
         return status
-    return replace(status, progress=there, progressed_at=_moment(case.now))
+    most = max(there, status.progress)
+    return replace(status, progress=most, progressed_at=_moment(case.now))
+
+
+def _told(stages: Sequence[ClusterRevision]) -> set[tuple[str, str, int | None]]:
+    return {(one.cluster, one.mark, one.share) for one in stages}
 
 
 def _under_way(case: Case, status: RolloutStatus) -> Advanced:
     if status.batch_ready_at is not None:
         # It was well and is not any more: it has its time to become so again.
         status = replace(status, batch_ready_at=None, progressed_at=_moment(case.now))
+    if not _is_awaited(case, status, status.target):
+        return _said(case, status, "Progressing", WAITS, _lacking(status))
     due = _deadline(case, status)
     if case.now >= due:
         return _failed(case, status, LATE, _lacking(status))
     return _said(case, status, "Progressing", "", _lacking(status), wake_at=due)
+
+
+def _is_awaited(case: Case, status: RolloutStatus, mark: str) -> bool:
+    """Whether a cluster was told and is not there yet; a revision is not to blame for the rest."""
+    stages = {one.cluster: one for one in status.clusters if one.mark == mark}
+    return any(
+        one.is_heard and not is_there(one, mark, stages[one.cluster].share)
+        for one in case.places
+        if one.cluster in stages
+    )
 
 
 def _soaking(case: Case, status: RolloutStatus) -> Advanced | RolloutStatus:
@@ -165,8 +192,9 @@ def _soaking(case: Case, status: RolloutStatus) -> Advanced | RolloutStatus:
     given_up_at = until + case.spec.progress_deadline_seconds
     if case.now >= given_up_at:
         return _failed(case, status, UNHEARD, f"no good answer from {', '.join(silent)}")
-    seconds = max(0, round(until - case.now))
-    waits = f"{seconds} s to soak" if seconds else f"no good answer yet from {', '.join(silent)}"
+    waits = f"soaks until {_moment(until):%H:%M:%S}Z"
+    if case.now >= until:
+        waits = f"no good answer yet from {', '.join(silent)}"
     wake_at = min(until if case.now < until else given_up_at, _gates_due(case, status))
     return _said(case, status, "Soaking", "", waits, wake_at=wake_at)
 
@@ -225,9 +253,11 @@ def _back(case: Case, status: RolloutStatus) -> Advanced:
         # Pods come and go in a service that is where it is to be; that is no rollout.
         return _said(case, status, status.phase, status.reason, status.message)
     due = _deadline(case, status)
+    message = _lacking(status) if is_wished else status.message
+    if not _is_awaited(case, status, mark):
+        return _said(case, status, "RollingBack", status.failure, message)
     if case.now >= due:
         return _said(case, status, "Failed", STUCK, _lacking(status))
-    message = _lacking(status) if is_wished else status.message
     return _said(case, status, "RollingBack", status.failure, message, wake_at=due)
 
 

@@ -28,6 +28,8 @@ from fairway.core.scaling.model import (
 from fairway.core.scaling.proposals import NoProposal, propose
 from fairway.core.scaling.restraint import recording, restrained
 
+_VALID, _NO_METRIC = "ValidMetricFound", "NoMetric"
+_SILENT = (_VALID, _NO_METRIC)  # of these nothing is to be told while nobody is active
 _DISABLED = Finding(
     type="ScalingActive",
     holds=False,
@@ -95,8 +97,12 @@ def _asked(seen: Seen, limits: Limits) -> _Asked:
     highest, name = 0, ""
     currents: list[Current] = []
     failed: list[tuple[Metric, NoProposal]] = []
-    metrics = [one for one in seen.metrics if seen.wanted or _tells_at_zero(one)]
-    for metric in metrics:
+    asked = 0
+    for metric in seen.metrics:
+        if not seen.wanted and not _tells_at_zero(metric):
+            currents.append(Current())
+            continue
+        asked += 1
         found = propose(metric, seen, limits)
         if isinstance(found, NoProposal):
             failed.append((metric, found))
@@ -106,12 +112,12 @@ def _asked(seen: Seen, limits: Limits) -> _Asked:
         if not name or found.replicas > highest:
             highest, name = found.replicas, metric.name
     replicas: int | None = highest
-    if len(failed) == len(metrics) or (failed and highest < seen.wanted):
+    if len(failed) == asked or (failed and highest < seen.wanted):
         replicas = None
     return _Asked(
         replicas=replicas,
         metric=name,
-        finding=_activity(replicas, name, failed, len(metrics)),
+        finding=_activity(replicas, name, failed, asked),
         currents=tuple(currents),
     )
 
@@ -123,10 +129,10 @@ def _activity(
         message = f"the count follows from {name}"
         if failed:
             message += f"; {failed[0][0].name} cannot be read: {failed[0][1].why}"
-        return Finding(type="ScalingActive", holds=True, reason="ValidMetricFound", message=message)
+        return Finding(type="ScalingActive", holds=True, reason=_VALID, message=message)
     if not failed:
         message = "there is no metric to go by"
-        return Finding(type="ScalingActive", holds=False, reason="NoMetric", message=message)
+        return Finding(type="ScalingActive", holds=False, reason=_NO_METRIC, message=message)
     metric, fault = failed[0]
     message = f"{metric.name} cannot be read"
     message += f" ({len(failed)} of {count} metrics cannot): {fault.why}"
@@ -164,7 +170,7 @@ def _idle_since(seen: Seen, limits: Limits, memory: Memory) -> float | None:
 def _from_zero(seen: Seen, limits: Limits, memory: Memory, asked: _Asked) -> Verdict:
     active = [one for one in seen.metrics if isinstance(one.reading, OfAll) and _is_active(one)]
     if asked.replicas is None or not any(one.activation is not None for one in active):
-        finding = asked.finding if asked.replicas is None and asked.currents else _idle()
+        finding = asked.finding if asked.finding.reason not in _SILENT else _idle()
         return Verdict(replicas=0, findings=(finding,), currents=asked.currents, memory=memory)
     desired = min(max(asked.replicas, 1), limits.most)
     count = restrained(0, desired, limits, memory, now=seen.now)

@@ -170,11 +170,14 @@ class Seen:
     metrics: tuple[Metric, ...] = ()
 
 
+Aspect = Literal["AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One aspect of a decision, as a condition tells it."""
 
-    type: Literal["AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"]
+    type: Aspect
     holds: bool
     reason: str
     message: str
@@ -195,6 +198,6 @@ class Verdict:
 
     replicas: int
     findings: tuple[Finding, ...]
-    currents: tuple[Current, ...]  # one for each metric that was looked at
+    currents: tuple[Current, ...]  # one for each metric; none where no metric was asked
     memory: Memory
     why: str = ""  # of a change

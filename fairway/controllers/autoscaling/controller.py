@@ -1,0 +1,248 @@
+"""One look at one autoscaler: what is there, what it should be, and the count where it differs.
+
+Each is looked at every quarter of a minute, when it or its workload's wish changes, and when a
+schedule is due. What an earlier look remembers is kept by the leader, and in part in the status;
+a look whose count could not be written is forgotten, and made again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from dataclasses import replace
+
+from fairway.api import codec
+from fairway.api.autoscaler import FleetAutoscaler, FleetAutoscalerStatus, Metric
+from fairway.api.errors import ApiError, Conflict
+from fairway.api.meta import JsonObject
+from fairway.api.workload import Workload
+from fairway.clock import Clock
+from fairway.controllers.autoscaling import others, pods, telling
+from fairway.controllers.autoscaling.bounds import BadSchedule, Bounds, bounds_of, limits_of
+from fairway.controllers.autoscaling.readings import Reader, metrics_of, needs_usage
+from fairway.controllers.autoscaling.services import (
+    NotScalable,
+    Service,
+    service_of,
+    set_replicas,
+    workload_of,
+)
+from fairway.controllers.cache import Cache
+from fairway.controllers.measuring import Measuring
+from fairway.controllers.notes import Notes
+from fairway.controllers.states import States
+from fairway.controllers.statuses import with_status
+from fairway.core.scaling.decide import decide
+from fairway.core.scaling.model import Memory, Seen, Verdict
+from fairway.kinds.registry import KnownKinds
+from fairway.loops import Loop
+from fairway.store.interface import Store, Stored, Write
+from fairway.store.keys import AUTOSCALERS, WORKLOADS
+from fairway.store.mirrors import Name
+
+PERIOD_SECONDS = 15.0
+_WRITE = Write(user="system:fairway", manager="fairway-autoscaling")
+
+_log = logging.getLogger(__name__)
+
+
+class Autoscaling:
+    """The controller of autoscalers."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        cache: Cache,
+        states: States,
+        kinds: KnownKinds,
+        measuring: Measuring,
+        clock: Clock,
+        notes: Notes,
+    ) -> None:
+        self._store = store
+        self._cache = cache
+        self._states = states
+        self._kinds = kinds
+        self._measuring = measuring
+        self._clock = clock
+        self._notes = notes
+        self._loop: Loop[Name] = Loop("autoscaling", self._reconcile, clock=clock, forgets=True)
+        self._memories: dict[Name, Memory] = {}
+        self._about: dict[Name, set[Name]] = defaultdict(set)  # autoscalers, by their workload
+        self._targets: dict[Name, Name] = {}
+        self._generations: dict[Name, int] = {}  # that were looked at
+        self._counts: dict[Name, int | None] = {}  # of workloads, as they were last seen or set
+        cache.mirror(AUTOSCALERS).followers.append(self._autoscaler_changed)
+        cache.mirror(WORKLOADS).followers.append(self._workload_changed)
+
+    async def run(self) -> None:
+        """Looks at all autoscalers in their time, until cancelled."""
+        self._memories.clear()  # another may have led meanwhile
+        await self._loop.run(self._cache.names(AUTOSCALERS))
+
+    def _autoscaler_changed(self, name: Name, stored: Stored | None) -> None:
+        autoscaler = self._cache.get(FleetAutoscaler, name[1], name[0]) if stored else None
+        target = (name[0], workload_of(autoscaler.spec.target)) if autoscaler else None
+        before = self._targets.pop(name, None)
+        if before is not None and before != target:
+            self._about[before].discard(name)
+            for one in self._about[before]:
+                self._loop.mark(one)  # it may be the next in line
+            if not self._about[before]:
+                del self._about[before]
+                self._counts.pop(before, None)
+        if autoscaler is None or target is None:
+            self._memories.pop(name, None)
+            self._generations.pop(name, None)
+            return
+        self._targets[name] = target
+        self._about[target].add(name)
+        if self._generations.get(name) != autoscaler.metadata.generation:
+            self._generations[name] = autoscaler.metadata.generation
+            self._loop.mark(name)
+
+    def _workload_changed(self, name: Name, stored: Stored | None) -> None:
+        """A count that somebody else sets matters at once; our own, and what comes of it, do not.
+
+        Else each step of a rate would be followed by the next at once.
+        """
+        if name not in self._about:
+            return
+        workload = self._cache.get(Workload, name[1], name[0]) if stored else None
+        count = workload.spec.replicas if workload is not None else None
+        if name not in self._counts or self._counts[name] != count:
+            self._counts[name] = count
+            for one in self._about[name]:
+                self._loop.mark(one)
+
+    async def _reconcile(self, name: Name) -> float | None:
+        stored = self._cache.mirror(AUTOSCALERS).get(name)
+        if stored is None:
+            return None
+        body = stored.object()
+        autoscaler = codec.decode(body, FleetAutoscaler)
+        if autoscaler.metadata.deletion_timestamp is not None:
+            return None
+        now = self._clock.now()
+        try:
+            bounds = bounds_of(autoscaler.spec, now)
+            service = await self._service(autoscaler)
+            status = await self._decided(name, autoscaler, service, bounds)
+        except BadSchedule as fault:
+            status = telling.refused(autoscaler, "InvalidSchedule", str(fault), now)
+            bounds = Bounds(least=0, most=0)
+        except NotScalable as fault:
+            status = telling.refused(autoscaler, fault.reason, str(fault), now)
+        await self._write(body, autoscaler, status)
+        again = now + PERIOD_SECONDS
+        return again if bounds.until is None else min(again, bounds.until)
+
+    async def _service(self, autoscaler: FleetAutoscaler) -> Service:
+        """The service of an autoscaler, once it is alone in setting its count."""
+        name, namespace = autoscaler.metadata.name, autoscaler.metadata.namespace
+        target = autoscaler.spec.target
+        rivals = self._about.get((namespace, workload_of(target)), set())
+        first = min(rivals, key=self._age, default=(namespace, name))
+        if first != (namespace, name):
+            raise NotScalable("OtherAutoscaler", f"FleetAutoscaler {first[1]} was there first")
+        if self._cache.fleet().spec.paused:
+            raise NotScalable("FleetPaused", "the fleet is paused")
+        service = await service_of(
+            target, namespace, store=self._store, cache=self._cache, kinds=self._kinds
+        )
+        for other in await others.others_of(service, store=self._store):
+            if not (autoscaler.spec.take_over and other.gives_way):
+                raise NotScalable(
+                    "OtherAutoscaler", f"its count is set by {other.name} already; {other.advice}"
+                )
+            await others.send_away(other, service, store=self._store)
+            await self._notes.say(service.found, "AutoscalerTakenOver", f"{other.name} gave way")
+            raise Conflict(f"{other.name} gave way; the object is read anew")
+        return service
+
+    def _age(self, name: Name) -> tuple[float, str]:
+        found = self._cache.get(FleetAutoscaler, name[1], name[0])
+        created = found.metadata.creation_timestamp if found is not None else None
+        return (created.timestamp() if created is not None else 0.0, name[1])
+
+    async def _decided(
+        self, name: Name, autoscaler: FleetAutoscaler, service: Service, bounds: Bounds
+    ) -> FleetAutoscalerStatus:
+        """Decides, carries out, and says what was done."""
+        limits = limits_of(autoscaler.spec, bounds, pods_per_replica=service.pods_per_replica)
+        memory = self._memories.get(name) or telling.remembered(autoscaler.status)
+        metrics = metrics_of(autoscaler)
+        seen_pods = await self._pods(service, metrics)
+        now = self._clock.now()
+        reader = Reader(
+            autoscaler=autoscaler,
+            service=service,
+            pods=seen_pods,
+            measuring=self._measuring,
+            now=now,
+        )
+        read = await reader.all()
+        seen = Seen(
+            now=now,
+            wanted=service.wanted,
+            placed=service.placed,
+            pods=seen_pods.facts,
+            metrics=read,
+        )
+        verdict = decide(seen, limits, memory)
+        if verdict.replicas != service.wanted:
+            refusal = await self._carry_out(service, verdict)
+            if refusal:
+                return telling.refused(autoscaler, "FailedUpdateScale", refusal, now)
+        self._memories[name] = verdict.memory
+        return telling.decided(
+            autoscaler,
+            verdict,
+            bounds,
+            metrics=tuple(zip(metrics, read, strict=True)),
+            before=service.wanted,
+            now=now,
+        )
+
+    async def _pods(self, service: Service, metrics: tuple[Metric, ...]) -> pods.Pods:
+        """The pods, one by one where metrics are of each, and where their clusters tell."""
+        known = pods.counted(service, cache=self._cache, states=self._states)
+        if not needs_usage(metrics) or not known.facts:
+            return known
+        found = await pods.measured(service, cache=self._cache, meter=self._measuring.meter)
+        return found if found.is_named else replace(known, fault=found.fault)
+
+    async def _carry_out(self, service: Service, verdict: Verdict) -> str:
+        """Sets the count; why not, where it was refused for good."""
+        metadata = service.workload.metadata
+        self._counts[metadata.namespace, metadata.name] = verdict.replicas
+        try:
+            await set_replicas(service, verdict.replicas, store=self._store)
+        except Conflict:
+            raise  # somebody else changed it first: it is looked at again
+        except ApiError as fault:
+            return str(fault)
+        _log.info(
+            "%s %s/%s: from %d to %d replicas: %s",
+            service.found["kind"],
+            service.namespace,
+            service.found["metadata"]["name"],
+            service.wanted,
+            verdict.replicas,
+            verdict.why,
+        )
+        return ""
+
+    async def _write(
+        self, body: JsonObject, autoscaler: FleetAutoscaler, status: FleetAutoscalerStatus
+    ) -> None:
+        if status == autoscaler.status:
+            return
+        await self._store.update(
+            AUTOSCALERS,
+            with_status(body, status),
+            namespace=autoscaler.metadata.namespace,
+            subresource="status",
+            write=_WRITE,
+        )

@@ -1,0 +1,113 @@
+"""Autoscalers that an object has beside ours: two that set one count would fight for ever.
+
+A HorizontalPodAutoscaler may be on the hub, where the hub is on Kubernetes, or among the manifests
+that go to clusters; KServe makes one of its own for an InferenceService whose least and most
+replicas differ. What can be made to give way does so where the FleetAutoscaler asks for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from fairway.api.errors import ApiError, NotFound
+from fairway.api.meta import JsonObject
+from fairway.controllers.autoscaling.services import Service, change_object
+from fairway.kinds.plain import annotation, child, number, text
+from fairway.store.interface import Deletion, ResourceKey, Selection, Store, Write
+
+AUTOSCALERS_OF_PODS = ResourceKey("autoscaling", "v2", "horizontalpodautoscalers")
+KSERVE_CLASS = "serving.kserve.io/autoscalerClass"
+_KSERVE_OFF = ("none", "external")
+_WRITE = Write(user="system:fairway", manager="fairway-autoscaling")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Other:
+    """Another autoscaler of the same object."""
+
+    name: str  # for people
+    advice: str  # how it could be made to give way
+    on_hub: JsonObject | None = None  # the object that is it, where the hub has one
+    change: JsonObject | None = None  # of the object that is scaled, which switches it off
+
+    @property
+    def gives_way(self) -> bool:
+        return self.on_hub is not None or self.change is not None
+
+
+async def others_of(service: Service, *, store: Store) -> list[Other]:
+    """All autoscalers that the object has beside ours."""
+    return [*_in_template(service), *_of_kserve(service), *await _on_hub(service, store)]
+
+
+async def send_away(other: Other, service: Service, *, store: Store) -> None:
+    """Makes another autoscaler give way."""
+    if other.change is not None:
+        await change_object(service, other.change, store=store)
+    if other.on_hub is not None:
+        metadata = other.on_hub["metadata"]
+        with suppress(NotFound):  # somebody else was first
+            await store.delete(
+                AUTOSCALERS_OF_PODS,
+                metadata["name"],
+                namespace=service.namespace,
+                how=Deletion(uid=metadata.get("uid", "")),
+                write=_WRITE,
+            )
+
+
+def _in_template(service: Service) -> Iterator[Other]:
+    kept = {(one.get("kind"), text(one, "metadata", "name")) for one in service.manifests}
+    for manifest in service.manifests:
+        if manifest.get("kind") == "HorizontalPodAutoscaler":
+            target = child(manifest, "spec", "scaleTargetRef")
+            if (target.get("kind"), target.get("name")) in kept:
+                yield Other(
+                    name=f"HorizontalPodAutoscaler {text(manifest, 'metadata', 'name')}",
+                    advice="take it out of the manifests of the workload",
+                )
+        elif manifest.get("kind") == "InferenceService" and _scales_itself(manifest):
+            yield Other(
+                name="KServe", advice=f"annotate the manifest with {KSERVE_CLASS}: external"
+            )
+
+
+def _of_kserve(service: Service) -> Iterator[Other]:
+    if service.found.get("kind") == "InferenceService" and _scales_itself(service.found):
+        yield Other(
+            name="KServe",
+            advice="set takeOver: true, or make maxReplicas equal to minReplicas",
+            change={"metadata": {"annotations": {KSERVE_CLASS: "external"}}},
+        )
+
+
+def _scales_itself(manifest: JsonObject) -> bool:
+    """Whether KServe would set the count: unless told otherwise, between least and most."""
+    if annotation(manifest, KSERVE_CLASS) in _KSERVE_OFF:
+        return False
+    least = number(manifest, "spec", "predictor", "minReplicas", default=1)
+    return number(manifest, "spec", "predictor", "maxReplicas", default=least) != least
+
+
+async def _on_hub(service: Service, store: Store) -> list[Other]:
+    selection = Selection(namespace=service.namespace)
+    try:
+        listing = await store.list(AUTOSCALERS_OF_PODS, selection)
+    except ApiError:
+        return []  # this hub does not serve the kind, so nobody acts by it
+    names = {(service.found["kind"], service.found["metadata"]["name"])}
+    found = []
+    for stored in listing.items:
+        other = stored.object()
+        target = child(other, "spec", "scaleTargetRef")
+        if (target.get("kind"), target.get("name")) in names:
+            found.append(
+                Other(
+                    name=f"HorizontalPodAutoscaler {other['metadata']['name']} on the hub",
+                    advice="delete it, or set takeOver: true",
+                    on_hub=other,
+                )
+            )
+    return found

@@ -1,0 +1,142 @@
+"""The pods of a service over the fleet, as they were last heard of.
+
+Reports tell how many pods of a work are ready, bound, pending or ending. Where pods are measured
+one by one, their clusters are asked for each, with its name. Pods of a cluster that is not heard of
+are known by the claim alone, and count as pods whose metrics are missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import get_args
+
+from fairway.api.claim import Placement
+from fairway.api.cluster import Cluster
+from fairway.api.report import WorkState
+from fairway.controllers.autoscaling.services import Service
+from fairway.controllers.cache import Cache
+from fairway.controllers.states import States
+from fairway.core.scaling.model import PodFact, PodPhase
+from fairway.metrics.interface import MetricsFault, PodMeter, PodUsage
+
+_SILENT = ("Unready", "Lost")
+_PHASES: Mapping[str, PodPhase] = {one: one for one in get_args(PodPhase)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pods:
+    """Pods, and what was measured of each where they were asked for."""
+
+    facts: tuple[PodFact, ...]
+    usage: Mapping[str, PodUsage] = field(default_factory=dict)
+    fault: str = ""  # why some were not measured
+
+    @property
+    def is_named(self) -> bool:
+        """Whether they are known by name, and not only by how many there are."""
+        return bool(self.usage)
+
+
+def counted(service: Service, *, cache: Cache, states: States) -> Pods:
+    """The pods, by how many there are of each sort."""
+    heard, silent = _placements(service, cache)
+    facts: list[PodFact] = []
+    for placement in heard:
+        state = states.get(placement.cluster, service.work)
+        facts.extend(_told(placement.cluster, state) if state else _claimed([placement]))
+    return Pods(facts=(*facts, *_claimed(silent)))
+
+
+async def measured(service: Service, *, cache: Cache, meter: PodMeter) -> Pods:
+    """The pods one by one, each as its cluster measures it."""
+    heard, silent = _placements(service, cache)
+    answers = await asyncio.gather(
+        *(meter.of_work(one.cluster, service.work) for one in heard), return_exceptions=True
+    )
+    facts: list[PodFact] = []
+    usage: dict[str, PodUsage] = {}
+    faults: list[str] = []
+    for placement, answer in zip(heard, answers, strict=True):
+        match answer:
+            case MetricsFault():
+                faults.append(f"{placement.cluster}: {answer}")
+                silent.append(placement)
+            case BaseException():
+                raise answer
+            case _:
+                for pod in answer:
+                    name = f"{placement.cluster}/{pod.name}"
+                    usage[name] = pod
+                    facts.append(_fact(name, pod))
+    facts.extend(_claimed(silent))
+    return Pods(facts=_with_requests(facts), usage=usage, fault="; ".join(faults))
+
+
+def _placements(service: Service, cache: Cache) -> tuple[list[Placement], list[Placement]]:
+    """Where the service is: in clusters that are heard of, and in others.
+
+    What leaves a cluster that is not heard of may be there for as long as nobody knows better. If
+    it did not count, each replica that the hub takes from such a cluster would be a reason to take
+    the next.
+    """
+    status = service.workload.status
+    claimed = status.claim.placements if status.claim is not None else ()
+    heard: list[Placement] = []
+    silent: list[Placement] = []
+    for placement in claimed:
+        cluster = cache.get(Cluster, placement.cluster)
+        is_heard = cluster is not None and cluster.status.phase not in _SILENT
+        (heard if is_heard else silent).append(placement)
+    names = {one.cluster for one in heard}
+    for placement in status.releasing:
+        cluster = cache.get(Cluster, placement.cluster)
+        if placement.cluster not in names and cluster and cluster.status.phase in _SILENT:
+            silent.append(placement)
+    return heard, silent
+
+
+def _told(cluster: str, state: WorkState) -> Iterable[PodFact]:
+    """As many pods of each sort as a report tells."""
+    for pods in state.pods:
+        sorts = (
+            ("ready", pods.ready, PodFact(name="")),
+            ("bound", pods.bound, PodFact(name="", phase="Pending", is_ready=False)),
+            ("pending", pods.pending, PodFact(name="", phase="Pending", is_ready=False)),
+            ("failed", pods.failed, PodFact(name="", phase="Failed", is_ready=False)),
+            ("ending", pods.terminating, PodFact(name="", is_leaving=True)),
+        )
+        for word, count, fact in sorts:
+            for number in range(count):
+                yield replace(fact, name=f"{cluster}/{pods.name}-{word}-{number}")
+
+
+def _claimed(placements: Iterable[Placement]) -> Iterable[PodFact]:
+    """The pods that clusters which are not heard of have by the claim."""
+    for place, placement in enumerate(placements):
+        for pods in placement.pod_sets:
+            for number in range(pods.count):
+                yield PodFact(
+                    name=f"{placement.cluster}/{pods.name}-claimed-{place}-{number}",
+                    is_ready=None,
+                    is_reached=False,
+                )
+
+
+def _fact(name: str, pod: PodUsage) -> PodFact:
+    return PodFact(
+        name=name,
+        phase=_PHASES.get(pod.phase, "Pending"),
+        is_leaving=pod.is_leaving,
+        is_ready=pod.is_ready,
+        started_at=pod.started_at,
+        ready_changed_at=pod.ready_changed_at,
+        requests=pod.requests,
+    )
+
+
+def _with_requests(facts: list[PodFact]) -> tuple[PodFact, ...]:
+    """Pods of a cluster that is not heard of request what their equals elsewhere do."""
+    known = next((one.requests for one in facts if one.requests), {})
+    return tuple(one if one.requests else replace(one, requests=known) for one in facts)

@@ -1,0 +1,245 @@
+"""What the metrics of an autoscaler are found to be, and the queries that find it.
+
+A metric by name becomes a query for its series; a model server's signal comes from the table of
+presets. Every answer becomes whole thousandths, rounded up, as Kubernetes' own metrics are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from math import ceil
+
+from fairway.api.amounts import Quantity
+from fairway.api.autoscaler import (
+    ContainerResourceMetric,
+    FleetAutoscaler,
+    Metric,
+    MetricTarget,
+    ResourceMetric,
+    ServingMetric,
+)
+from fairway.api.meta import LabelSelector
+from fairway.controllers.autoscaling.pods import Pods
+from fairway.controllers.autoscaling.services import Service
+from fairway.controllers.measuring import Measuring
+from fairway.core.scaling import model
+from fairway.core.scaling.model import AverageValue, NotRead, OfAll, OfPods, Target, Utilization
+from fairway.metrics import presets
+from fairway.metrics.interface import MetricsFault, NoSample, Sample, Source, value
+
+_MILLI = 1_000_000  # nanos
+_POD, _CLUSTER, _NAMESPACE = "pod", "cluster", "namespace"
+# What HPA takes where nothing is said.
+DEFAULT = Metric(
+    type="Resource",
+    resource=ResourceMetric(
+        name="cpu", target=MetricTarget(type="Utilization", average_utilization=80)
+    ),
+)
+_NEEDS_USAGE = ("Resource", "ContainerResource", "Pods")
+
+
+def metrics_of(autoscaler: FleetAutoscaler) -> tuple[Metric, ...]:
+    return autoscaler.spec.metrics or (DEFAULT,)
+
+
+def needs_usage(metrics: tuple[Metric, ...]) -> bool:
+    """Whether pods must be known one by one."""
+    return any(one.type in _NEEDS_USAGE for one in metrics)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Reads the metrics of one autoscaler, at one moment."""
+
+    autoscaler: FleetAutoscaler
+    service: Service
+    pods: Pods
+    measuring: Measuring
+    now: float
+
+    async def all(self) -> tuple[model.Metric, ...]:
+        metrics = metrics_of(self.autoscaler)
+        return tuple(await asyncio.gather(*(self._read(one) for one in metrics)))
+
+    async def _read(self, metric: Metric) -> model.Metric:
+        match metric:
+            case Metric(resource=ResourceMetric() as found):
+                return self._used(found, f"{found.name} resource")
+            case Metric(container_resource=ContainerResourceMetric() as found):
+                return self._used(found, f"{found.name} of container {found.container}")
+            case Metric(pods=found) if found is not None:
+                query = found.metric.query or (
+                    f"{found.metric.name}{{{self._of_namespace(found.metric.selector)}}}"
+                )
+                return model.Metric(
+                    name=f"pods metric {found.metric.name}",
+                    failure="FailedGetPodsMetric",
+                    target=_target(found.target),
+                    reading=await self._of_pods(query),
+                )
+            case Metric(object=found) if found is not None:
+                about = found.described_object
+                labels = self._of_namespace(found.metric.selector, {about.kind.lower(): about.name})
+                query = found.metric.query or f"sum({found.metric.name}{{{labels}}})"
+                return model.Metric(
+                    name=f"{about.kind} metric {found.metric.name}",
+                    failure="FailedGetObjectMetric",
+                    target=_target(found.target),
+                    reading=await self._of_all(query),
+                    activation=millis(found.activation_value),
+                )
+            case Metric(external=found) if found is not None:
+                labels = ",".join(_matchers(found.metric.selector))
+                query = found.metric.query or f"sum({found.metric.name}{{{labels}}})"
+                return model.Metric(
+                    name=f"external metric {found.metric.name}",
+                    failure="FailedGetExternalMetric",
+                    target=_target(found.target),
+                    reading=await self._of_all(query),
+                    activation=millis(found.activation_value),
+                )
+            case Metric(serving=found) if found is not None:
+                return await self._of_server(found)
+        raise AssertionError(metric)  # the schema asks for the part that the type names
+
+    def _used(self, found: ResourceMetric | ContainerResourceMetric, name: str) -> model.Metric:
+        """What pods use of a resource, as their clusters told when they were asked for the pods."""
+        container = found.container if isinstance(found, ContainerResourceMetric) else ""
+        by_pod: dict[str, model.Measured] = {}
+        for pod, seen in self.pods.usage.items():
+            names = [container] if container else list(seen.usage)
+            if names and all(found.name in seen.usage.get(one, {}) for one in names):
+                by_pod[pod] = model.Measured(
+                    value=sum(seen.usage[one][found.name] for one in names),
+                    at=seen.measured_at,
+                    window_seconds=seen.window_seconds,
+                )
+        reading: model.Reading = OfPods(by_pod=by_pod)
+        if not by_pod and self.pods.fault:
+            reading = NotRead(why=self.pods.fault)
+        return model.Metric(
+            name=name,
+            failure=f"FailedGet{'Container' if container else ''}ResourceMetric",
+            target=_target(found.target),
+            reading=reading,
+            resource=found.name,
+            container=container,
+        )
+
+    async def _of_server(self, found: ServingMetric) -> model.Metric:
+        server = presets.SERVERS[found.engine]
+        more = {server.model_label: found.model} if found.model and server.model_label else {}
+        if found.selector is None:
+            beginning = re.escape(self.service.object_name)
+            labels = f"{self._of_namespace(None, more)},{_POD}=~{presets.quoted(beginning + '-.*')}"
+        else:
+            labels = self._of_namespace(found.selector, more)
+        query = presets.query(found.engine, found.signal, labels)
+        target = millis(found.target)
+        is_total = found.signal in presets.TOTALS
+        return model.Metric(
+            name=f"{found.engine} {found.signal}",
+            failure="FailedGetServingMetric",
+            target=AverageValue(value=target) if is_total else model.Value(value=target),
+            reading=NotRead(why=f"{found.engine} does not tell {found.signal}")
+            if query is None
+            else await self._of_all(query),
+            activation=millis(found.activation_value),
+        )
+
+    async def _of_all(self, query: str) -> model.Reading:
+        try:
+            return OfAll(value=rounded(await value(await self._source(), query, self.now)))
+        except MetricsFault as fault:
+            return NotRead(why=str(fault), is_absent=isinstance(fault, NoSample))
+
+    async def _of_pods(self, query: str) -> model.Reading:
+        try:
+            samples = await (await self._source()).vector(query, self.now)
+        except MetricsFault as fault:
+            return NotRead(why=str(fault))
+        if any(_POD not in one.labels for one in samples):
+            return NotRead(why=f"samples have no label {_POD}, so nobody knows whose they are")
+        if not samples:
+            return NotRead(why=f"there is no sample for {query}", is_absent=True)
+        return OfPods(by_pod=_by_pod(samples, self.pods))
+
+    async def _source(self) -> Source:
+        own = self.autoscaler.spec.prometheus
+        return await self.measuring.source(own, self.autoscaler.metadata.namespace)
+
+    def _of_namespace(
+        self, selector: LabelSelector | None, more: Mapping[str, str] | None = None
+    ) -> str:
+        own = {_NAMESPACE: self.service.namespace, **(more or {})}
+        return ",".join([presets.matching(own), *_matchers(selector)])
+
+
+def _by_pod(samples: tuple[Sample, ...], pods: Pods) -> dict[str, model.Measured]:
+    """Samples by the pods whose they are.
+
+    Who has no label of its cluster is of the one pod that is called so. Where pods are known by
+    number only, samples are those of as many pods that are ready.
+    """
+    places: dict[str, list[str]] = defaultdict(list)
+    for fact in pods.facts:
+        if pods.is_named:
+            places[fact.name.partition("/")[2]].append(fact.name)
+        elif fact.is_ready and not fact.is_leaving and fact.phase == "Running":
+            places[fact.name.partition("/")[0]].append(fact.name)
+            places[""].append(fact.name)
+    found: dict[str, model.Measured] = {}
+    for sample in sorted(samples, key=lambda one: sorted(one.labels.items())):
+        cluster, pod = sample.labels.get(_CLUSTER, ""), sample.labels[_POD]
+        if pods.is_named:
+            free = [one for one in places[pod] if not cluster or one == f"{cluster}/{pod}"]
+        else:
+            free = places[cluster]
+        free = [one for one in free if one not in found]
+        name = free[0] if free else f"{cluster}/{pod}"
+        found[name] = model.Measured(value=rounded(sample.value), at=sample.at)
+    return found
+
+
+def _matchers(selector: LabelSelector | None) -> list[str]:
+    """A label selector as PromQL says it."""
+    if selector is None:
+        return []
+    found = [presets.matching(selector.match_labels)] if selector.match_labels else []
+    for one in selector.match_expressions:
+        any_of = presets.quoted("|".join(re.escape(text) for text in one.values))
+        found.append(
+            {
+                "In": f"{one.key}=~{any_of}",
+                "NotIn": f"{one.key}!~{any_of}",
+                "Exists": f'{one.key}!=""',
+                "DoesNotExist": f'{one.key}=""',
+            }[one.operator]
+        )
+    return found
+
+
+def _target(target: MetricTarget) -> Target:
+    match target.type:
+        case "Utilization":
+            return Utilization(percent=target.average_utilization or 1)
+        case "AverageValue":
+            return AverageValue(value=millis(target.average_value))
+        case _:
+            return model.Value(value=millis(target.value))
+
+
+def millis(amount: Quantity | None) -> int:
+    """Thousandths, rounded up."""
+    return -(-amount.nanos // _MILLI) if amount is not None else 0
+
+
+def rounded(number: float) -> int:
+    """Thousandths of a number as its shortest text says it, rounded up."""
+    return ceil(Decimal(repr(number)) * 1000)

@@ -1,0 +1,157 @@
+"""The status of an autoscaler: what was decided, and from what; and what is remembered by it.
+
+Rates look back at changes, and idleness at its beginning; both are in the status, so that another
+replica of the hub goes on where this one stopped. What was recommended lately is not: who takes
+over begins with the present count, which holds it for as long as the window lasts.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from fairway.api.amounts import Quantity, family_of
+from fairway.api.autoscaler import (
+    CurrentMetric,
+    FleetAutoscaler,
+    FleetAutoscalerStatus,
+    Metric,
+    ScaleChange,
+)
+from fairway.api.meta import Condition
+from fairway.controllers.autoscaling.bounds import Bounds
+from fairway.core.scaling import model
+from fairway.core.scaling.model import Aspect, Current, Finding, Memory, ScaleEvent, Verdict
+
+_CHANGES_MOST = 64
+_MESSAGE_MOST = 1024
+_NAME_MOST = 512
+_NANOS = 1_000_000
+ABLE: Aspect = "AbleToScale"
+ZERO: Aspect = "ScaledToZero"
+
+
+def remembered(status: FleetAutoscalerStatus) -> Memory:
+    """What a status remembers, for who has just begun to lead."""
+    return Memory(
+        events=tuple(
+            ScaleEvent(at=one.at.timestamp(), change=one.change) for one in status.changes
+        ),
+        idle_since=status.idle_since.timestamp() if status.idle_since else None,
+        is_scaled_to_zero=any(
+            one.type == ZERO and one.status == "True" for one in status.conditions
+        ),
+    )
+
+
+def decided(
+    autoscaler: FleetAutoscaler,
+    verdict: Verdict,
+    bounds: Bounds,
+    *,
+    metrics: tuple[tuple[Metric, model.Metric], ...],
+    before: int,
+    now: float,
+) -> FleetAutoscalerStatus:
+    """The status after a decision that was carried out."""
+    status = autoscaler.status
+    is_changed = verdict.replicas != before
+    findings = list(verdict.findings)
+    if is_changed:
+        findings = [one for one in findings if one.type != ABLE]
+        message = f"the count was set from {before} to {verdict.replicas}: {verdict.why}"
+        findings.append(Finding(type=ABLE, holds=True, reason="SucceededRescale", message=message))
+    elif not any(one.type == ABLE for one in findings):
+        message = "the count of the target was read"
+        findings.append(Finding(type=ABLE, holds=True, reason="SucceededGetScale", message=message))
+    if verdict.memory.is_scaled_to_zero or any(one.type == ZERO for one in status.conditions):
+        findings.append(_zero(verdict.memory))
+    idle_since = verdict.memory.idle_since
+    return replace(
+        status,
+        observed_generation=autoscaler.metadata.generation,
+        current_replicas=before,
+        desired_replicas=verdict.replicas,
+        min_replicas=bounds.least,
+        max_replicas=bounds.most,
+        schedule=bounds.schedule,
+        last_scale_time=_moment(now) if is_changed else status.last_scale_time,
+        last_scale_reason=verdict.why if is_changed else status.last_scale_reason,
+        idle_since=_moment(idle_since) if idle_since is not None else None,
+        changes=tuple(
+            ScaleChange(at=_moment(one.at), change=one.change)
+            for one in verdict.memory.events[-_CHANGES_MOST:]
+        ),
+        current_metrics=_currents(metrics, verdict.currents),
+        conditions=conditions(autoscaler, findings, now),
+    )
+
+
+def refused(
+    autoscaler: FleetAutoscaler, reason: str, message: str, now: float
+) -> FleetAutoscalerStatus:
+    """The status of one that could not decide or carry out anything."""
+    finding = Finding(type=ABLE, holds=False, reason=reason, message=message)
+    return replace(
+        autoscaler.status,
+        observed_generation=autoscaler.metadata.generation,
+        conditions=conditions(autoscaler, [finding], now),
+    )
+
+
+def conditions(
+    autoscaler: FleetAutoscaler, findings: list[Finding], now: float
+) -> tuple[Condition, ...]:
+    """Conditions with what was found; those of which nothing was said stay as they are."""
+    kept = {one.type: one for one in autoscaler.status.conditions}
+    for finding in findings:
+        old = kept.get(finding.type)
+        word: Any = "True" if finding.holds else "False"
+        is_same = old is not None and old.status == word
+        kept[finding.type] = Condition(
+            type=finding.type,
+            status=word,
+            reason=finding.reason,
+            message=finding.message[:_MESSAGE_MOST],
+            last_transition_time=old.last_transition_time if old and is_same else _moment(now),
+            observed_generation=autoscaler.metadata.generation,
+        )
+    return tuple(kept[name] for name in sorted(kept))
+
+
+def _zero(memory: Memory) -> Finding:
+    is_so = memory.is_scaled_to_zero
+    return Finding(
+        type=ZERO,
+        holds=is_so,
+        reason="ScaledToZero" if is_so else "NotScaledToZero",
+        message="there are no replicas, since nobody was active" if is_so else "",
+    )
+
+
+def _currents(
+    metrics: tuple[tuple[Metric, model.Metric], ...], currents: tuple[Current, ...]
+) -> tuple[CurrentMetric, ...]:
+    """What metrics were found to be; none where none was asked."""
+    return tuple(
+        CurrentMetric(
+            type=metric.type,
+            name=read.name[:_NAME_MOST],
+            average_utilization=current.utilization,
+            average_value=_amount(current.average, read.resource),
+            value=_amount(current.value, read.resource),
+        )
+        for (metric, read), current in zip(metrics, currents, strict=False)
+    )
+
+
+def _amount(value: int | None, resource: str) -> Quantity | None:
+    if value is None:
+        return None
+    return Quantity(value * _NANOS, family_of(resource) if resource else "decimal")
+
+
+def _moment(at: float) -> datetime:
+    return datetime.fromtimestamp(int(at), UTC)
