@@ -47,11 +47,14 @@ _WRITE = Write(user="day", manager="fairway-day")
 Look = Callable[[Reading], None]
 
 
-def play(day: Day, look: Look, *, hours: float = HOURS) -> None:
-    """Plays a day as fast as it goes; `look` is told every minute how things are."""
+def play(
+    day: Day, look: Look, *, hours: float = HOURS, every_seconds: float = _LOOK_SECONDS
+) -> None:
+    """Plays a day as fast as it goes; `look` is told every so often how things are."""
     time = Time(_MIDNIGHT)
     with tempfile.TemporaryDirectory(prefix="fairway-day-") as folder:
-        run(time, _Stage(day, time, Path(folder)).play(look, hours))
+        stage = _Stage(day, time, Path(folder), every_seconds)
+        run(time, stage.play(look, hours))
 
 
 @dataclass(slots=True)
@@ -61,6 +64,7 @@ class _Stage:
     day: Day
     time: Time
     folder: Path
+    every_seconds: float
     store: EmbeddedStore = field(init=False)
     worlds: Worlds = field(init=False)
     kinds: LiveKinds = field(init=False)
@@ -120,12 +124,13 @@ class _Stage:
         await self.store.create(key, body, namespace=namespace, write=_WRITE)
 
     async def _live(self, look: Look, hours: float) -> None:
-        """Lets the day go by, minute by minute."""
+        """Lets the day go by, from look to look."""
         events = sorted(self.day.events, key=lambda one: one.at)
         batch = sorted(self.day.batch, key=lambda one: one[0])
         asked = self.day.wanted(0.0)
-        for minute in range(int(hours * HOUR / _LOOK_SECONDS)):
-            hour = minute * _LOOK_SECONDS / HOUR
+        for number in range(int(hours * HOUR / self.every_seconds)):
+            seconds = number * self.every_seconds
+            hour = seconds / HOUR
             due = [one for one in events if one.at <= hour]
             events = events[len(due) :]
             for event in due:
@@ -133,10 +138,10 @@ class _Stage:
                 await self.store.patch(CLUSTERS, event.cluster, patch, write=_WRITE)
             while batch and batch[0][0] <= hour:
                 await self._create(batch.pop(0)[1])
-            if minute * _LOOK_SECONDS % _SCALE_SECONDS == 0 and self.day.wanted(hour) != asked:
+            if seconds % _SCALE_SECONDS == 0 and self.day.wanted(hour) != asked:
                 asked = self.day.wanted(hour)
                 await self._scale(asked)
-            await self.time.sleep(_LOOK_SECONDS)
+            await self.time.sleep(self.every_seconds)
             says = tuple(one.says for one in due if one.says)
             was_hit = any(one.takes for one in due)
             look(await self._read(hour, asked, says=says, was_hit=was_hit))

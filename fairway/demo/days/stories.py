@@ -205,7 +205,7 @@ FLAPPING = Day(
     title="Prices that change places every quarter of an hour move nothing",
     says=(
         "Two regions are equally good but for the price, and who is the cheaper changes all the "
-        "time. New replicas go where it is cheaper at that moment; what runs stays where it is."
+        "time. What runs stays where it is: not one replica moves for it."
     ),
     objects=(
         fleet(),
