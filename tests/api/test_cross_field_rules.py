@@ -164,6 +164,9 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
         "leastCount must not exceed count"),
     "replicas of a gang": (
         made("Workload", {"podSets": [{"name": "a"}], "replicas": 2}), "replicas need mode"),
+    "a disruption budget of a gang": (
+        made("Workload", {"podSets": [{"name": "a"}], "disruption": {"maxUnavailable": 1}}),
+        "disruption needs mode: Divided"),
     "a gang that is divided": (
         made("Workload", {"podSets": [{"name": "a"}], "mode": "Divided", "gang": {}}),
         "gang needs mode: Gang"),
