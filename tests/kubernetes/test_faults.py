@@ -173,6 +173,7 @@ async def test_what_runs_goes_on_while_the_network_to_its_member_is_cut(
     async with network_to(fleet.members["edge"].plane.url) as network:
         urls = {"edge": network.url}
         objects = basics(h100=0)
+        objects[0]["spec"]["health"] |= {"heartbeatSeconds": 1, "unreadySeconds": 6}
         names = ("berlin", "edge")
         async with hub_of(fleet, tmp_path, *names, objects=objects, urls=urls) as rig:
             there = {"nodeSelector": {"nvidia.com/gpu.product": L4}}
