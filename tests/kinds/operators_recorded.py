@@ -42,7 +42,12 @@ LATER_TRAINING = dataclasses.replace(TRAINING, name="training-operator-jax")
 VOLCANO = Operator(
     name="volcano",
     package="./cmd/controller-manager",
-    arguments=("--kubeconfig={kubeconfig}", "--leader-elect=false", "--logtostderr"),
+    arguments=(
+        "--kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        "--logtostderr",
+        "--controllers=+job-controller,+queue-controller,+pg-controller,+gc-controller",
+    ),
     needs=(
         {
             "apiVersion": "scheduling.volcano.sh/v1beta1",
@@ -124,5 +129,16 @@ ARGO = Operator(
             "metadata": {"name": "workflow-controller-configmap", "namespace": "default"},
             "data": {"config": "metricsConfig: {enabled: false}\n"},
         },
+    ),
+)
+KUBERAY = Operator(
+    name="kuberay",
+    package=".",
+    arguments=(
+        "--metrics-addr=0",
+        "--health-probe-bind-address=0",
+        "--enable-leader-election=false",
+        "--use-kubernetes-proxy",
+        "--feature-gates=RayClusterStatusConditions=true",
     ),
 )

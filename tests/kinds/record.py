@@ -23,11 +23,13 @@ from typing import Any
 import yaml
 
 from fairway.client import Client
+from tests.kinds import ray
 from tests.kinds.operators import JOBSET, TRAINING, Operator, start
-from tests.kinds.operators_recorded import ARGO, LATER_TRAINING, LWS, MPI, TRAINER, VOLCANO
+from tests.kinds.operators_recorded import ARGO, KUBERAY, LATER_TRAINING, LWS, MPI, TRAINER, VOLCANO
 from tests.kinds.recorded import HERE, merged
 from tests.kinds.scenarios import SCENARIOS
 from tests.kinds.scenarios_of_operators import LEADER_WORKER_SETS, VOLCANO_JOBS, WORKFLOWS
+from tests.kinds.scenarios_of_ray import RAY
 from tests.kinds.scenarios_of_training import (
     JAX_JOBS,
     JOB_SETS,
@@ -38,7 +40,7 @@ from tests.kinds.scenarios_of_training import (
 )
 from tests.kinds.stage import Change, Json, Scenario, Stage
 from tests.kubernetes import binaries, control_plane
-from tests.kubernetes.kubelet import Kubelet
+from tests.kubernetes.kubelet import ADDRESS, Kubelet
 
 AT_A_TIME = 6
 LOG_LENGTH_MAX = 6000
@@ -50,6 +52,8 @@ _VARYING = (
     (re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5,10}\b"), "-SUFFIX"),
     # The namespace is numbered by the scenario.
     (re.compile(r"-\d+/"), "-NUMBER/"),
+    # How long a Volcano job ran, and how often its controller looked at it since.
+    (re.compile(r'"runningDuration": "[^"]*"|"version": \d+'), "LOOK"),
 )
 
 
@@ -114,17 +118,20 @@ def _write(scenario: Scenario, changes: Sequence[Change], source: str) -> None:
     path = HERE / "statuses" / scenario.file
     path.parent.mkdir(parents=True, exist_ok=True)
     judged = _judged(path)
-    steps, times = [], dict[str, int]()
+    steps, times, before = [], dict[str, int](), ""
     for change in changes:
-        times[change.what] = times.get(change.what, 0) + 1
-        number = times[change.what]
+        number = times.get(change.what, 0) + 1
         step: Json = {
             "what": change.what if number == 1 else f"{change.what} ({number})",
             "metadata": {"generation": change.generation},
             "spec": change.spec,
             "status": change.status,
         }
-        step["reads"] = judged.get(_key(step), UNJUDGED)
+        key = _key(step)
+        if key == before:  # it says again what it said
+            continue
+        before, times[change.what] = key, number
+        step["reads"] = judged.get(key, UNJUDGED)
         steps.append({name: value for name, value in step.items() if value or name == "status"})
     whole: Json = {
         "recorded": source,
@@ -133,7 +140,8 @@ def _write(scenario: Scenario, changes: Sequence[Change], source: str) -> None:
         "spec": scenario.spec,
         "steps": steps,
     }
-    path.write_text(text_of({name: one for name, one in whole.items() if one or name != "spec"}))
+    text = text_of({name: one for name, one in whole.items() if one or name != "spec"})
+    path.write_text(text.replace(ray.address(), ADDRESS))
 
 
 def text_of(value: Json) -> str:
@@ -173,6 +181,7 @@ RECORDINGS: tuple[tuple[Operator | None, tuple[Scenario, ...]], ...] = (
     (VOLCANO, VOLCANO_JOBS),
     (TRAINER, TRAIN_JOBS),
     (ARGO, WORKFLOWS),
+    (KUBERAY, RAY),
 )
 
 
@@ -190,6 +199,8 @@ def main(words: Sequence[str]) -> None:
                 source = f"{operator.source} on {source}"
                 with Client.connect(str(plane.kubeconfig)) as client:
                     start(plane, client, operator)
+            if operator is KUBERAY:
+                ray.start()
             if not record(plane, chosen, source) and operator is not None:
                 print((plane.folder / f"{operator.name}.log").read_text()[-LOG_LENGTH_MAX:])
 

@@ -293,26 +293,18 @@ OLDER_MPI_JOBS = (
 
 _FETCHES, _NODES = labelled(ROLE, "dataset-initializer"), labelled(ROLE, "node")
 
-
-def _has_jobs(name: str, **numbers: int) -> Callable[[Json], bool]:
-    """Whether so many jobs of a step are as told."""
-    return lambda found: any(
-        one["name"] == name and all(one[key] == number for key, number in numbers.items())
-        for one in found.get("jobsStatus", [])
-    )
-
-
+# This version says nothing of the jobs that it makes, hence nothing while it runs.
 _FETCHED = (
     starts("its data is fetched", count=1, chosen=_FETCHES),
     ends("its data is there", count=1, chosen=_FETCHES),
-    starts("its nodes start", count=4, chosen=_NODES, until=_has_jobs("node", ready=1)),
+    starts("its nodes start", count=4, chosen=_NODES),
 )
 TRAIN_JOBS = (
     Scenario(
         name="succeeds",
         sample="trainjob.yaml",
         acts=(
-            made(until=_has_jobs("dataset-initializer", active=1)),
+            made(),
             *_FETCHED,
             ends("its nodes complete", count=4, chosen=_NODES, until=says("Complete")),
         ),
@@ -321,7 +313,7 @@ TRAIN_JOBS = (
         name="fails",
         sample="trainjob.yaml",
         acts=(
-            made(until=_has_jobs("dataset-initializer", active=1)),
+            made(),
             *_FETCHED,
             ends("a node fails", 1, count=1, chosen=_NODES, until=FAILED),
         ),

@@ -20,6 +20,7 @@ from fairway.client import Client, ClientError, PatchType, Scope
 Pod = dict[str, Any]
 ROUND_SECONDS = 0.3
 RENEWAL_SECONDS = 2.0
+ADDRESS = "10.244.0.5"  # of every pod
 ALLOCATABLE = {
     "cpu": "512",
     "memory": "8Ti",
@@ -95,11 +96,11 @@ class Kubelet:
         """The node is heard of no more, and does nothing more for its pods."""
         self.nodes.remove(node)
 
-    def start(self, pod: Pod) -> None:
+    def start(self, pod: Pod, address: str = ADDRESS) -> None:
         """Containers run; those without a readiness probe are ready at once."""
         state = {"running": {"startedAt": now()}}
         probed = {one["name"] for one in pod["spec"]["containers"] if "readinessProbe" in one}
-        self._tell(pod, "Running", state, ready=not probed)
+        self._tell(pod, "Running", state, ready=not probed, told={"podIP": address})
 
     def ready(self, pod: Pod) -> None:
         self._tell(pod, "Running", pod["status"]["containerStatuses"][0]["state"], ready=True)
@@ -120,19 +121,20 @@ class Kubelet:
         """The node lacks memory; it ends the pod."""
         ended = {"exitCode": 137, "reason": "Error", "startedAt": _started(pod)}
         why = {"reason": "Evicted", "message": "The node was low on resource: memory. "}
-        self._tell(pod, "Failed", {"terminated": {**ended, "finishedAt": now()}}, why=why)
+        self._tell(pod, "Failed", {"terminated": {**ended, "finishedAt": now()}}, told=why)
 
     def _tell(
-        self, pod: Pod, phase: str, state: Pod, *, ready: bool = False, why: Pod | None = None
+        self, pod: Pod, phase: str, state: Pod, *, ready: bool = False, told: Pod | None = None
     ) -> None:
         over = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
         lacks = "" if ready else over
-        address = {"hostIP": "10.4.0.17", "podIP": "10.244.0.5"} if phase != "Pending" else {}
+        own = pod["status"].get("podIP", ADDRESS)
+        address = {"hostIP": "10.4.0.17", "podIP": own} if phase != "Pending" else {}
         status = {
             "phase": phase,
             "startTime": pod["status"].get("startTime", now()),
             **address,
-            **(why or {}),
+            **(told or {}),
             "conditions": [
                 condition("PodReadyToStartContainers", phase == "Running"),
                 condition("Initialized", True, lacks if phase == "Succeeded" else ""),
