@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from fairway.api import flavor_v1beta1
 from fairway.api.cluster import Cluster
+from fairway.api.costs import CostAccount
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet
 from fairway.api.kindrule import KindRule
@@ -242,6 +243,19 @@ _KIND_RULE = Kind(
     ),
 )
 
+_COST_ACCOUNT = Kind(
+    struct=CostAccount,
+    plural="costaccounts",
+    short_names=("ca",),
+    is_namespaced=False,
+    has_status=False,
+    columns=(
+        Column("Until", ".spec.until", "date"),
+        Column("Currency", ".spec.currency"),
+        _AGE,
+    ),
+)
+
 KINDS: tuple[Kind, ...] = (
     _FLEET,
     _CLUSTER,
@@ -252,5 +266,6 @@ KINDS: tuple[Kind, ...] = (
     _POLICY,
     _WORK,
     _KIND_RULE,
+    _COST_ACCOUNT,
 )
 BY_NAME: dict[str, Kind] = {kind.name: kind for kind in KINDS}

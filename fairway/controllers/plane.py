@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import msgspec
 
 from fairway.clock import Clock
+from fairway.controllers.accounting.controller import Accounting
 from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters
@@ -125,6 +126,7 @@ class ControlPlane:
                 store=store, cache=self.cache, scheduler=self.scheduler, clock=clock, notes=notes
             ),
             Inventory(store=store, cache=self.cache, scheduler=self.scheduler, clock=clock),
+            Accounting(store=store, cache=self.cache, scheduler=self.scheduler, clock=clock),
             Volumes(store=store, cache=self.cache, states=self.states, clock=clock),
             KindRules(store=store, cache=self.cache, kinds=kinds, clock=clock),
             Migrations(store=store, clock=clock),
