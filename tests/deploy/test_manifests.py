@@ -152,6 +152,7 @@ def test_people_get_our_kinds_with_the_roles_they_have(name: str) -> None:
     assert {group for one in role["rules"] for group in one["apiGroups"]} <= {
         "fairway.dev",
         "kinds.fairway.dev",
+        "costs.fairway.dev",
     }
 
 
