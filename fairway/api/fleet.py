@@ -10,6 +10,7 @@ from fairway.api.amounts import Quantity
 from fairway.api.doc import (
     Code,
     Count,
+    Key,
     Name,
     Reference,
     ResourceName,
@@ -153,6 +154,15 @@ class Health(Part, frozen=True, kw_only=True):
     ] = 10
 
 
+class Accounting(Part, frozen=True, kw_only=True):
+    """How it is recorded who used what."""
+
+    days: Annotated[Count, doc("For how many days accounts are kept.", minimum=1)] = 400
+    team_label: Annotated[Key, doc("Label by which workloads say of which team they are.")] = (
+        "fairway.dev/team"
+    )
+
+
 class ResourceRule(Part, frozen=True, kw_only=True):
     """How a requested resource counts against quota."""
 
@@ -224,6 +234,7 @@ class FleetSpec(Part, frozen=True, kw_only=True):
     reservations: Annotated[Reservations, doc("How waiting gangs hold capacity.")] = Reservations()
     health: Annotated[Health, doc("When clusters are unready or lost.")] = Health()
     metrics: Annotated[Metrics, doc("Who is asked how services do.")] = Metrics()
+    accounting: Annotated[Accounting, doc("How it is recorded who used what.")] = Accounting()
     resources: Annotated[
         tuple[ResourceRule, ...],
         doc(

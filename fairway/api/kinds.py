@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fairway.api import flavor_v1beta1
 from fairway.api.autoscaler import FleetAutoscaler
 from fairway.api.cluster import Cluster
+from fairway.api.costs import CostAccount
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet
 from fairway.api.kindrule import KindRule
@@ -286,6 +287,19 @@ _AUTOSCALER = Kind(
     ),
 )
 
+_COST_ACCOUNT = Kind(
+    struct=CostAccount,
+    plural="costaccounts",
+    short_names=("ca",),
+    is_namespaced=False,
+    has_status=False,
+    columns=(
+        Column("Until", ".spec.until", "date"),
+        Column("Currency", ".spec.currency"),
+        _AGE,
+    ),
+)
+
 KINDS: tuple[Kind, ...] = (
     _FLEET,
     _CLUSTER,
@@ -299,5 +313,6 @@ KINDS: tuple[Kind, ...] = (
     _ROLLOUT,
     _REVISION,
     _AUTOSCALER,
+    _COST_ACCOUNT,
 )
 BY_NAME: dict[str, Kind] = {kind.name: kind for kind in KINDS}

@@ -28,6 +28,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "exec": ("execute:execute", "Run a command in a pod of a workload"),
         "port-forward": ("forward:forward", "Let ports here lead to ports of a workload's pod"),
         "queue": ("queue:queue", "Show queues: what they use, borrow and lend, and who is next"),
+        "cost": ("cost:cost", "Show who used what, and what it cost"),
         "top": ("top:top", "Show clusters, queues and workloads as they are now"),
         "why": ("why:why", "Say why a workload waits, and what would let it start"),
         "history": ("history:history", "Show what was decided, and at whose expense"),

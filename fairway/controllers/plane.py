@@ -18,6 +18,7 @@ import msgspec
 
 from fairway.clock import Clock
 from fairway.controllers.autoscaling.controller import Autoscaling
+from fairway.controllers.accounting.controller import Accounting
 from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters
@@ -163,6 +164,7 @@ class ControlPlane:
                 store=store, cache=self.cache, scheduler=self.scheduler, clock=clock, notes=notes
             ),
             Inventory(store=store, cache=self.cache, scheduler=self.scheduler, clock=clock),
+            Accounting(store=store, cache=self.cache, scheduler=self.scheduler, clock=clock),
             Volumes(store=store, cache=self.cache, states=self.states, clock=clock),
             KindRules(store=store, cache=self.cache, kinds=kinds, clock=clock),
             Migrations(store=store, clock=clock),

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fairway.agent.joining import pushing
+from fairway.api.costs import COSTS_GROUP
 from fairway.api.kindrule import KINDS_GROUP
 from fairway.api.kinds import KINDS
 from fairway.api.meta import GROUP, JsonObject
@@ -128,7 +129,7 @@ def roles_of_people() -> list[JsonObject]:
         ours = [
             one
             for one in rules[f"system:aggregate-to-{name}"]
-            if set(one.get("apiGroups", ())) <= {GROUP, KINDS_GROUP, SERVING_GROUP}
+            if set(one.get("apiGroups", ())) <= {GROUP, KINDS_GROUP, SERVING_GROUP, COSTS_GROUP}
         ]
         made = role(f"fairway-{name}", ours)
         # What `edit` holds, `admin` gathers by itself.

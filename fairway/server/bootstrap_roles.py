@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fairway.api.costs import COSTS_GROUP
 from fairway.api.kindrule import KINDS_GROUP
 from fairway.api.serving import SERVING_GROUP
 from fairway.server.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
@@ -144,6 +145,7 @@ def _view_rules() -> list[JsonObject]:
         _rule(_READ, (_FAIRWAY,), platform),
         _rule(("get",), (_FAIRWAY,), _QUESTIONS),
         _rule(_READ, (KINDS_GROUP,), ("kindrules", "kindrules/status")),
+        _rule(_READ, (COSTS_GROUP,), ("costaccounts",)),
     ]
 
 

@@ -12,13 +12,9 @@ from collections.abc import Iterable, Mapping
 from fairway.api.cluster import Cluster, pools_of
 from fairway.api.flavor import Flavor
 from fairway.api.pools import ElasticPool
+from fairway.core.costs.supplies import is_accelerator
 
 _NANO = 1_000_000_000
-
-
-def is_accelerator(resource: str) -> bool:
-    """GPUs and their like are resources of a vendor; networks are too, and are none."""
-    return resource.endswith(("/gpu", "/tpu", "/npu", "/accelerator", "/neuroncore", "/vgpu"))
 
 
 def node_price(cluster: Cluster, pool: ElasticPool, flavors: Iterable[Flavor]) -> int | None:

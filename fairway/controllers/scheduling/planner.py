@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+from fairway.core.costs.accounts import Place
 from fairway.core.inventory.releasing import Idle
 from fairway.core.standings import Standing
 
@@ -48,6 +49,8 @@ class Planner(Protocol):
 
     async def idle_nodes(self, now: float) -> list[Idle]: ...
 
+    async def supplies(self, now: float) -> dict[Place, int]: ...
+
     async def close(self) -> None: ...
 
 
@@ -77,6 +80,9 @@ class InlinePlanner:
 
     async def idle_nodes(self, now: float) -> list[Idle]:
         return self._planning.idle_nodes(now)
+
+    async def supplies(self, now: float) -> dict[Place, int]:
+        return self._planning.supplies(now)
 
     async def close(self) -> None:
         return
@@ -113,6 +119,9 @@ class ProcessPlanner:
 
     async def idle_nodes(self, now: float) -> list[Idle]:
         return cast("list[Idle]", await self._call("idle_nodes", now))
+
+    async def supplies(self, now: float) -> dict[Place, int]:
+        return cast("dict[Place, int]", await self._call("supplies", now))
 
     async def close(self) -> None:
         process = self._process

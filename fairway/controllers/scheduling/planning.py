@@ -18,6 +18,8 @@ from fairway.api.names import namespace_and_name
 from fairway.api.reasons import Reason, headline
 from fairway.controllers.scheduling.noticing import Notice
 from fairway.core import cycle, explain, standings
+from fairway.core.costs import supplies
+from fairway.core.costs.accounts import Place
 from fairway.core.cycle import START, Cursor
 from fairway.core.dividing.homecoming import Homeward
 from fairway.core.inventory import releasing
@@ -235,6 +237,10 @@ class Planning:
     def idle_nodes(self, now: float) -> list[Idle]:
         """Nodes of elastic pools on which nothing is, the first to go first."""
         return list(releasing.idle_nodes(self._view.snapshot(now)))
+
+    def supplies(self, now: float) -> dict[Place, int]:
+        """Accelerators that clusters have, in thousandths, by cluster and flavor."""
+        return supplies.supplies(self._view.snapshot(now))
 
     def shadow(self, now: float) -> dict[str, list[str]]:
         """Which of those who wait would get something in clusters that are only shadowed."""

@@ -46,6 +46,7 @@ from fairway.controllers.scheduling.planning import Fed, Planned, SetAside
 from fairway.controllers.scheduling.recording import RecordingPlanner
 from fairway.controllers.scheduling.restraint import Restrained
 from fairway.controllers.terms import NotLeader, Terms
+from fairway.core.costs.accounts import Place
 from fairway.core.inventory.releasing import Idle
 from fairway.core.standings import Standing
 from fairway.loops import Alarm
@@ -375,6 +376,12 @@ class Scheduler:
         with self._asked():
             await self._feed()
             return await self._planner.idle_nodes(self._clock.now())
+
+    async def supplies(self) -> dict[Place, int]:
+        """Accelerators that clusters have now, in thousandths, by cluster and flavor."""
+        with self._asked():
+            await self._feed()
+            return await self._planner.supplies(self._clock.now())
 
     @contextmanager
     def _asked(self) -> Iterator[None]:

@@ -20,7 +20,6 @@ from fairway.agent.drivers.interface import (
     DriverFault,
     LogQuery,
     Observation,
-    PoolSeen,
     PortQuery,
 )
 from fairway.agent.drivers.kubernetes import nodepools, provisioning
@@ -30,7 +29,7 @@ from fairway.agent.drivers.kubernetes.following import Following
 from fairway.agent.drivers.kubernetes.hands import Hands, Refused
 from fairway.agent.drivers.kubernetes.keys import key_of, key_of_kind
 from fairway.agent.drivers.kubernetes.making import Making
-from fairway.agent.drivers.kubernetes.nodepools import Found
+from fairway.agent.drivers.kubernetes.offering import Offering
 from fairway.agent.drivers.kubernetes.picture import Picture
 from fairway.agent.drivers.kubernetes.provisioning import Provisioning
 from fairway.agent.drivers.kubernetes.reserving import Reserving
@@ -39,7 +38,6 @@ from fairway.agent.drivers.kubernetes.streaming import Streaming
 from fairway.agent.drivers.kubernetes.works import Kept, Works
 from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError
-from fairway.api.pools import ElasticPool
 from fairway.api.work import Stop, Work
 from fairway.client.catalogue import Served
 from fairway.clock import Clock
@@ -210,6 +208,7 @@ class _Open:
             clock=clock,
             answered=self._answered,
         )
+        self.offering = Offering(cluster, self.picture, self.provisioning)
         self.streaming = Streaming(self._api, settings, self.works, self.picture)
         self.hands.find_tenant_kinds = self._tenant_kinds
         self.is_reached = True
@@ -309,41 +308,17 @@ class _Open:
     # What is seen.
 
     def observation(self) -> Observation:
-        found = self.picture.found_pools(self._cluster.spec.instance_types)
+        found = self.offering.found()
         return Observation(
             nodes=self.picture.nodes_seen(),
             works=self.works.seen(),
-            pools=self._pools(found),
+            pools=self.offering.seen(),
             offered=found.pools,
             quotas=found.quotas,
             kinds=self._names,
             version=self._version,
             claims=self._claims,
         )
-
-    def _pools(self, offered: Found) -> tuple[PoolSeen, ...]:
-        """Elastic pools by the labels of their nodes. Who makes nodes come is the cluster's own
-        autoscaler: what is on its way is known where it is asked by requests, and else not."""
-        found = []
-        for pool in self._all_pools(offered):
-            wanted, tally = pool.labels.items(), self.provisioning.tally(pool.name)
-            count = sum(wanted <= one.labels.items() for one in self.picture.nodes.values())
-            found.append(
-                PoolSeen(
-                    name=pool.name,
-                    nodes=count if wanted else 0,
-                    provisioning=tally.coming,
-                    stock=pool.stock,
-                    failures=tally.failures,
-                    fault=tally.fault,
-                )
-            )
-        return tuple(found)
-
-    def _all_pools(self, offered: Found) -> tuple[ElasticPool, ...]:
-        listed = self._cluster.spec.elastic_pools
-        names = {one.name for one in listed}
-        return (*listed, *(one for one in offered.pools if one.name not in names))
 
     def _sum_up(self) -> None:
         """What is told of the cluster as a whole; worth the cost now and then only."""
@@ -430,8 +405,7 @@ class _Open:
     async def _carry_out(self, kept: Kept, work: Work) -> None:
         """Makes the cluster match a work, of whose earlier attempts nothing is left."""
         self.works.begin(kept, work)
-        pools = self._all_pools(self.picture.found_pools(self._cluster.spec.instance_types))
-        ready = await self._provisioned(kept, work, pools)
+        ready = await self._provisioned(kept, work)
         if ready is None:
             return
         work = ready
@@ -443,12 +417,10 @@ class _Open:
             await self._remove_unlisted(kept, work)
         self.works.touch(kept.label)
 
-    async def _provisioned(
-        self, kept: Kept, work: Work, pools: tuple[ElasticPool, ...]
-    ) -> Work | None:
+    async def _provisioned(self, kept: Kept, work: Work) -> Work | None:
         """A work whose nodes are there; None: it is carried out once they are."""
         try:
-            ready = await self.provisioning.ready(work, pools)
+            ready = await self.provisioning.ready(work, self.offering.pools())
         except Refused as refused:
             kept.faults = {0: str(refused)}
             return None

@@ -12,7 +12,7 @@ from fairway.agent.drivers.interface import PoolSeen
 from fairway.agent.drivers.simulated.nodes import HOST_NAME, Node, Nodes
 from fairway.agent.drivers.simulated.timers import Timers
 from fairway.api.amounts import Amounts
-from fairway.api.cluster import SimulatedPool, SimulatedStockOut
+from fairway.api.cluster import ClusterSpec, SimulatedPool, SimulatedStockOut
 from fairway.api.names import POOL_LABEL
 from fairway.api.pools import ElasticPool, ProviderQuota
 
@@ -50,7 +50,7 @@ class ElasticPools:
 
     def __init__(
         self,
-        pools: Iterable[ElasticPool],
+        cluster: ClusterSpec,
         *,
         nodes: Nodes,
         timers: Timers,
@@ -58,25 +58,20 @@ class ElasticPools:
         began: float = 0.0,
     ) -> None:
         self._began = began
-        self._stock_outs: tuple[SimulatedStockOut, ...] = ()
-        self._quotas: dict[str, ProviderQuota] = {}
         self._nodes = nodes
         self._timers = timers
         self._changed = changed
         self._pools: dict[str, _Pool] = {}
         self._asked: dict[tuple[str, int, str], int] = {}  # nodes, by work, attempt and pool
-        self.use(pools)
+        self._stock_outs: tuple[SimulatedStockOut, ...] = ()
+        self._quotas: dict[str, ProviderQuota] = {}
+        self.use(cluster)
 
-    def use(
-        self,
-        pools: Iterable[ElasticPool],
-        stock_outs: tuple[SimulatedStockOut, ...] = (),
-        quotas: Iterable[ProviderQuota] = (),
-    ) -> None:
+    def use(self, cluster: ClusterSpec) -> None:
         """Takes new settings; nodes that are there stay, and a new stock replaces the old."""
-        self._stock_outs = stock_outs
-        self._quotas = {one.name: one for one in quotas}
-        given = {one.name: one for one in pools}
+        self._stock_outs = cluster.simulated.stock_outs if cluster.simulated is not None else ()
+        self._quotas = {one.name: one for one in cluster.provider_quotas}
+        given = {one.name: one for one in cluster.elastic_pools}
         for name, spec in given.items():
             pool = self._pools.get(name)
             if pool is None:

@@ -58,14 +58,11 @@ class World:
         self._nodes = Nodes(standing_nodes(settings.node_pools))
         self.objects = Objects(find_kind, settings.kinds)
         self._pools = ElasticPools(
-            cluster.spec.elastic_pools,
+            cluster.spec,
             nodes=self._nodes,
             timers=self.timers,
             changed=self._nodes_changed,
             began=now,
-        )
-        self._pools.use(
-            cluster.spec.elastic_pools, settings.stock_outs, cluster.spec.provider_quotas
         )
         self._lives = Lives(
             settings,
@@ -104,9 +101,7 @@ class World:
         )
         self._lives.settings = settings
         self.objects.served = frozenset(settings.kinds)
-        self._pools.use(
-            cluster.spec.elastic_pools, settings.stock_outs, cluster.spec.provider_quotas
-        )
+        self._pools.use(cluster.spec)
         self._nodes_changed()
         self._settle(now)
 

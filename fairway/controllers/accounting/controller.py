@@ -1,0 +1,266 @@
+"""The accountant: follows claims, and writes the account of the day every minute.
+
+Meters follow every change of a claim as it is told. What clusters have, and what queues lend, is
+looked at every few seconds. A hub that starts goes on where the last account ended: what is claimed
+then is taken to have been held since, so nothing but what ended within the last minute before a
+crash is missing from that minute.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from fairway.api import codec
+from fairway.api.cluster import Cluster
+from fairway.api.costs import ROWS_MOST, CostAccount, CostAccountSpec
+from fairway.api.errors import ApiError, NotFound
+from fairway.api.flavor import Flavor
+from fairway.api.fleet import Accounting as Settings
+from fairway.api.meta import ObjectMeta
+from fairway.clock import Clock
+from fairway.controllers.accounting.metering import Held, holdings_of, owner_of, read_held
+from fairway.controllers.cache import Cache
+from fairway.controllers.scheduling.scheduler import Scheduler
+from fairway.core.costs.accounts import DAY, Accounts, Holding, Key, Place, Supply, folded
+from fairway.core.costs.reporting import row_of, sums_of
+from fairway.core.costs.supplies import is_accelerator
+from fairway.core.standings import Standing
+from fairway.store.interface import Store, Stored, Write
+from fairway.store.keys import COST_ACCOUNTS, FLAVORS, WORKLOADS
+from fairway.store.mirrors import Name
+from fairway.view.prices import unit_prices
+
+_log = logging.getLogger(__name__)
+
+_WRITE = Write(user="system:fairway", manager="fairway-accounting")
+_LOOK_SECONDS = 15.0
+_LOOKS_TO_WRITE = 4
+_MILLI = 1_000_000  # nanos in a thousandth
+
+
+class Accounting:
+    """The controller of accounts."""
+
+    def __init__(self, *, store: Store, cache: Cache, scheduler: Scheduler, clock: Clock) -> None:
+        self._store = store
+        self._cache = cache
+        self._scheduler = scheduler
+        self._clock = clock
+        self._accounts: Accounts | None = None  # None: another replica does it
+        self._known: dict[Name, Held] = {}  # of whoever holds, or held a moment ago
+        self._queues: dict[Name, str] = {}
+        self._prices: dict[Place, Mapping[str, int]] = {}
+        cache.mirror(WORKLOADS).followers.append(self._follow)
+        cache.mirror(FLAVORS).followers.append(lambda name, stored: self._reprice())
+
+    async def run(self) -> None:
+        """Keeps accounts until cancelled."""
+        try:
+            begin = await self._begin()
+            for name, stored in list(self._cache.mirror(WORKLOADS).items()):
+                self._take(name, stored, begin=begin)
+            looks = 0
+            while True:
+                await self._look()
+                looks += 1
+                if looks % _LOOKS_TO_WRITE == 0:
+                    await self._write()
+                await self._clock.sleep(_LOOK_SECONDS)
+        finally:
+            self._accounts = None
+
+    # Meters.
+
+    async def _begin(self) -> int:
+        """Takes up the last account; from when on what is held now is to be accounted for."""
+        self._known.clear()
+        found = [
+            codec.decode(one.raw, CostAccount)
+            for one in (await self._store.list(COST_ACCOUNTS)).items
+        ]
+        self._accounts = accounts = Accounts()
+        if not found:
+            return self._now()
+        last = max(found, key=lambda one: one.spec.until)
+        day = _day(last.metadata.name)
+        for key, one in sums_of(last.spec.rows).items():
+            accounts.sums[day, key] = one
+        return min(self._now(), round(last.spec.until.timestamp() * 1000))
+
+    def _follow(self, name: Name, stored: Stored | None) -> None:
+        if self._accounts is not None:
+            self._take(name, stored)
+
+    def _take(self, name: Name, stored: Stored | None, *, begin: int | None = None) -> None:
+        accounts, key = self._accounts, f"{name[0]}/{name[1]}"
+        assert accounts is not None, "asked only while accounts are kept"
+        try:
+            held = read_held(stored.raw) if stored is not None else None
+        except msgspec.MsgspecError:
+            return  # of which the planner tells
+        before, now = self._known.pop(name, None), self._now()
+        if held is not None and before is not None:
+            self._lose(name, before, held, now)
+        if held is None or not held.placements:
+            self._queues.pop(name, None)
+            accounts.hold(key, (), now)
+            return
+        at = now
+        if begin is not None:
+            decided = held.decided_at
+            at = begin if decided is None else max(begin, round(decided * 1000))
+        self._known[name] = held
+        accounts.hold(key, self._holdings(name, held), min(at, now))
+
+    def _holdings(self, name: Name, held: Held) -> tuple[Holding, ...]:
+        owner = owner_of(
+            held, team_label=self._settings().team_label, queue=self._queues.get(name, "")
+        )
+        self._queues[name] = owner.queue
+        return holdings_of(held.placements, owner, self._prices_of)
+
+    def _lose(self, name: Name, before: Held, after: Held, now: int) -> None:
+        """Counts the work that a preemption has cost, once."""
+        assert self._accounts is not None, "asked only while accounts are kept"
+        lost = sum(
+            one.lost_seconds
+            for one in after.status.history
+            if one.attempt > before.last_attempt and one.preempted_by is not None
+        )
+        claim = before.status.claim
+        if lost and claim is not None:
+            label = self._settings().team_label
+            owner = owner_of(before, team_label=label, queue=self._queues.get(name, ""))
+            holdings = holdings_of(claim.placements, owner, self._prices_of)
+            self._accounts.lose(holdings, lost * 1000, now)
+
+    def _prices_of(self, cluster: str, flavor: str) -> Mapping[str, int]:
+        place = (cluster, flavor)
+        if place not in self._prices:
+            self._prices[place] = self._priced(place)
+        return self._prices[place]
+
+    def _priced(self, place: Place) -> Mapping[str, int]:
+        cluster = self._cache.get(Cluster, place[0]) if place[0] else None
+        flavor = self._cache.get(Flavor, place[1]) if place[1] else None
+        return unit_prices(cluster, flavor) if cluster is not None and flavor is not None else {}
+
+    # Looks.
+
+    def _reprice(self) -> None:
+        """Prices may have changed; what is held costs the new ones from now on."""
+        prices = {place: self._priced(place) for place in self._prices}
+        if self._accounts is None or prices == self._prices:
+            return
+        self._prices = prices
+        for name, held in self._known.items():
+            self._accounts.hold("/".join(name), self._holdings(name, held), self._now())
+
+    async def _look(self) -> None:
+        assert self._accounts is not None, "asked only while accounts are kept"
+        self._reprice()
+        try:
+            supplies = await self._scheduler.supplies()
+            standings = await self._scheduler.standings()
+        except ApiError as fault:
+            _log.info("what clusters have is not known: %s", fault)
+            return
+        now = self._now()
+        found = {
+            place: Supply(gpus=gpus, rate=self._gpu_price(place))
+            for place, gpus in supplies.items()
+        }
+        self._accounts.supply(found, now)
+        lent = dict(_lent(standings))
+        for owner in self._accounts.owners() - lent.keys():
+            if owner.startswith(_LENT):
+                self._accounts.hold(owner, (), now)
+        for owner, holding in lent.items():
+            self._accounts.hold(owner, (holding,), now)
+
+    def _gpu_price(self, place: Place) -> int:
+        prices = [one for key, one in self._prices_of(*place).items() if is_accelerator(key)]
+        return min(prices, default=0)
+
+    # Accounts.
+
+    async def _write(self) -> None:
+        accounts, now = self._accounts, self._now()
+        assert accounts is not None, "asked only while accounts are kept"
+        accounts.read(now)
+        days = sorted({day for day, _ in accounts.sums})
+        for day in days:
+            sums = folded(
+                {key: one for (of, key), one in accounts.sums.items() if of == day}, ROWS_MOST
+            )
+            spec = CostAccountSpec(
+                until=datetime.fromtimestamp(min(now, (day + 1) * DAY) / 1000, UTC),
+                currency=self._cache.fleet().spec.currency,
+                rows=tuple(row_of(key, one) for key, one in sorted(sums.items())),
+            )
+            try:
+                await self._put(_name(day), spec)
+            except (ApiError, OSError) as fault:
+                _log.warning("the account of %s was not written: %s", _name(day), fault)
+                return
+            # What was folded stays so; of a day that is over nothing need be remembered.
+            for one in [each for each in accounts.sums if each[0] == day]:
+                del accounts.sums[one]
+            if now < (day + 1) * DAY:
+                accounts.sums.update({(day, key): one for key, one in sums.items()})
+        await self._forget(now)
+
+    async def _put(self, name: str, spec: CostAccountSpec) -> None:
+        made = codec.to_plain(CostAccount(metadata=ObjectMeta(name=name), spec=spec))
+        try:
+            stored = (await self._store.get(COST_ACCOUNTS, name)).object()
+        except NotFound:
+            await self._store.create(COST_ACCOUNTS, made, write=_WRITE)
+            return
+        await self._store.update(COST_ACCOUNTS, {**stored, "spec": made["spec"]}, write=_WRITE)
+
+    async def _forget(self, now: int) -> None:
+        """Accounts are kept for as long as the fleet says."""
+        oldest = _name(now // DAY - self._settings().days)
+        try:
+            for one in (await self._store.list(COST_ACCOUNTS)).items:
+                name = one.object()["metadata"]["name"]
+                if name < oldest:
+                    await self._store.delete(COST_ACCOUNTS, name, write=_WRITE)
+        except (ApiError, OSError) as fault:
+            _log.info("old accounts were not removed: %s", fault)
+
+    def _settings(self) -> Settings:
+        return self._cache.fleet().spec.accounting
+
+    def _now(self) -> int:
+        return round(self._clock.now() * 1000)
+
+
+_LENT = "lent "
+
+
+def _lent(standings: list[Standing]) -> dict[str, Holding]:
+    """What queues without others below them lend, by accelerator."""
+    parents = {one.parent for one in standings}
+    found: dict[str, Holding] = {}
+    for queue in (one for one in standings if one.queue not in parents):
+        for one in queue.holdings:
+            if one.lent and is_accelerator(one.resource):
+                key = Key(use="Lent", queue=queue.queue, flavor=one.flavor)
+                name = f"{_LENT}{queue.queue} {one.flavor} {one.resource}"
+                found[name] = Holding(key=key, gpus=one.lent // _MILLI)
+    return found
+
+
+def _name(day: int) -> str:
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)).strftime("%Y-%m-%d")
+
+
+def _day(name: str) -> int:
+    moment = datetime.strptime(name, "%Y-%m-%d").replace(tzinfo=UTC)
+    return int(moment.timestamp()) * 1000 // DAY

@@ -1,0 +1,142 @@
+"""What a workload holds, as meters take it: GPUs by cluster and flavor, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from fairway.api.amounts import NANO, Quantity
+from fairway.clock import parse_timestamp
+from fairway.core.costs.accounts import Holding, Key
+from fairway.core.costs.supplies import is_accelerator
+
+# Prices of a unit of each resource for an hour, by cluster and flavor; in billionths.
+PricesOf = Callable[[str, str], Mapping[str, int]]
+_MILLI = NANO // 1000
+
+
+class _PodSet(msgspec.Struct, frozen=True, rename="camel"):
+    count: int = 0
+    requests: dict[str, str | int | float] = {}
+    flavors: dict[str, str] = {}
+
+
+class _Placement(msgspec.Struct, frozen=True, rename="camel"):
+    cluster: str = ""
+    pod_sets: tuple[_PodSet, ...] = ()
+
+
+class _Claim(msgspec.Struct, frozen=True, rename="camel"):
+    decided_at: str = ""
+    queue: str = ""
+    placements: tuple[_Placement, ...] = ()
+
+
+class _Somebody(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Attempt(msgspec.Struct, frozen=True, rename="camel"):
+    attempt: int = 0
+    lost_seconds: int = 0
+    preempted_by: _Somebody | None = None
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    queue: str = ""
+    claim: _Claim | None = None
+    releasing: tuple[_Placement, ...] = ()
+    history: tuple[_Attempt, ...] = ()
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    name: str
+    namespace: str = ""
+    labels: dict[str, str] = {}
+
+
+class Held(msgspec.Struct, frozen=True):
+    """As much of a workload as an account needs; there are many, and they change all the time."""
+
+    metadata: _Metadata
+    status: _Status = _Status()
+
+    @property
+    def decided_at(self) -> float | None:
+        claim = self.status.claim
+        return parse_timestamp(claim.decided_at) if claim and claim.decided_at else None
+
+    @property
+    def placements(self) -> tuple[_Placement, ...]:
+        """All that it is charged for: what it holds, and what is not confirmed gone."""
+        held = self.status.claim.placements if self.status.claim else ()
+        return (*held, *self.status.releasing)
+
+    @property
+    def last_attempt(self) -> int:
+        return max((one.attempt for one in self.status.history), default=0)
+
+
+read_held = msgspec.json.Decoder(Held).decode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Whose the time is, apart from where."""
+
+    namespace: str
+    name: str
+    team: str
+    queue: str
+
+
+def owner_of(held: Held, *, team_label: str, queue: str) -> Owner:
+    claim = held.status.claim
+    return Owner(
+        namespace=held.metadata.namespace,
+        name=held.metadata.name,
+        team=held.metadata.labels.get(team_label, ""),
+        queue=(claim.queue if claim else "") or held.status.queue or queue,
+    )
+
+
+def holdings_of(
+    placements: Sequence[_Placement], owner: Owner, prices_of: PricesOf
+) -> tuple[Holding, ...]:
+    """What is held in all, one for each cluster and flavor."""
+    gpus: dict[Key, int] = {}
+    rates: dict[Key, int] = {}
+    for placement in placements:
+        for flavor, amount, rate in _parts(placement, prices_of):
+            key = Key(
+                use="Used",
+                namespace=owner.namespace,
+                team=owner.team,
+                queue=owner.queue,
+                workload=owner.name,
+                cluster=placement.cluster,
+                flavor=flavor,
+            )
+            gpus[key] = gpus.get(key, 0) + amount
+            rates[key] = rates.get(key, 0) + rate
+    return tuple(
+        Holding(key=key, gpus=gpus[key], rate=rates[key])
+        for key in sorted(gpus)
+        if gpus[key] or rates[key]
+    )
+
+
+def _parts(placement: _Placement, prices_of: PricesOf) -> Iterator[tuple[str, int, int]]:
+    """Flavor, thousandths of GPUs and billionths an hour of each pod set."""
+    for pods in placement.pod_sets:
+        gpus = rate = 0
+        chosen = sorted(pods.flavors.items(), key=lambda one: (not is_accelerator(one[0]), one))
+        for resource, told in pods.requests.items():
+            nanos = Quantity.of(told).nanos * pods.count
+            price = prices_of(placement.cluster, pods.flavors.get(resource, "")).get(resource, 0)
+            rate += nanos * price // NANO
+            if is_accelerator(resource):
+                gpus += nanos // _MILLI
+        yield (chosen[0][1] if chosen else ""), gpus, rate

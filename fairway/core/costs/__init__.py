@@ -1,0 +1,1 @@
+"""What is used, for how long, and what it costs: exact sums, and reports of them."""

@@ -1,0 +1,188 @@
+"""Accounts: who held what for how long, in whole numbers.
+
+Whoever holds something has a meter, which runs from one change of what is held to the next. Time is
+in milliseconds, GPUs in thousandths, money in billionths an hour; their products are whole numbers,
+and nothing is ever rounded. So it does not matter how often meters are read, nor by what the sums
+are grouped: parts add up to the whole.
+
+What a cluster has of a flavor and nobody holds is idle: it has a meter of its own, which changes
+with every holder there. Used and idle together are what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from fairway.api.costs import Use
+
+DAY = 86_400_000  # milliseconds
+HOUR = 3_600_000
+
+Place = tuple[str, str]  # cluster and flavor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Key:
+    """Whose time it is, and of what."""
+
+    use: Use
+    namespace: str = ""
+    team: str = ""
+    queue: str = ""
+    workload: str = ""
+    cluster: str = ""
+    flavor: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sum:
+    """GPU time in thousandths x milliseconds, and money in billionths / 3,600,000."""
+
+    gpu_time: int = 0
+    money: int = 0
+
+    def plus(self, other: Sum) -> Sum:
+        return Sum(gpu_time=self.gpu_time + other.gpu_time, money=self.money + other.money)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What is held of one kind of capacity."""
+
+    key: Key
+    gpus: int  # in thousandths
+    rate: int = 0  # what it costs an hour, in billionths
+
+    def over(self, milliseconds: int) -> Sum:
+        return Sum(gpu_time=self.gpus * milliseconds, money=self.rate * milliseconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supply:
+    """What a cluster has of a flavor."""
+
+    gpus: int  # in thousandths
+    rate: int = 0  # what one GPU costs an hour, in billionths
+
+
+Sums = dict[tuple[int, Key], Sum]  # by day since the epoch, and key
+
+
+@dataclass(slots=True)
+class Accounts:
+    """All meters, and what they have shown."""
+
+    sums: Sums = field(default_factory=dict)
+    _held: dict[str, tuple[int, tuple[Holding, ...]]] = field(default_factory=dict)
+    _used: dict[Place, int] = field(default_factory=dict)  # GPUs that are held
+    _supply: dict[Place, Supply] = field(default_factory=dict)
+    _idle: dict[Place, tuple[int, Holding]] = field(default_factory=dict)
+
+    def hold(self, owner: str, holdings: tuple[Holding, ...], at: int) -> None:
+        """From a moment on an owner holds this, and nothing else."""
+        since, before = self._held.pop(owner, (at, ()))
+        at = max(at, since)
+        if before == holdings:
+            self._held[owner] = (since, before)
+            return
+        self._add(before, since, at)
+        if holdings:
+            self._held[owner] = (at, holdings)
+        places = self._count(before, -1) | self._count(holdings, +1)
+        for place in sorted(places):
+            self._rest(place, at)
+
+    def supply(self, supplies: Mapping[Place, Supply], at: int) -> None:
+        """From a moment on clusters have this much of each flavor."""
+        places = {
+            one for one in {*self._supply, *supplies} if self._supply.get(one) != supplies.get(one)
+        }
+        self._supply = dict(supplies)
+        for place in sorted(places):
+            self._rest(place, at)
+
+    def lose(self, holdings: Iterable[Holding], milliseconds: int, at: int) -> None:
+        """Work of so long that these did was lost at a moment."""
+        for one in holdings:
+            lost = replace(one, key=replace(one.key, use="Lost"))
+            self._put(at // DAY, lost.key, lost.over(milliseconds))
+
+    def read(self, at: int) -> None:
+        """Takes all meters down to the moment."""
+        for owner, (since, holdings) in list(self._held.items()):
+            if since < at:
+                self._add(holdings, since, at)
+                self._held[owner] = (at, holdings)
+        for place, (since, holding) in list(self._idle.items()):
+            if since < at:
+                self._add((holding,), since, at)
+                self._idle[place] = (at, holding)
+
+    def owners(self) -> frozenset[str]:
+        return frozenset(self._held)
+
+    def _count(self, holdings: tuple[Holding, ...], sign: int) -> set[Place]:
+        places = set()
+        for one in holdings:
+            if one.key.use == "Used":
+                place = (one.key.cluster, one.key.flavor)
+                self._used[place] = self._used.get(place, 0) + sign * one.gpus
+                places.add(place)
+        return places
+
+    def _rest(self, place: Place, at: int) -> None:
+        """What nobody holds of a place from a moment on."""
+        since, before = self._idle.pop(place, (at, None))
+        at = max(at, since)
+        if before is not None:
+            self._add((before,), since, at)
+        supply = self._supply.get(place)
+        gpus = max(0, supply.gpus - self._used.get(place, 0)) if supply is not None else 0
+        if supply is not None and gpus:
+            key = Key(use="Idle", cluster=place[0], flavor=place[1])
+            self._idle[place] = (at, Holding(key=key, gpus=gpus, rate=supply.rate * gpus // 1000))
+
+    def _add(self, holdings: Iterable[Holding], since: int, until: int) -> None:
+        for day, milliseconds in days_of(since, until):
+            for one in holdings:
+                self._put(day, one.key, one.over(milliseconds))
+
+    def _put(self, day: int, key: Key, more: Sum) -> None:
+        if more != Sum():
+            self.sums[day, key] = self.sums.get((day, key), Sum()).plus(more)
+
+
+def days_of(since: int, until: int) -> Iterator[tuple[int, int]]:
+    """The days between two moments, and how many milliseconds of each."""
+    while since < until:
+        day = since // DAY
+        end = min(until, (day + 1) * DAY)
+        yield day, end - since
+        since = end
+
+
+def folded(sums: Mapping[Key, Sum], most: int) -> dict[Key, Sum]:
+    """At most so many rows: of workloads that had least, those alike but for the name are one.
+
+    Nothing is lost by that but names. Should that still be too many, namespaces, queues and places
+    are left out as well, one after the other.
+    """
+    for shorten in _SHORTER:
+        if len(sums) <= most:
+            break
+        ranked = sorted(sums, key=lambda one: (-sums[one].money, -sums[one].gpu_time, one))
+        kept = {key: sums[key] for key in ranked[: most // 2]}
+        for key in ranked[most // 2 :]:
+            short = shorten(key)
+            kept[short] = kept.get(short, Sum()).plus(sums[key])
+        sums = kept
+    return dict(sums)
+
+
+_SHORTER: tuple[Callable[[Key], Key], ...] = (
+    lambda key: replace(key, workload=""),
+    lambda key: replace(key, workload="", namespace="", team=""),
+    lambda key: replace(key, workload="", namespace="", team="", queue=""),
+    lambda key: Key(use=key.use),
+)

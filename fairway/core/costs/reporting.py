@@ -1,0 +1,135 @@
+"""Reports: accounts of some days, grouped by whatever is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from fairway.api.amounts import NANO, Quantity
+from fairway.api.costs import CostRow, Use
+from fairway.core.costs.accounts import HOUR, Key, Sum
+
+By = Literal["queue", "namespace", "team", "workload", "cluster", "flavor"]
+BY: tuple[By, ...] = ("queue", "namespace", "team", "workload", "cluster", "flavor")
+NOBODY = "-"
+_GPU_TIME_NANOS = NANO // 1_000_000  # of GPU seconds, in a thousandth x millisecond
+
+
+@dataclass(slots=True)
+class Line:
+    """One line of a report."""
+
+    name: str
+    sums: dict[Use, Sum] = field(default_factory=dict)
+
+    def add(self, use: Use, more: Sum) -> None:
+        self.sums[use] = self.sums.get(use, Sum()).plus(more)
+
+    def of(self, use: Use) -> Sum:
+        return self.sums.get(use, Sum())
+
+    def render(self) -> dict[str, Any]:
+        """The line for programs: hours and money as decimal texts, rounded once."""
+        found: dict[str, Any] = {"name": self.name}
+        for use in ("Used", "Lost", "Lent", "Idle"):
+            one, word = self.of(use), use.lower()
+            found[f"{word}GpuHours"] = hours(one)
+            if use != "Lent":  # who uses it pays for it
+                found[f"{word}Cost"] = money(one)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    by: By
+    lines: tuple[Line, ...]
+    total: Line
+
+
+def report(rows: Iterable[CostRow], by: By) -> Report:
+    """Rows of any number of days, grouped; the dearest first, who is nobody last."""
+    lines: dict[str, Line] = {}
+    total = Line("total")
+    for row in rows:
+        one, name = sum_of(row), name_of(row, by)
+        lines.setdefault(name, Line(name)).add(row.use, one)
+        total.add(row.use, one)
+    ordered = sorted(
+        lines.values(),
+        key=lambda one: (
+            one.name == NOBODY,
+            -one.of("Used").money,
+            -one.of("Used").gpu_time,
+            one.name,
+        ),
+    )
+    return Report(by=by, lines=tuple(ordered), total=total)
+
+
+def name_of(row: CostRow, by: By) -> str:
+    if by == "workload":
+        return f"{row.namespace}/{row.workload}" if row.workload else NOBODY
+    found: str = getattr(row, by)
+    return found or NOBODY
+
+
+def row_of(key: Key, one: Sum) -> CostRow:
+    """A sum as it is stored."""
+    nanos, rest = divmod(one.money, HOUR)
+    return CostRow(
+        use=key.use,
+        namespace=key.namespace,
+        team=key.team,
+        queue=key.queue,
+        workload=key.workload,
+        cluster=key.cluster,
+        flavor=key.flavor,
+        gpu_seconds=Quantity(one.gpu_time * _GPU_TIME_NANOS),
+        money=Quantity(nanos),
+        rest=rest,
+    )
+
+
+def sum_of(row: CostRow) -> Sum:
+    """A stored row as the sum that it was."""
+    return Sum(
+        gpu_time=row.gpu_seconds.nanos // _GPU_TIME_NANOS,
+        money=row.money.nanos * HOUR + row.rest,
+    )
+
+
+def key_of(row: CostRow) -> Key:
+    return Key(
+        use=row.use,
+        namespace=row.namespace,
+        team=row.team,
+        queue=row.queue,
+        workload=row.workload,
+        cluster=row.cluster,
+        flavor=row.flavor,
+    )
+
+
+def sums_of(rows: Iterable[CostRow]) -> Mapping[Key, Sum]:
+    found: dict[Key, Sum] = {}
+    for row in rows:
+        key = key_of(row)
+        found[key] = found.get(key, Sum()).plus(sum_of(row))
+    return found
+
+
+def hours(one: Sum) -> str:
+    """GPU-hours, with two digits."""
+    return _rounded(one.gpu_time, 1000 * HOUR)
+
+
+def money(one: Sum) -> str:
+    """Money, with two digits."""
+    return _rounded(one.money, NANO * HOUR)
+
+
+def _rounded(amount: int, unit: int) -> str:
+    """An amount in hundredths of a unit, rounded half up: the one place where anything is."""
+    hundredths = (amount * 200 + unit) // (2 * unit)
+    return f"{hundredths // 100}.{hundredths % 100:02d}"
