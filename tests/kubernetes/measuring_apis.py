@@ -99,7 +99,7 @@ class MeasuringApis:
         return _listed("custom.metrics.k8s.io/v1beta2", "MetricValueList", items)
 
     async def resource(self, request: web.Request) -> web.Response:
-        name = request.query["labelSelector"].partition("=")[2]
+        name = request.query["labelSelector"].rpartition("=")[2]
         values = await self._next(name)
         assert isinstance(values, dict)
         items = [
@@ -153,6 +153,9 @@ async def serving(apis: MeasuringApis, api: KubeApi, folder: Path) -> AsyncItera
     try:
         yield
     finally:
+        for group, version in GROUPS.items():
+            await api.delete(API_SERVICES, f"{version}.{group}")
+        await api.delete(SERVICES, "measuring", namespace=NAMESPACE)
         await runner.cleanup()
 
 

@@ -17,6 +17,9 @@ from typing import Any
 
 import pytest
 
+from fairway.agent.drivers.interface import DriverFault, NotPossible
+from fairway.agent.drivers.kubernetes import rights
+from fairway.agent.drivers.kubernetes.driver import KubernetesDriver
 from fairway.api.autoscaler import FleetAutoscaler, FleetAutoscalerSpec
 from fairway.api.codec import decode
 from fairway.clock import SystemClock
@@ -24,11 +27,17 @@ from fairway.controllers.autoscaling.bounds import Bounds, limits_of
 from fairway.controllers.autoscaling.readings import target_of
 from fairway.core.scaling.decide import decide
 from fairway.core.scaling.model import Measured, Memory, Metric, OfAll, OfPods, PodFact, Seen
-from fairway.kubeapi import KubeApi, load_access
+from fairway.kinds.decision import work_label
+from fairway.kinds.registry import built_in
+from fairway.kubeapi import Access, KubeApi, load_access
+from fairway.metrics.interface import PodUsage
 from fairway.store.interface import Patch, ResourceKey, Write
+from fairway.store.keys import ACCOUNTS, CLUSTER_ROLES, ROLE_BINDINGS
+from tests.contracts.drivers import work
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.demand import demand
+from tests.kubernetes.driving import cluster
 from tests.kubernetes.measuring_apis import (
     NAMESPACE,
     WINDOW_SECONDS,
@@ -36,6 +45,7 @@ from tests.kubernetes.measuring_apis import (
     Values,
     serving,
 )
+from tests.waiting import observed, seen
 
 pytestmark = [pytest.mark.kubernetes]
 
@@ -234,6 +244,13 @@ async def _make_pod(api: KubeApi, name: str, number: int, letter: str, template:
     metadata = {"name": pod, **template["metadata"], **kept}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
     await api.create(PODS, body, namespace=NAMESPACE, write=WRITE)
+    await _ready(api, pod, letter)
+    if letter == "l":
+        await api.delete(PODS, pod, namespace=NAMESPACE)
+
+
+async def _ready(api: KubeApi, pod: str, letter: str) -> None:
+    """What a kubelet would say of a pod."""
     conditions = [
         {
             "type": "Ready",
@@ -245,8 +262,6 @@ async def _make_pod(api: KubeApi, name: str, number: int, letter: str, template:
     status = {"phase": phase, "startTime": "2020-01-01T00:00:00Z", "conditions": conditions}
     patch = Patch(type="merge", body={"status": status})
     await api.patch(PODS, pod, patch, namespace=NAMESPACE, subresource="status", write=WRITE)
-    if letter == "l":
-        await api.delete(PODS, pod, namespace=NAMESPACE)
 
 
 def scaling_controllers(plane: ControlPlane) -> list[str]:
@@ -328,14 +343,14 @@ def compared(name: str, case: Case, apis: MeasuringApis) -> tuple[list[int], lis
     memory = Memory()
     theirs, ours = [], []
     for one, following in pairwise(asked):
-        seen = Seen(
+        at_once = Seen(
             now=one.at,
             wanted=one.wanted,
             placed=one.placed,
             pods=facts(name, case),
             metrics=(_metric(spec, one.values, one.at),),
         )
-        verdict = decide(seen, limits, memory)
+        verdict = decide(at_once, limits, memory)
         memory = verdict.memory
         ours.append(verdict.replicas)
         theirs.append(following.wanted)
@@ -389,3 +404,62 @@ def facts(name: str, case: Case) -> tuple[PodFact, ...]:
         )
         for number, letter in enumerate(case.pods)
     )
+
+
+async def prepare(api: KubeApi) -> None:
+    """Lets tenants make pods."""
+    several = (
+        (CLUSTER_ROLES, rights.tenant_role([("", "pods")])),
+        (ACCOUNTS, rights.tenant_account(NAMESPACE)),
+        (ROLE_BINDINGS, rights.tenant_binding(NAMESPACE)),
+    )
+    for kind, body in several:
+        place = "" if kind is CLUSTER_ROLES else NAMESPACE
+        await api.create(kind, body, namespace=place, write=WRITE)
+
+
+async def test_what_pods_use_is_told_by_the_agent_of_their_cluster(
+    plane: ControlPlane, api: KubeApi
+) -> None:
+    await prepare(api)
+
+    async def access() -> Access:
+        return load_access(str(plane.kubeconfig))
+
+    driver = KubernetesDriver(
+        cluster(requestsPerSecond=500), built_in().of, SystemClock(), find_access=access
+    )
+    template = _template("web")
+    metadata = {"name": "web", "namespace": NAMESPACE, **template["metadata"]}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    made = work("web", body, pods=1)
+    name = made.metadata.name
+
+    async def nothing(_: str) -> tuple[int, int]:
+        return 0, 0
+
+    apis = MeasuringApis(scripts={work_label(name): [{"web": 250}]}, look=nothing)
+    await driver.open()
+    try:
+        await driver.apply(made)
+        await observed(driver, lambda one: bool(one.works[name].pods), "the pod")
+        with pytest.raises(NotPossible, match="no metrics API"):
+            await driver.usage(name)
+        await _ready(api, "web", "r")
+        async with serving(apis, api, plane.folder):
+
+            async def told() -> tuple[PodUsage, ...]:
+                try:
+                    return await driver.usage(name)
+                except DriverFault:
+                    return ()  # the server has not found the new API yet
+
+            (pod,) = await seen(
+                told, lambda found: bool(found) and found[0].phase == "Running", "the usage"
+            )
+        assert (pod.requests, pod.usage) == ({"main": {"cpu": 1000}}, {"main": {"cpu": 250}})
+        assert (pod.is_ready, pod.window_seconds) == (True, WINDOW_SECONDS)
+        assert pod.started_at == 1_577_836_800.0
+        assert pod.ready_changed_at == 1_577_836_805.0
+    finally:
+        await driver.close()
