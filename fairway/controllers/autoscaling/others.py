@@ -68,14 +68,14 @@ def _in_template(service: Service) -> Iterator[Other]:
                     name=f"HorizontalPodAutoscaler {text(manifest, 'metadata', 'name')}",
                     advice="take it out of the manifests of the workload",
                 )
-        elif manifest.get("kind") == "InferenceService" and _scales_itself(manifest):
+        elif service.kind is None and _scales_itself(manifest):
             yield Other(
                 name="KServe", advice=f"annotate the manifest with {KSERVE_CLASS}: external"
             )
 
 
 def _of_kserve(service: Service) -> Iterator[Other]:
-    if service.found.get("kind") == "InferenceService" and _scales_itself(service.found):
+    if _scales_itself(service.found):
         yield Other(
             name="KServe",
             advice="set takeOver: true, or make maxReplicas equal to minReplicas",
@@ -85,6 +85,8 @@ def _of_kserve(service: Service) -> Iterator[Other]:
 
 def _scales_itself(manifest: JsonObject) -> bool:
     """Whether KServe would set the count: unless told otherwise, between least and most."""
+    if manifest.get("kind") != "InferenceService":
+        return False
     if annotation(manifest, KSERVE_CLASS) in _KSERVE_OFF:
         return False
     least = number(manifest, "spec", "predictor", "minReplicas", default=1)

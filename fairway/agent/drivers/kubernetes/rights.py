@@ -65,13 +65,13 @@ def agent_role(kinds: Iterable[tuple[str, str]], *, may_act: bool = True) -> Jso
     for group, plural in sorted({*kinds, *_SEEN} - {("", "secrets")}):
         by_group.setdefault(group, []).append(plural)
     seeing = [_rule(group, several, _READING) for group, several in by_group.items()]
-    seeing.append(_rule("metrics.k8s.io", ["pods"], ("get", "list")))
     if not may_act:
         return _role(AGENT, seeing)
     return _role(
         AGENT,
         [
             *seeing,
+            _rule("metrics.k8s.io", ["pods"], ("get", "list")),  # what pods of works use
             _rule("", ["serviceaccounts"], ("impersonate", "create")),
             _rule("", ["namespaces"], ("create",)),
             _rule(_RBAC, ["rolebindings"], ("create",)),
