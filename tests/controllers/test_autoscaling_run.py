@@ -551,3 +551,29 @@ async def test_an_autoscaler_of_kserve_is_refused_or_taken_over(fleet: Fleet, di
     assert after["metadata"]["annotations"]["serving.kserve.io/autoscalerClass"] == "external"
     assert after["spec"]["predictor"]["minReplicas"] == 4
     assert (await fleet.workload("inferenceservice-chat")).spec.replicas == 4
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "autoscaling"
+
+
+async def test_the_example_does_what_its_guide_says(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path, dials: Dials
+) -> None:
+    dials.set["vllm:num_requests_waiting"] = 0.0
+    async with running(store, clock, tmp_path / "clusters", sources=dials) as fleet:
+        for name in ("fleet", "service", "autoscaler"):
+            await fleet.apply((EXAMPLE / f"{name}.yaml").read_text())
+        await served(fleet, 1)
+        dials.set["vllm:num_requests_waiting"] = 32.0
+        steps = []
+        for _ in range(4):
+            await clock.advance(15)
+            steps.append(await replicas(fleet))
+        assert steps == [4, 7, 7, 7]
+        await served(fleet, 7)
+        assert (await fleet.pods("home"), await fleet.pods("away")) == (4, 3)
+        dials.set["vllm:num_requests_waiting"] = 0.0
+        await clock.advance(45)
+        assert await replicas(fleet) == 7
+        await clock.advance(45)
+        assert await replicas(fleet) == 1

@@ -22,9 +22,13 @@ from fairway.agent.drivers.kubernetes import rights
 from fairway.agent.drivers.kubernetes.driver import KubernetesDriver
 from fairway.api.autoscaler import FleetAutoscaler, FleetAutoscalerSpec
 from fairway.api.codec import decode
+from fairway.api.meta import ObjectMeta
+from fairway.api.workload import Workload, WorkloadSpec
 from fairway.clock import SystemClock
 from fairway.controllers.autoscaling.bounds import Bounds, limits_of
+from fairway.controllers.autoscaling.others import others_of, send_away
 from fairway.controllers.autoscaling.readings import target_of
+from fairway.controllers.autoscaling.services import Service
 from fairway.core.scaling.decide import decide
 from fairway.core.scaling.model import Measured, Memory, Metric, OfAll, OfPods, PodFact, Seen
 from fairway.kinds.decision import work_label
@@ -33,6 +37,7 @@ from fairway.kubeapi import Access, KubeApi, load_access
 from fairway.metrics.interface import PodUsage
 from fairway.store.interface import Patch, ResourceKey, Write
 from fairway.store.keys import ACCOUNTS, CLUSTER_ROLES, ROLE_BINDINGS
+from fairway.store.kubernetes.store import KubernetesStore
 from tests.contracts.drivers import work
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.control_plane import ControlPlane
@@ -463,3 +468,41 @@ async def test_what_pods_use_is_told_by_the_agent_of_their_cluster(
         assert pod.ready_changed_at == 1_577_836_805.0
     finally:
         await driver.close()
+
+
+async def test_an_autoscaler_on_the_hub_is_found_and_gives_way_where_it_is_told(
+    plane: ControlPlane, api: KubeApi
+) -> None:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "found"}
+    body = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "own"},
+        "spec": {"scaleTargetRef": target, "maxReplicas": 3},
+    }
+    await api.create(AUTOSCALERS, body, namespace=NAMESPACE, write=WRITE)
+    store = KubernetesStore(KubeApi(load_access(str(plane.kubeconfig)), SystemClock()))
+    try:
+        service = scaled("found")
+        (other,) = await others_of(service, store=store)
+        assert other.name == "HorizontalPodAutoscaler own on the hub"
+        assert await others_of(scaled("another"), store=store) == []
+        await send_away(other, service, store=store)
+        assert await others_of(service, store=store) == []
+    finally:
+        await store.close()
+
+
+def scaled(name: str) -> Service:
+    """A Deployment of the hub, with the workload that stands for it."""
+    found = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}}
+    metadata = ObjectMeta(name=f"deployment-{name}", namespace=NAMESPACE)
+    return Service(
+        workload=Workload(metadata=metadata, spec=WorkloadSpec(mode="Divided")),
+        found=found,
+        resource=DEPLOYMENTS,
+        kind=built_in().of(found),
+        wanted=1,
+        object_name=name,
+        pods_per_replica=1,
+    )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fairway.api.errors import ApiError, NotFound
 from fairway.api.meta import JsonObject
-from fairway.controllers.autoscaling.services import Service, change_object
+from fairway.controllers.autoscaling.services import NotScalable, Service, change_object
 from fairway.kinds.plain import annotation, child, number, text
 from fairway.store.interface import Deletion, ResourceKey, Selection, Store, Write
 
@@ -97,8 +97,11 @@ async def _on_hub(service: Service, store: Store) -> list[Other]:
     selection = Selection(namespace=service.namespace)
     try:
         listing = await store.list(AUTOSCALERS_OF_PODS, selection)
-    except ApiError:
+    except NotFound:
         return []  # this hub does not serve the kind, so nobody acts by it
+    except ApiError as fault:
+        message = f"whether another autoscaler sets its count is not known: {fault}"
+        raise NotScalable("OtherAutoscalersUnknown", message) from fault
     names = {(service.found["kind"], service.found["metadata"]["name"])}
     found = []
     for stored in listing.items:
