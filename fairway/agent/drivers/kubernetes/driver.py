@@ -30,6 +30,7 @@ from fairway.agent.drivers.kubernetes.hands import Hands, Refused
 from fairway.agent.drivers.kubernetes.keys import key_of, key_of_kind
 from fairway.agent.drivers.kubernetes.making import Making
 from fairway.agent.drivers.kubernetes.offering import Offering
+from fairway.agent.drivers.kubernetes.metering import Metering
 from fairway.agent.drivers.kubernetes.picture import Picture
 from fairway.agent.drivers.kubernetes.provisioning import Provisioning
 from fairway.agent.drivers.kubernetes.reserving import Reserving
@@ -45,6 +46,7 @@ from fairway.kinds.permitted import FindKind
 from fairway.kubeapi import Access, KubeApi
 from fairway.loops import Loop
 from fairway.store.keys import NODES
+from fairway.metrics.interface import PodUsage
 from fairway.streams.asking import Exchange
 
 _log = logging.getLogger(__name__)
@@ -144,6 +146,9 @@ class KubernetesDriver:
     async def forward(self, query: PortQuery, exchange: Exchange) -> None:
         await self._opened().streaming.forward(query, exchange)
 
+    async def usage(self, work: str) -> tuple[PodUsage, ...]:
+        return await self._opened().metering.usage(work)
+
     def _opened(self) -> _Open:
         if self._open is None:
             raise DriverFault("the driver is not open")
@@ -210,6 +215,7 @@ class _Open:
         )
         self.offering = Offering(cluster, self.picture, self.provisioning)
         self.streaming = Streaming(self._api, settings, self.works, self.picture)
+        self.metering = Metering(self._api, self.works, self.picture)
         self.hands.find_tenant_kinds = self._tenant_kinds
         self.is_reached = True
         self._going_on: Loop[str] = Loop(
