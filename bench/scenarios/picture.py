@@ -1,12 +1,13 @@
 """A day as a picture: replicas of each cluster over the hours, stacked, with what was asked for.
 
-Plain SVG, readable on light and on dark ground.
+A replica that counts for more is as much higher. Plain SVG, readable on light and on dark ground.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from math import ceil
 
 from fairway.demo.days.day import HOURS, Day, Reading
 
@@ -34,9 +35,9 @@ def picture(day: Day, readings: Sequence[Reading], ratio: float) -> str:
 
 
 def _parts(day: Day, readings: Sequence[Reading], ratio: float) -> Iterator[str]:
-    top = max(max(sum(one.ready.values()), one.wanted) for one in readings)
+    top = ceil(max(max(one.worth(day), one.wanted) for one in readings))
     scale = _Scale(-(-top // 5) * 5)
-    title = f"{day.title}: {ratio:.2f} times the least possible cost"
+    title = f"{day.title} \N{MIDDLE DOT} {ratio:.2f} times the least cost"
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
         f'aria-label="{escape(title)}">'
@@ -93,7 +94,10 @@ def _areas(day: Day, readings: Sequence[Reading], scale: _Scale) -> Iterator[str
     below = [0.0] * len(readings)
     for position, body in enumerate(day.clusters()):
         name = body["metadata"]["name"]
-        above = [low + one.ready[name] for low, one in zip(below, readings, strict=True)]
+        above = [
+            low + one.ready[name] * day.speed(name)
+            for low, one in zip(below, readings, strict=True)
+        ]
         hours = [one.hour for one in readings]
         upper = _steps(list(zip(hours, above, strict=True)), scale)
         lower = _steps(list(zip(hours, below, strict=True)), scale, is_backward=True)

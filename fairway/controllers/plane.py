@@ -137,21 +137,7 @@ class ControlPlane:
                 notes=notes,
                 board=board,
             ),
-            Clusters(
-                store=store,
-                cache=self.cache,
-                states=self.states,
-                clock=clock,
-                board=board,
-                look_seconds=options.look_seconds,
-            ),
-            Queues(
-                store=store,
-                cache=self.cache,
-                scheduler=self.scheduler,
-                clock=clock,
-                look_seconds=options.look_seconds,
-            ),
+            *self._lookers(store, board, options.look_seconds),
             Natives(
                 store=store,
                 cache=self.cache,
@@ -170,6 +156,26 @@ class ControlPlane:
             Migrations(store=store, clock=clock),
             *self._serving(store, kinds, notes=notes, options=options),
             *options.beside,
+        )
+
+    def _lookers(self, store: Store, board: Board, seconds: float) -> Sequence[Controller]:
+        """Those that look again and again, whether or not anything happened."""
+        return (
+            Clusters(
+                store=store,
+                cache=self.cache,
+                states=self.states,
+                clock=self._clock,
+                board=board,
+                look_seconds=seconds,
+            ),
+            Queues(
+                store=store,
+                cache=self.cache,
+                scheduler=self.scheduler,
+                clock=self._clock,
+                look_seconds=seconds,
+            ),
         )
 
     def _serving(
