@@ -57,6 +57,17 @@ class Placement(Part, frozen=True, kw_only=True):
         doc("The pods.", max_items=18, list_type="map", list_map_keys=["name"]),
     ] = ()
     attempt: Annotated[int, doc("Attempt that the pods belong to.", minimum=0)] = 0
+    leaves: Annotated[
+        Literal["Now", "WhenReplaced", "WithinBudget"],
+        doc(
+            "When a place that is left is stopped: now; when as many replicas are ready in their "
+            "new places; or as soon as the workload's disruption budget allows."
+        ),
+    ] = "Now"
+    gives_way_to: Annotated[
+        Reference,
+        doc("Cluster where replicas start once those of a place that is left are gone."),
+    ] = ""
 
 
 class WaitsFor(Part, frozen=True, kw_only=True):

@@ -94,7 +94,12 @@ class StaticWeight(Part, frozen=True, kw_only=True):
         "self.type == 'StaticWeight' || !has(self.weights) || size(self.weights) == 0",
         "weights need type: StaticWeight",
         ".weights",
-    )
+    ),
+    Rule(
+        "!has(self.countBy) || self.countBy != 'Speed' || self.type != 'Duplicated'",
+        "replicas in each cluster are not counted by speed",
+        ".countBy",
+    ),
 )
 class Division(Part, frozen=True, kw_only=True):
     """How the replicas of a Divided workload are spread over its clusters."""
@@ -110,6 +115,13 @@ class Division(Part, frozen=True, kw_only=True):
         tuple[StaticWeight, ...],
         doc("Weights of clusters, for StaticWeight.", max_items=64, list_type="atomic"),
     ] = ()
+    count_by: Annotated[
+        Literal["Replicas", "Speed"],
+        doc(
+            "Whether each replica counts for one, or for the speed of its flavor: then replicas "
+            "are asked for as of speed 1, and fewer are needed where they are faster."
+        ),
+    ] = "Replicas"
     per_cluster_min: Annotated[Count, doc("Fewest replicas in a cluster that gets any.")] = 0
     per_cluster_max: Annotated[
         Count | None, doc("Most replicas in a cluster; unset means no limit.")

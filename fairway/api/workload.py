@@ -122,6 +122,18 @@ class Checkpoint(Part, frozen=True, kw_only=True):
     grace_seconds: Annotated[Seconds, doc("Time it gets to save before it is stopped.")] = 60
 
 
+class Disruption(Part, frozen=True, kw_only=True):
+    """How much of a service the hub may take away by its own wish."""
+
+    max_unavailable: Annotated[
+        Count,
+        doc(
+            "Most replicas that may be missing while others are moved or drained; 0: none is "
+            "stopped before its replacement is ready."
+        ),
+    ] = 1
+
+
 class DataReference(Part, frozen=True, kw_only=True):
     """Data that the workload reads."""
 
@@ -143,6 +155,11 @@ class DataReference(Part, frozen=True, kw_only=True):
     ),
     Rule(
         "!has(self.replicas) || self.mode == 'Divided'", "replicas need mode: Divided", ".replicas"
+    ),
+    Rule(
+        "!has(self.disruption) || self.mode == 'Divided'",
+        "disruption needs mode: Divided",
+        ".disruption",
     ),
     Rule("!has(self.gang) || self.mode == 'Gang'", "gang needs mode: Gang", ".gang"),
     Rule(
@@ -184,6 +201,13 @@ class WorkloadSpec(Part, frozen=True, kw_only=True):
     ] = ()
     replicas: Annotated[
         Count | None, doc("How many times a Divided workload runs its pod sets; unset: once.")
+    ] = None
+    disruption: Annotated[
+        Disruption | None,
+        doc(
+            "How many replicas of a Divided workload moves and drains may take away at a time; "
+            "unset: as a PodDisruptionBudget of the template says, else one in a move."
+        ),
     ] = None
     gang: Annotated[Gang | None, doc("How a Gang starts.")] = None
     tasks: Annotated[Tasks | None, doc("The tasks of an Independent workload.")] = None

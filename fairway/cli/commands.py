@@ -18,6 +18,7 @@ from fairway.cli.session import Session
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Start here": {
         "up": ("up:up", "Start a hub on this machine"),
+        "demo": ("demo:demo", "Play a day of a model service in a minute, simulated"),
         "submit": ("submit:submit", "Submit workloads: native objects of any kind, or Workloads"),
         "run": ("run:run", "Run a command on the fleet, and show its output"),
         "get": ("get:get", "Show objects as a table, YAML or JSON"),

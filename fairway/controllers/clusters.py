@@ -46,7 +46,9 @@ class Clusters:
         states: States,
         clock: Clock,
         board: Board | None = None,
+        look_seconds: float = LOOK_SECONDS,
     ) -> None:
+        self._look_seconds = look_seconds
         self._store = store
         self._cache = cache
         self._states = states
@@ -62,19 +64,25 @@ class Clusters:
         if self._board is not None:
             status = self._cache.fleet().status
             self._board.breakers = restored(status.breakers, self._clock.now())
+        due = 0.0
         while True:
             names = [name for _, name in self._cache.names(CLUSTERS)]
             self._beats.look(names)
-            for name in names:
-                try:
-                    await self._look_at(name)
-                except (ApiError, OSError) as fault:
-                    _log.debug("the status of cluster %s was not written: %s", name, fault)
-            try:
-                await self._write_fleet()
-            except (ApiError, OSError) as fault:
-                _log.debug("the status of the fleet was not written: %s", fault)
+            if self._clock.monotonic() >= due:
+                due = self._clock.monotonic() + self._look_seconds
+                await self._look_at_all(names)
             await self._clock.sleep(LOOK_SECONDS)
+
+    async def _look_at_all(self, names: list[str]) -> None:
+        for name in names:
+            try:
+                await self._look_at(name)
+            except (ApiError, OSError) as fault:
+                _log.debug("the status of cluster %s was not written: %s", name, fault)
+        try:
+            await self._write_fleet()
+        except (ApiError, OSError) as fault:
+            _log.debug("the status of the fleet was not written: %s", fault)
 
     async def _look_at(self, name: str) -> None:
         stored = self._cache.mirror(CLUSTERS).get(("", name))

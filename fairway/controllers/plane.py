@@ -21,6 +21,7 @@ from fairway.controllers.autoscaling.controller import Autoscaling
 from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters
+from fairway.controllers.heartbeats import LOOK_SECONDS
 from fairway.controllers.kindrules import KindRules
 from fairway.controllers.lifecycle.controller import Lifecycle
 from fairway.controllers.measuring import Measuring
@@ -61,6 +62,7 @@ class PlaneOptions:
     beside: Sequence[Controller] = ()  # what else only the leader may run, such as agents
     sources: Sources = field(default_factory=NoSources)  # whom to ask for numbers
     meter: PodMeter = field(default_factory=NoPodMeter)  # whom to ask what pods use
+    look_seconds: float = LOOK_SECONDS  # how often clusters and queues are looked at
     is_alone: bool = True  # false: Kubernetes' own controllers see the objects, too
 
 
@@ -133,8 +135,7 @@ class ControlPlane:
                 notes=notes,
                 board=board,
             ),
-            Clusters(store=store, cache=self.cache, states=self.states, clock=clock, board=board),
-            Queues(store=store, cache=self.cache, scheduler=self.scheduler, clock=clock),
+            *self._lookers(store, board, options.look_seconds),
             Natives(
                 store=store,
                 cache=self.cache,
@@ -179,6 +180,26 @@ class ControlPlane:
                 measuring=measuring,
                 clock=self._clock,
                 notes=notes,
+            ),
+        )
+
+    def _lookers(self, store: Store, board: Board, seconds: float) -> Sequence[Controller]:
+        """Those that look again and again, whether or not anything happened."""
+        return (
+            Clusters(
+                store=store,
+                cache=self.cache,
+                states=self.states,
+                clock=self._clock,
+                board=board,
+                look_seconds=seconds,
+            ),
+            Queues(
+                store=store,
+                cache=self.cache,
+                scheduler=self.scheduler,
+                clock=self._clock,
+                look_seconds=seconds,
             ),
         )
 

@@ -18,6 +18,7 @@ from fairway.api.errors import ApiError
 from fairway.api.queue import FlavorUsage, Queue, QueueStatus, RememberedUsage
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
+from fairway.controllers.heartbeats import LOOK_SECONDS
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.core.standings import Standing
 from fairway.core.turns.fading import decayed
@@ -27,13 +28,21 @@ from fairway.store.keys import QUEUES
 _log = logging.getLogger(__name__)
 
 _WRITE = Write(user="system:fairway", manager="fairway-queues")
-_INTERVAL_SECONDS = 5.0
 
 
 class Queues:
     """The controller of the status of queues."""
 
-    def __init__(self, *, store: Store, cache: Cache, scheduler: Scheduler, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        cache: Cache,
+        scheduler: Scheduler,
+        clock: Clock,
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
+        self._look_seconds = look_seconds
         self._store = store
         self._cache = cache
         self._scheduler = scheduler
@@ -41,7 +50,7 @@ class Queues:
 
     async def run(self) -> None:
         while True:
-            await self._clock.sleep(_INTERVAL_SECONDS)
+            await self._clock.sleep(self._look_seconds)
             try:
                 standings = await self._scheduler.standings()
             except ApiError as fault:

@@ -16,12 +16,13 @@ from operator import attrgetter
 
 from fairway.api.reasons import Code, Reason
 from fairway.core.desk import Desk
+from fairway.core.dividing.homecoming import Homeward
 from fairway.core.model import Workload
 from fairway.core.modes import gangs, growing, services, sweeps
 from fairway.core.modes.choosing import choices
 from fairway.core.modes.gangs import Verdict
 from fairway.core.modes.multiples import full_usage
-from fairway.core.modes.returning import returns
+from fairway.core.modes.returning import returns, watched
 from fairway.core.refusals import warnings, warnings_for
 from fairway.core.snapshot import Snapshot, precedence, wants_more
 from fairway.core.steps import Admit, Plan, Preempt, Step, Waits
@@ -42,11 +43,21 @@ class Cursor:
     set_aside: Mapping[Hashable, Sequence[Reason]] = field(default_factory=dict)
     blocked: Mapping[str, str] = field(default_factory=dict)  # strict queue -> its head
     only: frozenset[str] | None = None  # who is looked at; None: everyone who waits
+    homeward: Homeward | None = None  # services away from home; None: nothing is remembered
     is_done: bool = False
 
     def woken(self, keys: Iterable[str]) -> Cursor:
         """Goes on with those who have come."""
-        return Cursor(set_aside=self.set_aside, blocked=self.blocked, only=frozenset(keys))
+        return Cursor(
+            set_aside=self.set_aside,
+            blocked=self.blocked,
+            only=frozenset(keys),
+            homeward=self.homeward,
+        )
+
+    def anew(self) -> Cursor:
+        """Begins with everybody; what is remembered of services away from home stays."""
+        return Cursor(homeward=self.homeward)
 
 
 START = Cursor()
@@ -194,9 +205,13 @@ def plan(
             line.tell(workload, decide(desk, workload))
             decisions += 1
         is_done = workload is None or is_paused
+        homeward = cursor.homeward
         # Who comes home waits for nobody: it comes when the victims of this plan are gone.
         if is_done and not is_paused and cursor.only is None and not desk.preempted:
-            line.steps.extend(returns(desk, {step.workload for step in line.steps}))
+            moves, homeward = returns(desk, {step.workload for step in line.steps}, homeward)
+            line.steps.extend(moves)
+        elif is_done and not is_paused:
+            homeward = watched(desk, homeward)
         found = Plan(
             now=snapshot.now,
             steps=tuple(line.steps),
@@ -210,6 +225,7 @@ def plan(
         set_aside=line.set_aside,
         blocked=line.blocked,
         only=cursor.only,
+        homeward=homeward,
         is_done=is_done,
     )
     return found, cursor

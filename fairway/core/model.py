@@ -151,15 +151,16 @@ class Placed:
     bound: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     # pod set -> {position of node: pods} as the cluster's report says; what is not bound is assumed
     attempt: int = 0  # to which its pods belong; 0: the claim's
+    is_charged: bool = True  # to quota; what makes way for its own replacement is not, beside it
 
 
 def usage_of(*placed: Placed) -> dict[FlavorResource, int]:
     """What placements are charged to quota, together."""
-    if len(placed) == 1 and len(placed[0].pods) == 1:
+    if len(placed) == 1 and len(placed[0].pods) == 1 and placed[0].is_charged:
         return placed[0].pods[0].usage()
     total: dict[FlavorResource, int] = {}
     for one in placed:
-        for pods in one.pods:
+        for pods in one.pods if one.is_charged else ():
             for pair, amount in pods.usage().items():
                 total[pair] = total.get(pair, 0) + amount
     return total
@@ -209,6 +210,8 @@ class Workload(_Remembers):
     clusters_max: int = 1  # a gang made of members may split over so many clusters
     domain: str = ""  # topology level of which one domain holds the whole workload
     replicas: int = 1  # Divided
+    unavailable_max: int = 1  # replicas that a move may stop before others have started
+    is_ready: bool = True  # all that it holds; a move does not stop anything while it is not
     tasks: int = 0  # Independent: how many there are
     first_task: int = 0
     tasks_over: str = ""  # Independent: those that are over, as ranges
@@ -394,6 +397,7 @@ class Division:
     weights: tuple[tuple[Clusters, int], ...] = ()
     cluster_min: int = 0
     cluster_max: int | None = None
+    counts_speed: bool = False  # replicas are of speed 1; of a faster flavor fewer are needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,8 @@ def decided(workloads: Mapping[str, Workload], plan: Plan) -> dict[str, Workload
             case Move() if before.held is not None:
                 source = _source(before.held, step)
                 attempt = source.attempt or before.held.attempt
-                left = replace(_part(source, step.count), bound={}, attempt=attempt)
+                part = _part(source, step.count)
+                left = replace(part, bound={}, attempt=attempt, is_charged=not step.stops_first)
                 moved = _moved(before, step, plan.now)
                 found[step.workload] = replace(moved, releasing=(*moved.releasing, left))
             case _:

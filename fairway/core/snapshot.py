@@ -392,6 +392,8 @@ def wants_more(workload: Workload, policy: Policy) -> bool:
     if workload.mode == "Divided":
         if policy.division.type == "Duplicated":
             return True  # another cluster may have room for a copy by now
+        if policy.division.counts_speed:
+            return True  # how much its replicas count for hangs on their flavors
         return sum(one.replicas for one in workload.held.placed) != workload.replicas
     if workload.mode == "Independent":
         running = sum(count_of(one.tasks) for one in workload.held.placed)

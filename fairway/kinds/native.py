@@ -25,6 +25,7 @@ from fairway.kinds.registry import KnownKinds, built_in
 # Our own first; the others are Kueue's.
 QUEUE = ("fairway.dev/queue", "kueue.x-k8s.io/queue-name")
 POLICY = ("fairway.dev/policy",)
+MAX_UNAVAILABLE = ("fairway.dev/max-unavailable",)
 PRIORITY = ("fairway.dev/priority",)
 PRIORITY_CLASS = ("fairway.dev/priority-class", "kueue.x-k8s.io/priority-class")
 MODE = ("fairway.dev/mode",)
@@ -213,12 +214,23 @@ class _Reader:
             spec["policy"] = policy
         if mode == "Divided":
             spec["replicas"] = kind.replicas(manifest) or 0
+            spec |= self._disruption()
         if mode == "Independent":
             spec["tasks"] = self._tasks()
         seconds = self._run_seconds()
         if seconds:
             spec["runSeconds"] = seconds
         return spec
+
+    def _disruption(self) -> JsonObject:
+        """How many replicas moves may take away at a time, where it is said."""
+        path, said = _said(self.manifest, MAX_UNAVAILABLE)
+        if not said:
+            return {}
+        if not said.isdecimal() or len(said) > 9:
+            self.faults.append(invalid(path, said, "expected a whole number"))
+            return {}
+        return {"disruption": {"maxUnavailable": int(said)}}
 
     def _mode(self) -> str:
         own = self.kind.mode(self.manifest)

@@ -49,6 +49,7 @@ HARMLESS = frozenset(
         ("", "Service"),
         ("", "ServiceAccount"),
         ("autoscaling", "HorizontalPodAutoscaler"),
+        ("policy", "PodDisruptionBudget"),
         ("resource.k8s.io", "ResourceClaim"),
         ("resource.k8s.io", "ResourceClaimTemplate"),
         ("scheduling.volcano.sh", "PodGroup"),
@@ -119,6 +120,8 @@ def _faults_of(
 
 def _grants_rights(manifest: JsonObject) -> bool:
     group, _, _ = str(manifest.get("apiVersion", "")).rpartition("/")
+    if (group, manifest.get("kind")) in HARMLESS:
+        return False
     return group in _GROUPS_REFUSED or (not group and manifest.get("kind") in _CORE_REFUSED)
 
 

@@ -24,7 +24,6 @@ from fairway.resources.catalogue import standard_catalogue
 from fairway.sim import fleet
 from fairway.sim.checks import Checks
 from fairway.sim.faults import Faults
-from fairway.sim.journal import MemoryJournal
 from fairway.sim.log import Log
 from fairway.sim.participants import ClusterAgent, HubReplica, Stage
 from fairway.sim.rest import Rest
@@ -32,6 +31,7 @@ from fairway.sim.time import START, Stuck, Time, run
 from fairway.sim.truth import Truth
 from fairway.sim.users import Users
 from fairway.store.embedded.journal import Row
+from fairway.store.embedded.memory import MemoryJournal
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Write
 from fairway.store.keys import CLUSTERS, DEFINITIONS, FLAVORS, FLEETS, NAMESPACES, QUEUES

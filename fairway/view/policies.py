@@ -48,6 +48,7 @@ def policy_of(policy: PlacementPolicy, clusters: Mapping[str, ClusterFacts]) -> 
             ),
             cluster_min=spec.division.per_cluster_min,
             cluster_max=spec.division.per_cluster_max,
+            counts_speed=spec.division.count_by == "Speed",
         ),
         ladder=tuple((step.group, step.rung) for step in spec.ladder),
         weighs_price=spec.weigh_price,

@@ -14,6 +14,7 @@ from fairway.api.queue import Queue
 from fairway.api.workload import Workload
 from fairway.core import model
 from fairway.kinds import growing, ranges
+from fairway.kinds.disruption import budget_of
 from fairway.kinds.native import derived_pod_sets
 from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.volumes import pinned_to
@@ -77,6 +78,8 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         clusters_max=spec.gang.clusters_max if spec.gang else 1,
         domain=spec.gang.domain if spec.gang else "",
         replicas=replicas_wanted(workload),
+        unavailable_max=_unavailable_max(workload),
+        is_ready=status.pods.ready >= status.pods.wanted,
         tasks=tasks.count if tasks else 0,
         first_task=tasks.first if tasks else 0,
         tasks_over=_tasks_over(workload),
@@ -101,7 +104,8 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         if status.claim and not is_over(workload)
         else None,
         releasing=tuple(
-            replace(_placed(one, given), attempt=one.attempt) for one in status.releasing
+            replace(_placed(one, given), attempt=one.attempt, is_charged=not one.gives_way_to)
+            for one in status.releasing
         ),
         reservation=(status.reservation.cluster, status.reservation.flavors)
         if status.reservation
@@ -216,6 +220,11 @@ def _avoided(workload: Workload) -> tuple[str, ...]:
 def pod_sets_of(workload: Workload, kinds: Kinds) -> tuple[PodSet, ...]:
     """As it says, else as the kind of its first manifest does."""
     return workload.spec.pod_sets or derived_pod_sets(workload, kinds)
+
+
+def _unavailable_max(workload: Workload) -> int:
+    budget = budget_of(workload) if workload.spec.mode == "Divided" else None
+    return 1 if budget is None else budget
 
 
 def forms_of(workload: Workload, fleet: FleetSpec, kinds: Kinds) -> tuple[model.Form, ...]:

@@ -64,6 +64,7 @@ class Place:
     mode: str = "Manage"
     taints: tuple[Taint, ...] = ()
     when_lost: WhenLost | None = None
+    awaited_pools: frozenset[str] = frozenset()  # elastic pools with nodes on their way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from fairway.api.claim import Claim, PastAttempt, Placement
 from fairway.api.reasons import Code
 from fairway.api.workload import Requeue, WorkloadStatus
+from fairway.controllers.lifecycle import staying
 from fairway.controllers.lifecycle.case import Case
 from fairway.controllers.lifecycle.recovery import Blame, back_off
 from fairway.controllers.lifecycle.troubles import Trouble
@@ -190,7 +191,11 @@ def shrunk(case: Case, status: WorkloadStatus, troubles: Sequence[Trouble]) -> W
         history = (*history, past_attempt(case, replace(claim, placements=(one,)), end))
     history = history[-HISTORY_MOST:]
     requeue, _ = _requeue(case, status, end_of(troubles), history)
-    charged = tuple(one for one in gone if leaving[one.cluster].is_charged)
+    charged = tuple(
+        staying.leaving(case.workload, one, leaving[one.cluster].reason)
+        for one in gone
+        if leaving[one.cluster].is_charged
+    )
     return replace(
         status,
         reason=troubles[0].reason,

@@ -16,12 +16,12 @@ from fairway.api.claim import Claim, Placement
 from fairway.api.names import FINALIZER, OVER
 from fairway.api.reasons import Code
 from fairway.api.workload import WorkloadStatus
-from fairway.controllers.lifecycle import counting, ending, resizing
+from fairway.controllers.lifecycle import counting, ending, resizing, staying
 from fairway.controllers.lifecycle.case import Case, Change
 from fairway.controllers.lifecycle.ending import End, ended, moment, settled
 from fairway.controllers.lifecycle.sweeping import Swept, swept, text
 from fairway.controllers.lifecycle.troubles import NEVER, Trouble, gives_up_at, trouble_of
-from fairway.controllers.scheduling.claims import last_attempt
+from fairway.controllers.scheduling.claims import last_attempt, summary_of
 from fairway.controllers.works.adoption import claim_of
 
 
@@ -133,24 +133,24 @@ def _stopping(case: Case) -> Change:
 
 def _still_there(case: Case, status: WorkloadStatus) -> tuple[Placement, ...]:
     """What of the places that a workload leaves is not confirmed gone."""
-    return tuple(one for one in status.releasing if not _is_gone(case, one, status.claim))
+    return tuple(one for one in status.releasing if not _is_gone(case, one, status))
 
 
-def _is_gone(case: Case, placement: Placement, claim: Claim | None) -> bool:
-    """Whether a place is left; `claim` is what the workload holds from now on."""
+def _is_gone(case: Case, placement: Placement, status: WorkloadStatus) -> bool:
+    """Whether a place is left; `status` has what the workload holds from now on."""
     if not placement.cluster or gives_up_at(case, placement) <= case.now:
         return True
+    if staying.stays(placement) and status.claim is not None:
+        return False
     seen = case.works.get(placement.cluster)
     if seen is None or seen.attempt < placement.attempt:
         return False
     if seen.phase == "Gone" or seen.attempt > placement.attempt:
         return True
     # Some replicas left and others stay: they are gone when no more pods are there than stay.
-    held = claim.placements if claim else ()
-    stays = next((one for one in held if one.cluster == placement.cluster), None)
-    if stays is None or stays.attempt not in (0, placement.attempt):
+    counts = staying.pods_that_stay(placement, status)
+    if counts is None:
         return False
-    counts = {one.name: one.count for one in stays.pod_sets}
     return bool(seen.pods) and all(
         pods.total <= counts.get(name, 0) for name, pods in seen.pods.items()
     )
@@ -188,6 +188,7 @@ def _claimed(case: Case) -> Change:
         return Change(status=overtaken)
     status = case.workload.status
     status = replace(status, releasing=_still_there(case, status))
+    status = staying.let_go(case, status)
     status = _no_longer_avoiding(case, _with_wishes(case, status))
     sweep = swept(case, case.workload.spec.tasks) if case.workload.spec.tasks else None
     for look in (_outcome, _asked, _limit):
@@ -283,6 +284,8 @@ def _troubled(
 ) -> Change:
     assert status.claim is not None, "only what holds a claim is looked at"
     is_whole = case.workload.spec.mode == "Gang" or len(troubles) == len(status.claim.placements)
+    is_whole = is_whole and not staying.may_outlast(case, status, troubles)
+    before = sum(one.replicas or 0 for one in status.claim.placements)
     stuck = [one for one in troubles if resizing.leaves_some(case, one)]
     if stuck:
         status = resizing.taken_back(case, status, stuck)
@@ -297,11 +300,20 @@ def _troubled(
         else:
             status = ending.shrunk(case, status, troubles)
     if status.claim is not None:
+        after = sum(one.replicas or 0 for one in status.claim.placements)
+        status = _summarised(staying.restored(status, before - after))
         status = _with_readiness(case, status)  # what is left may be well
     status = _trimmed(case, status)
     return Change(
         status=status, wake_at=_wake_at(case, status, times), nodes_aside=nodes, moves=moves
     )
+
+
+def _summarised(status: WorkloadStatus) -> WorkloadStatus:
+    """With the clusters of the claim, as people read them."""
+    assert status.claim is not None, "only what holds a claim is looked at"
+    text = summary_of(status.claim.placements)
+    return replace(status, claim=replace(status.claim, summary=text))
 
 
 def _trimmed(case: Case, status: WorkloadStatus) -> WorkloadStatus:

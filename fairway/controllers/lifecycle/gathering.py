@@ -71,6 +71,9 @@ def place_of(cluster: Cluster, silent_seconds: float) -> Place:
         mode=cluster.spec.mode,
         taints=cluster.spec.taints,
         when_lost=cluster.spec.when_lost,
+        awaited_pools=frozenset(
+            one.name for one in cluster.status.elastic_pools if one.provisioning
+        ),
     )
 
 

@@ -261,13 +261,14 @@ def pending(case: Case, placement: Placement) -> Found:
 
 
 def _is_provisioned(case: Case, placement: Placement) -> bool:
+    """Whether nodes are on their way for it; of what runs already, nodes that are seen to be."""
     claim = case.workload.status.claim
-    return (
-        claim is not None
-        and claim.ready_at is None
-        and any(
-            one.type == "Provision" and one.cluster == placement.cluster for one in claim.waits_for
-        )
+    place = case.places.get(placement.cluster)
+    return claim is not None and any(
+        one.type == "Provision"
+        and one.cluster == placement.cluster
+        and (claim.ready_at is None or (place is not None and one.pool in place.awaited_pools))
+        for one in claim.waits_for
     )
 
 

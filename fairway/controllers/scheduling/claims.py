@@ -152,7 +152,11 @@ def preempted(workload: Workload, step: steps.Preempt, context: Context) -> Work
 
 
 def moved(workload: Workload, step: steps.Move, context: Context) -> WorkloadStatus:
-    """Some replicas of a running workload go elsewhere."""
+    """Some replicas of a running workload go elsewhere.
+
+    Where they may run in both places for a while, those of the old one go when the new are ready;
+    else the new start when the old are gone.
+    """
     status = workload.status
     assert status.claim is not None, "only what runs can move"
     claim = status.claim
@@ -178,7 +182,15 @@ def moved(workload: Workload, step: steps.Move, context: Context) -> WorkloadSta
             placements=placements,
             summary=summary_of(placements),
         ),
-        releasing=(*status.releasing, *_taken_away(claim.placements, placements)),
+        releasing=(
+            *status.releasing,
+            *(
+                replace(one, gives_way_to=target.cluster)
+                if step.stops_first
+                else replace(one, leaves="WhenReplaced")
+                for one in _taken_away(claim.placements, placements)
+            ),
+        ),
     )
 
 

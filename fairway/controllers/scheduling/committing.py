@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from fairway.api import codec
 from fairway.api.errors import ApiError, Conflict, NotFound, Unavailable
@@ -161,13 +161,17 @@ class Committer:
     ) -> None:
         """All steps for one workload, whose victims have been told to go."""
         provisions = [step for step in deal if isinstance(step, Provision)]
+        moves = [step for step in deal if isinstance(step, Move)]
         for step in deal:
             make: MakeStatus
             match step:
                 case Admit():
                     make = _admitting(step, provisions, context, self._leaving(step, outcome))
+                case Move() if step is moves[0]:
+                    make = _moving(moves, context)
                 case Move():
-                    make = _moving(step, context)
+                    outcome.written.append(step)  # with the first
+                    continue
                 case Preempt() | Provision():
                     continue  # done before, and part of the claim that follows
             if not await self._commit_one(step.workload, make, planned, outcome):
@@ -354,8 +358,15 @@ def _admitting(
     return lambda workload: claims.claimed(workload, step, provisions, context, leaving)
 
 
-def _moving(step: Move, context: Context) -> MakeStatus:
-    return lambda workload: claims.moved(workload, step, context)
+def _moving(moves: Sequence[Move], context: Context) -> MakeStatus:
+    """All moves of a workload, one after the other, in one write."""
+
+    def make(workload: Workload) -> WorkloadStatus:
+        for step in moves:
+            workload = replace(workload, status=claims.moved(workload, step, context))
+        return workload.status
+
+    return make
 
 
 def _reserving(reservation: Reservation | None, context: Context) -> MakeStatus:

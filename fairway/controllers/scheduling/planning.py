@@ -19,6 +19,7 @@ from fairway.api.reasons import Reason, headline
 from fairway.controllers.scheduling.noticing import Notice
 from fairway.core import cycle, explain, standings
 from fairway.core.cycle import START, Cursor
+from fairway.core.dividing.homecoming import Homeward
 from fairway.core.snapshot import Snapshot
 from fairway.core.standings import Standing
 from fairway.core.steps import Admit, Plan, Reservation, Step
@@ -29,6 +30,9 @@ _SHADOW_MOST = 1_000  # decisions of one look at what shadowed clusters would ge
 _ANOTHER = "a workload of another namespace"
 _CODES_MOST = 2_000  # changed codes that are told with one part of a plan
 _AGAIN_SECONDS = 30.0  # run times grow and shares fade: who waits is looked at again by then
+
+# Services that are away from home are remembered from the first plan on.
+_BEGINNING = Cursor(homeward=Homeward())
 
 _decode = msgspec.json.Decoder().decode
 
@@ -76,7 +80,7 @@ class Planning:
         self._view = View()
         self._notice = Notice()
         self._cursor: Cursor | None = None  # of the plan that goes on; None: none does
-        self._settled = START  # what was set aside when the last whole plan ended
+        self._settled = _BEGINNING  # what was set aside when the last whole plan ended
         self._codes: dict[str, str] = {}
         self._versions: dict[str, str] = {}  # of workloads, as fed
         self._looked_at = 0.0  # when the last plan over everybody began
@@ -137,7 +141,7 @@ class Planning:
         cursor = self._next_cursor(snapshot.facts.workloads)
         if cursor is None:
             return Planned(now=now, set_aside=self._told_aside(), wake_at=self._wake_at())
-        if cursor is START:
+        if cursor.only is None and not cursor.seen:
             self._looked_at = now
         found, cursor = cycle.plan(snapshot, cursor, budget)
         is_whole = cursor.only is None
@@ -154,6 +158,13 @@ class Planning:
         self._looked_at = min(self._looked_at, now)  # should the time have been set back
         if self._codes and now >= self._looked_at + _AGAIN_SECONDS:
             self._notice.is_freed = True
+        home_at = self._home_at()
+        if home_at is not None and now >= home_at:
+            self._notice.is_freed = True
+
+    def _home_at(self) -> float | None:
+        """When services may come home."""
+        return self._settled.homeward.look_at if self._settled.homeward else None
 
     def _next_cursor(self, workloads: Mapping[str, Any]) -> Cursor | None:
         """Where to go on: with the plan that is under way, with all, or with who has come.
@@ -166,7 +177,7 @@ class Planning:
             return self._cursor
         if notice.is_freed:
             notice.clear()
-            return START
+            return self._settled.anew()
         woken = [key for key in notice.woken if key in workloads]
         notice.clear()
         return self._settled.woken(woken) if woken else None
@@ -199,8 +210,7 @@ class Planning:
     def _wake_at(self) -> float | None:
         moments = [self._looked_at + _AGAIN_SECONDS] if self._codes else []
         next_moment = self._notice.next_moment()
-        if next_moment is not None:
-            moments.append(next_moment)
+        moments.extend(one for one in (next_moment, self._home_at()) if one is not None)
         return min(moments, default=None)
 
     def _changed_codes(self, plan: Plan) -> dict[str, str]:

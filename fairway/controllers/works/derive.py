@@ -23,6 +23,7 @@ from fairway.api.names import ADOPTED, OVER, work_name, work_namespace
 from fairway.api.work import PoolNodes, Stop, Work, WorkSpec
 from fairway.api.workload import Workload
 from fairway.controllers.lifecycle.case import Place, Seen, Settings, lost_action, silence_allowed
+from fairway.controllers.lifecycle.staying import placements_now
 from fairway.controllers.scheduling.claims import last_attempt
 from fairway.controllers.works import generated
 from fairway.controllers.works.adoption import PLACEMENT, is_adopted, is_own, noted
@@ -108,7 +109,7 @@ def derive(known: Known) -> Derived:
     is_held_back = False
     if claim is not None and not faults:
         known_claim = with_fields(known, works=_own(known, workload))
-        for placement in claim.placements:
+        for placement in placements_now(claim, workload.status.releasing):
             if not _may_run(known, workload, placement):
                 continue
             running.add(placement.cluster)

@@ -142,7 +142,9 @@ class _Walk:
         if step.workload in self.preempted:
             self.say(step.workload, "is started by the plan that preempts it")
         self.admitted[step.workload] = step
-        for sentence in (*self._standing(workload), *partly_placed(workload, step, self.facts.now)):
+        policy = self.snapshot.policy(workload)
+        parts = partly_placed(workload, step, self.facts.now, policy)
+        for sentence in (*self._standing(workload), *parts):
             self.say(step.workload, sentence)
         self._charge(workload, step)
         added = _added(workload.held.placed if workload.held else (), step.placed)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fairway.core.model import Form, Placed, Workload
+from fairway.core.model import Form, Placed, Policy, Workload
 from fairway.core.numbering import numbers_of
 from fairway.core.steps import Admit
 
 
-def partly_placed(workload: Workload, step: Admit, now: float) -> list[str]:
+def partly_placed(workload: Workload, step: Admit, now: float, policy: Policy) -> list[str]:
     """What is missing, or is there twice."""
     clusters = [one.cluster for one in step.placed]
     if not clusters:
@@ -18,7 +18,7 @@ def partly_placed(workload: Workload, step: Admit, now: float) -> list[str]:
         case "Gang":
             return _gang(workload, step, now)
         case "Divided":
-            return _service(workload, step)
+            return _service(workload, step, policy)
         case _:
             return _sweep(workload, step)
 
@@ -72,7 +72,7 @@ def _domains(workload: Workload, form: Form, placed: tuple[Placed, ...]) -> list
     return found
 
 
-def _service(workload: Workload, step: Admit) -> list[str]:
+def _service(workload: Workload, step: Admit, policy: Policy) -> list[str]:
     found = _strangers(workload.forms[0], step.placed)
     for placed in step.placed:
         counts = {pods.name: pods.count for pods in placed.pods}
@@ -81,7 +81,9 @@ def _service(workload: Workload, step: Admit) -> list[str]:
                 found.append(
                     f"has {counts.get(one.name, 0)} pods of {one.name} in {placed.cluster}"
                 )
-        if not 0 < placed.replicas <= workload.replicas:
+        # Of a slow flavor more are needed where replicas are counted by speed.
+        most = placed.replicas if policy.division.counts_speed else workload.replicas
+        if not 0 < placed.replicas <= most:
             found.append(f"has {placed.replicas} replicas in {placed.cluster}")
     return found
 

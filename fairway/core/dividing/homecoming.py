@@ -8,7 +8,7 @@ neither, stops first. Replicas only ever move to an earlier group, so this comes
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fairway.core.dividing.division import Board, Place
 from fairway.core.model import Policy
@@ -33,6 +33,17 @@ class Pace:
     moving: int = 0  # replicas that run in both places now
     quota_left: int = 0  # replicas that quota would admit beside all that run now
     waiting: int = 0  # replicas that have no place at all: they come first
+    may_stop: bool = True  # whether one may stop before it starts elsewhere
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Homeward:
+    """What is remembered from plan to plan of services that are away from home."""
+
+    room_since: Mapping[tuple[str, str], float] = field(default_factory=dict)  # workload and group
+    moves: Mapping[str, tuple[tuple[float, int], ...]] = field(default_factory=dict)
+    # workload -> (when, how many), of the last minute
+    look_at: float | None = None  # when time alone may bring somebody home
 
 
 def return_home(
@@ -65,7 +76,7 @@ def _allowance(policy: Policy, pace: Pace) -> tuple[int, bool]:
     if rule.surge == 0 or pace.quota_left <= 0:
         # Without quota for both, a replica fewer for a while is better than never to return; but
         # one at a time, and not before those that have begun are there.
-        return (min(count, 1) if pace.moving == 0 else 0), False
+        return (min(count, 1) if pace.moving == 0 and pace.may_stop else 0), False
     return min(count, rule.surge - pace.moving, pace.quota_left), True
 
 

@@ -2,18 +2,23 @@
 
 Looked at after everything that waits, since who waits comes first. The rule itself, slow on
 purpose, is in `homecoming`; here are the services it applies to, and the steps that come of it.
-Where neither the surge nor quota allows a replica in both places, one at a time stops and starts.
+Where neither the surge nor quota allows a replica in both places, one at a time stops and starts,
+if the service's disruption budget allows one to be missing and nothing of it is missing already.
+
+Since when a group has had room is remembered from plan to plan, in the cursor. A plan that
+remembers nothing takes the room to have been there since the service was last decided on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
 
 from fairway.api.reasons import Code, Reason
 from fairway.core.desk import Desk
 from fairway.core.dividing import homecoming
-from fairway.core.dividing.homecoming import Pace, return_home
-from fairway.core.model import Workload
+from fairway.core.dividing.homecoming import Homeward, Pace, return_home
+from fairway.core.model import Policy, Workload
 from fairway.core.modes.multiples import full_usage
 from fairway.core.modes.services import Service, placements, places, service_of
 from fairway.core.snapshot import wants_more
@@ -21,22 +26,69 @@ from fairway.core.steps import Move, Step
 from fairway.core.turns.flavors import Assignment
 
 _MINUTE = 60.0
+# Who may come home, but for something, is looked at again; soon, where something is on its way.
+_SOON_SECONDS = 10.0
+_LATER_SECONDS = 60.0
 
 
-def returns(desk: Desk, decided: Set[str]) -> list[Step]:
+@dataclass(slots=True)
+class _Notes:
+    """What will be remembered."""
+
+    room_since: dict[tuple[str, str], float] = field(default_factory=dict)
+    moves: dict[str, tuple[tuple[float, int], ...]] = field(default_factory=dict)
+    moments: list[float] = field(default_factory=list)
+
+    def done(self) -> Homeward:
+        look_at = min(self.moments, default=None)
+        return Homeward(room_since=self.room_since, moves=self.moves, look_at=look_at)
+
+
+def returns(
+    desk: Desk, decided: Set[str], before: Homeward | None
+) -> tuple[list[Step], Homeward | None]:
     """The moves that are due now, of services on which nothing else was decided."""
     steps: list[Step] = []
+    notes = _Notes()
+    for service in _services(desk, desk.snapshot.facts.workloads, decided):
+        steps.extend(_moves(service, before, notes))
+    if before is None:
+        return steps, None
+    for key in decided:  # they are looked at again next time
+        _keep(key, before, notes)
+    return steps, notes.done()
+
+
+def watched(desk: Desk, before: Homeward | None) -> Homeward | None:
+    """What is remembered after a plan over few: who has lost the room that it was to come to."""
+    if before is None or not before.room_since:
+        return before
+    workloads = desk.snapshot.facts.workloads
+    notes = _Notes(moves=dict(before.moves))
+    keys = {key: workloads[key] for key, _ in before.room_since if key in workloads}
+    for service in _services(desk, keys, frozenset()):
+        _note_room(service, _seats(service), before, notes)
+    if before.look_at is not None:
+        notes.moments.append(before.look_at)
+    return notes.done()
+
+
+def _services(
+    desk: Desk, workloads: Mapping[str, Workload], decided: Set[str]
+) -> Iterable[Service]:
+    """Services that may come home, by name."""
     facts = desk.snapshot.facts
     policies = (facts.default_policy, *facts.policies.values())
     if "Moves" in facts.settings.open_breakers:
-        return steps
+        return
     if not any(one.return_home.enabled for one in policies):
-        return steps
-    for key in sorted(facts.workloads):
-        workload = facts.workloads[key]
+        return
+    for key in sorted(workloads):
+        workload = workloads[key]
         if key not in decided and key not in desk.preempted and _may_return(desk, workload):
-            steps.extend(_moves(desk, workload))
-    return steps
+            service = service_of(desk, workload)
+            if not service.is_unsettled:
+                yield service
 
 
 def _may_return(desk: Desk, workload: Workload) -> bool:
@@ -46,46 +98,124 @@ def _may_return(desk: Desk, workload: Workload) -> bool:
     return (
         policy.return_home.enabled
         and bool(policy.groups)
-        and not wants_more(workload, policy)
+        and _is_away(workload, policy)
+        and (policy.division.counts_speed or not wants_more(workload, policy))
         and workload.queue in desk.snapshot.facts.queues
         and not desk.queue(workload).is_held
     )
+
+
+def _is_away(workload: Workload, policy: Policy) -> bool:
+    """Whether anything of it is in another than the first group."""
+    home = policy.groups[0].name
+    return any(one.group != home for one in (workload.held.placed if workload.held else ()))
 
 
 def _quota(service: Service, option: Assignment) -> int:
     """How many replicas quota would admit beside all that run now."""
     usage = full_usage(service.form, option)
     most = service.desk.copies(service.workload, usage)
-    return service.workload.replicas if most is None else most
+    return service.workload.replicas if most is None else max(0, most)
 
 
-def _moves(desk: Desk, workload: Workload) -> list[Step]:
-    assert workload.held is not None
-    service = service_of(desk, workload)
-    policy, candidates = service.policy, service.candidates
-    usable = {
-        name: service.room_for(name, option)
-        for name in candidates.allowed
-        for option in service.options_of(name)[:1]
-    }
+@dataclass(frozen=True, slots=True)
+class _Seat:
+    """What a cluster could take beside all that is there, on the first flavors that fit."""
+
+    option: Assignment
+    room: int
+    quota: int
+
+
+def _seats(service: Service) -> dict[str, _Seat]:
+    found: dict[str, _Seat] = {}
+    for name in service.candidates.allowed:
+        for option in service.options_of(name):
+            room = service.room_for(name, option)
+            if room > 0:
+                found[name] = _Seat(option, room, _quota(service, option))
+                break
+    return found
+
+
+def _usable(seats: Mapping[str, _Seat]) -> tuple[dict[str, int], int]:
+    """How many replicas may come to each cluster, and how many quota allows beside all others.
+
+    Where it allows none anywhere, room is all that counts: one may stop before it starts.
+    """
+    within = {name: min(one.room, one.quota) for name, one in seats.items()}
+    if any(within.values()):
+        return within, sum(within.values())
+    return {name: one.room for name, one in seats.items()}, 0
+
+
+def _note_room(
+    service: Service, seats: Mapping[str, _Seat], before: Homeward | None, notes: _Notes
+) -> dict[str, float]:
+    """Since when each group has had room for a replica."""
+    held, key = service.workload.held, service.workload.key
+    assert held is not None, "only what runs comes home"
+    found: dict[str, float] = {}
+    groups = service.candidates.groups
+    away = max(at for at, (_, names) in enumerate(groups) if {*names} & {*service.counts})
+    for group, names in groups[:away]:
+        if before is None:
+            found[group] = held.decided_at
+        elif any(name in seats for name in names):
+            found[group] = before.room_since.get((key, group), service.desk.now)
+    notes.room_since.update({(key, group): since for group, since in found.items()})
+    return found
+
+
+def _keep(key: str, before: Homeward, notes: _Notes) -> None:
+    for (workload, group), since in before.room_since.items():
+        if workload == key:
+            notes.room_since[workload, group] = since
+    if key in before.moves:
+        notes.moves[key] = before.moves[key]
+
+
+def _moved(service: Service, before: Homeward | None) -> tuple[tuple[float, int], ...]:
+    """The moves of a service in the last minute."""
+    desk, workload = service.desk, service.workload
+    if before is not None:
+        known = before.moves.get(workload.key, ())
+        return tuple(one for one in known if desk.now - one[0] < _MINUTE)
+    assert workload.held is not None, "only what runs comes home"
     since = workload.held.decided_at
+    return ((since, service.policy.return_home.per_minute),) if desk.now - since < _MINUTE else ()
+
+
+def _moves(service: Service, before: Homeward | None, notes: _Notes) -> list[Step]:
+    desk, workload, policy = service.desk, service.workload, service.policy
+    seats = _seats(service)
+    usable, quota_left = _usable(seats)
+    room_since = _note_room(service, seats, before, notes)
+    recent = _moved(service, before)
     pace = Pace(
-        room_since={group: since for group, _ in candidates.groups},
-        moved_in_last_minute=policy.return_home.per_minute if desk.now - since < _MINUTE else 0,
-        quota_left=min((_quota(service, one) for one in service.options.values()), default=0),
+        room_since=room_since,
+        moved_in_last_minute=sum(count for _, count in recent),
+        moving=sum(one.replicas for one in workload.releasing),
+        quota_left=quota_left,
+        may_stop=workload.unavailable_max > 0 and workload.is_ready,
     )
     steps: list[Step] = []
     for move in return_home(places(service, usable), policy, pace, desk.now):
-        step = _move(service, move)
+        step = _move(service, move, seats[move.target].option)
         if step is not None:
             steps.append(step)
+            recent = (*recent, (desk.now, move.count))
+    if recent:
+        notes.moves[workload.key] = recent
+    soon = _SOON_SECONDS if recent or pace.moving or not workload.is_ready else _LATER_SECONDS
+    due = [since + policy.return_home.after_seconds for since in room_since.values()]
+    notes.moments.extend(one if one > desk.now else desk.now + soon for one in due)
     return steps
 
 
-def _move(service: Service, move: homecoming.Move) -> Move | None:
+def _move(service: Service, move: homecoming.Move, option: Assignment) -> Move | None:
     """Takes what a move needs; none where quota does not allow it even one after the other."""
     desk, workload = service.desk, service.workload
-    option = service.options_of(move.target)[0]
     with desk.ledger.trial() as trial:
         if not move.starts_first:
             leaving = full_usage(service.form, service.options[move.source])

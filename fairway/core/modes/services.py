@@ -26,6 +26,7 @@ from fairway.core.modes.gangs import Verdict, evict, placed_of
 from fairway.core.modes.multiples import full_usage, times, together
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.places import where
+from fairway.core.places.ranking import is_plain
 from fairway.core.places.spread import domains
 from fairway.core.refusals import (
     kept_reason,
@@ -36,6 +37,8 @@ from fairway.core.refusals import (
 )
 from fairway.core.steps import Admit, Provision
 from fairway.core.turns.flavors import Assignment
+
+ONE = 1_000_000_000  # the speed of a replica that counts for one
 
 
 @dataclass(slots=True)
@@ -51,6 +54,7 @@ class Service:
     options: dict[str, Assignment] = field(default_factory=dict)
     pods: dict[str, tuple[PlacedPods, ...]] = field(default_factory=dict)  # of each cluster
     rung: Rung = "Idle"  # the last that gave something; Preempt stays
+    scores: Mapping[str, int] = field(default_factory=dict)  # of clusters; none where all are alike
 
     @property
     def is_copied(self) -> bool:
@@ -58,8 +62,15 @@ class Service:
         return self.policy.division.type == "Duplicated"
 
     @property
+    def counts_speed(self) -> bool:
+        """Whether a replica counts for the speed of its flavor, rather than for one."""
+        return self.policy.division.counts_speed and not self.is_copied
+
+    @property
     def waiting(self) -> int:
         """Replicas without a place; of copies, those that lack in clusters that have some."""
+        if self.counts_speed:
+            return -(-(self.workload.replicas * ONE - self.worth(self.counts)) // ONE)
         copies = max(1, len(self.counts)) if self.is_copied else 1
         return self.workload.replicas * copies - sum(self.counts.values())
 
@@ -67,7 +78,48 @@ class Service:
     def has_too_many(self) -> bool:
         if self.is_copied:
             return any(count > self.workload.replicas for count in self.counts.values())
-        return self.waiting < 0
+        return self.surplus() > 0
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether its number of replicas is not what it asks for."""
+        return self.waiting > 0 or self.has_too_many
+
+    def speed(self, option: Assignment) -> int:
+        """How much one replica counts on some flavors; the slowest of them decides."""
+        flavors = self.desk.snapshot.facts.flavors
+        speeds = [flavors[name].speed_nanos for name in option.names if name in flavors]
+        return max(1, min(speeds, default=ONE)) if self.counts_speed else ONE
+
+    def worth(self, counts: Mapping[str, int]) -> int:
+        """What replicas count for together; each is worth `ONE` where speed does not count."""
+        return sum(count * self.speed(self.options[name]) for name, count in counts.items())
+
+    def lacking(self, option: Assignment) -> int:
+        """How many more replicas on some flavors it takes for none to be missing."""
+        if not self.counts_speed:
+            return self.waiting
+        missing = self.workload.replicas * ONE - self.worth(self.counts)
+        return max(0, -(-missing // self.speed(option)))
+
+    def surplus(self) -> int:
+        """How many replicas can go, those that division takes first, before one is missing.
+
+        By speed these are looked for in leaps: so many of the fastest are surely too many.
+        """
+        total = sum(self.counts.values())
+        if not self.counts_speed:
+            return max(0, total - self.workload.replicas)
+        fastest = max(map(self.speed, self.options.values()), default=ONE)
+        gone, wanted = 0, self.workload.replicas * ONE
+        left: Mapping[str, int] = self.counts
+        while gone < total and self.worth(left) > wanted:
+            leap = max(1, (self.worth(left) - wanted) // fastest)
+            fewer = divide(total - gone - leap, places(self, {}), self.policy).counts
+            if self.worth(fewer) < wanted:
+                break
+            gone, left = total - sum(fewer.values()), fewer
+        return gone
 
     def options_of(self, cluster: str) -> list[Assignment]:
         """The flavors to try in a cluster; one that has replicas keeps its flavors."""
@@ -97,7 +149,7 @@ class Service:
     def victims(self, cluster: str, option: Assignment) -> tuple[int, Victims] | None:
         """Who would have to yield for one more replica, or for as many as a cluster opens with."""
         least = 1 if cluster in self.counts else max(1, self.policy.division.cluster_min)
-        if least > self.waiting or self.allowed_in(cluster, least) < least:
+        if least > self.lacking(option) or self.allowed_in(cluster, least) < least:
             return None
         form = times(self.form, least)
         if not self.desk.user_may_have(self.workload, full_usage(form, option)):
@@ -110,7 +162,7 @@ class Service:
     def pool_for(self, cluster: str, option: Assignment) -> tuple[int, Provisioned] | Reason:
         """The most replicas that new nodes of a pool can hold, and those nodes."""
         best: tuple[int, Provisioned] | Reason = no_pool(cluster)
-        low, high = 1, self.allowed_in(cluster, min(self.waiting, self.quota_for(option)))
+        low, high = 1, self.allowed_in(cluster, min(self.lacking(option), self.quota_for(option)))
         while low <= high:
             middle = (low + high) // 2
             form = times(self.form, middle)
@@ -133,7 +185,7 @@ class Service:
 
     def top_up(self, cluster: str, option: Assignment) -> None:
         """Takes what victims left over in a cluster: they may have been larger than a replica."""
-        wanted = max(0, min(self.waiting, self.quota_for(option)))
+        wanted = max(0, min(self.lacking(option), self.quota_for(option)))
         more = min(self.allowed_in(cluster, wanted), self.room_for(cluster, option))
         if more > 0:
             self.add(cluster, more, option)
@@ -163,6 +215,9 @@ def service_of(desk: Desk, workload: Workload) -> Service:
     """A service as it stands."""
     policy, candidates = desk.snapshot.policy(workload), desk.candidates(workload)
     service = Service(desk, workload, workload.forms[0], policy, candidates)
+    if not is_plain(policy.scores):
+        ranked = desk.ranked(candidates.allowed, workload, policy)
+        service.scores = {one.cluster: one.total for one in ranked}
     if has_made_yield(workload):
         service.rung = "Preempt"
     _read_held(service)
@@ -226,7 +281,8 @@ def _fill(service: Service, group: str, names: tuple[str, ...], verdict: Verdict
     for option in tried:
         target = service.workload.replicas
         if not service.is_copied:
-            target -= max(0, service.waiting - service.quota_for(option))
+            more = min(service.lacking(option), max(0, service.quota_for(option)))
+            target = sum(service.counts.values()) + more
         usable = {
             name: service.room_for(name, option)
             for name in names
@@ -236,11 +292,11 @@ def _fill(service: Service, group: str, names: tuple[str, ...], verdict: Verdict
         if is_wanted and any(usable.values()):
             shares = divide(target, places(service, usable), service.policy)
             for name in names:
-                more = shares.counts.get(name, 0) - service.counts.get(name, 0)
+                added = shares.counts.get(name, 0) - service.counts.get(name, 0)
                 # Copies in every cluster are more than the number that quota was asked for.
-                more = min(more, usable.get(name, 0), service.quota_for(option))
-                if more > 0:
-                    service.add(name, more, option)
+                added = min(added, usable.get(name, 0), service.quota_for(option))
+                if added > 0:
+                    service.add(name, added, option)
         if service.waiting > 0:
             verdict.reasons.extend(_why_not_idle(service, group, sorted(usable), option))
 
@@ -323,6 +379,7 @@ def places(service: Service, usable: Mapping[str, int]) -> list[Place]:
             available=usable.get(name, 0),
             assigned=service.counts.get(name, 0),
             weight=weights[name],
+            score=service.scores.get(name, 0),
             domains=domains(clusters[name], service.policy.spread) if name in clusters else (),
         )
         for name in names
@@ -330,7 +387,10 @@ def places(service: Service, usable: Mapping[str, int]) -> list[Place]:
 
 
 def _scale_in(service: Service) -> None:
-    shares = divide(service.workload.replicas, places(service, {}), service.policy)
+    target = service.workload.replicas
+    if service.counts_speed:
+        target = sum(service.counts.values()) - service.surplus()
+    shares = divide(target, places(service, {}), service.policy)
     for name in list(service.counts):
         count = shares.counts.get(name, 0)
         if count:

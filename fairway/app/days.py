@@ -1,0 +1,192 @@
+"""Plays a day on virtual time: a whole hub with its agents and simulated clusters, in one thread.
+
+Nothing of it differs from a hub in earnest but the clock, the store's disk, which is memory, and
+that nobody else can have the lead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import ceil
+from pathlib import Path
+
+from fairway.agent.agent import Agent
+from fairway.agent.drivers.simulated.driver import Worlds
+from fairway.agent.fleet import Agents
+from fairway.agent.memory import Memory
+from fairway.agent.settings import AgentSettings
+from fairway.api import codec
+from fairway.api.cluster import Cluster
+from fairway.api.meta import JsonObject
+from fairway.api.names import work_name
+from fairway.api.workload import Workload
+from fairway.app.storing import prepare_store
+from fairway.controllers.plane import ControlPlane, PlaneOptions, run_all
+from fairway.controllers.terms import Settings
+from fairway.demo.days.day import HOUR, HOURS, NAMESPACE, SERVICE, Day, Reading
+from fairway.kinds.registry import LiveKinds, built_in
+from fairway.resources.catalogue import standard_catalogue
+from fairway.store.embedded.memory import MemoryJournal
+from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.interface import Patch, ResourceKey, Write
+from fairway.store.keys import CLUSTERS, WORKLOADS
+from fairway.virtual import START, Time, run
+
+_MIDNIGHT = START - 8 * HOUR
+_LOOK_SECONDS = 60.0
+_SCALE_SECONDS = 600.0
+_TERM_SECONDS = 600.0
+_QUIET_SECONDS = 30.0  # what is only looked at now and then need not be looked at more often
+_HELD = ("Bound", "Ready", "Terminating")
+_WRITE = Write(user="day", manager="fairway-day")
+
+Look = Callable[[Reading], None]
+
+
+def play(
+    day: Day, look: Look, *, hours: float = HOURS, every_seconds: float = _LOOK_SECONDS
+) -> None:
+    """Plays a day as fast as it goes; `look` is told every so often how things are."""
+    time = Time(_MIDNIGHT)
+    with tempfile.TemporaryDirectory(prefix="fairway-day-") as folder:
+        stage = _Stage(day, time, Path(folder), every_seconds)
+        run(time, stage.play(look, hours))
+
+
+@dataclass(slots=True)
+class _Stage:
+    """A hub, and the day that is played on it."""
+
+    day: Day
+    time: Time
+    folder: Path
+    every_seconds: float
+    store: EmbeddedStore = field(init=False)
+    worlds: Worlds = field(init=False)
+    kinds: LiveKinds = field(init=False)
+
+    def __post_init__(self) -> None:
+        chance = random.Random(self.day.name)  # noqa: S311 - a simulation
+        self.store = EmbeddedStore(
+            MemoryJournal(), standard_catalogue(), clock=self.time, chance=chance
+        )
+        self.kinds = LiveKinds(built_in())
+        self.worlds = Worlds(self.kinds.of, self.time)
+
+    async def play(self, look: Look, hours: float) -> None:
+        self.store.start()
+        await prepare_store(self.store)
+        settings = Settings(identity="hub", duration_seconds=_TERM_SECONDS, takes_over_at_once=True)
+        plane = ControlPlane(
+            store=self.store,
+            clock=self.time,
+            kinds=self.kinds,
+            options=PlaneOptions(terms=settings, look_seconds=_QUIET_SECONDS),
+        )
+        agents = Agents(self.store, self._agent, clock=self.time, removed=self.worlds.forget)
+        task = asyncio.ensure_future(run_all([plane.run(), agents.run()]))
+        try:
+            for one in self.day.objects:
+                await self._create(one)
+            await self._live(look, hours)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await plane.close()
+            await self.store.close()
+
+    def _agent(self, cluster: Cluster, settings: AgentSettings) -> Agent | None:
+        assert cluster.spec.simulated is not None, "the clusters of a day are simulated"
+        name = cluster.metadata.name
+        if cluster.spec.simulated.faults.outage:
+            self.worlds.forget(name)
+            return None
+        return Agent(
+            name,
+            store=self.store,
+            driver=self.worlds.driver(cluster),
+            memory=Memory(self.folder / name, is_inline=True, is_synced=False),
+            find_kind=self.kinds.of,
+            clock=self.time,
+            settings=replace(settings, cluster_seconds=_QUIET_SECONDS),
+        )
+
+    async def _create(self, body: JsonObject) -> None:
+        group, _, version = str(body["apiVersion"]).rpartition("/")
+        resource = self.store.catalogue.of_kind(group, version, str(body["kind"]))
+        assert resource is not None, body["kind"]
+        key = ResourceKey(group, version, resource.plural)
+        namespace = str(body["metadata"].get("namespace", ""))
+        await self.store.create(key, body, namespace=namespace, write=_WRITE)
+
+    async def _live(self, look: Look, hours: float) -> None:
+        """Lets the day go by, from look to look."""
+        events = sorted(self.day.events, key=lambda one: one.at)
+        batch = sorted(self.day.batch, key=lambda one: one[0])
+        asked = self.day.wanted(0.0)
+        for number in range(int(hours * HOUR / self.every_seconds)):
+            seconds = number * self.every_seconds
+            hour = seconds / HOUR
+            due = [one for one in events if one.at <= hour]
+            events = events[len(due) :]
+            for event in due:
+                patch = Patch(type="merge", body=event.patch)
+                await self.store.patch(CLUSTERS, event.cluster, patch, write=_WRITE)
+            while batch and batch[0][0] <= hour:
+                await self._create(batch.pop(0)[1])
+            if seconds % _SCALE_SECONDS == 0 and self.day.wanted(hour) != asked:
+                asked = self.day.wanted(hour)
+                await self._scale(asked)
+            await self.time.sleep(self.every_seconds)
+            says = tuple(one.says for one in due if one.says)
+            was_hit = any(one.takes for one in due)
+            look(await self._read(hour, asked, says=says, was_hit=was_hit))
+
+    async def _scale(self, replicas: int) -> None:
+        patch = Patch(type="merge", body={"spec": {"replicas": replicas}})
+        await self.store.patch(WORKLOADS, SERVICE, patch, namespace=NAMESPACE, write=_WRITE)
+
+    async def _read(
+        self, hour: float, wanted: int, *, says: tuple[str, ...], was_hit: bool
+    ) -> Reading:
+        """How the clusters themselves are, whatever the hub knows of it."""
+        work = work_name(NAMESPACE, SERVICE)
+        ready: dict[str, int] = {}
+        held: dict[str, int] = {}
+        others: dict[str, int] = {}
+        nodes: dict[str, dict[str, int]] = {}
+        for cluster in self.day.clusters():
+            name = str(cluster["metadata"]["name"])
+            try:
+                seen = self.worlds.world(name).observe(self.time.now())
+            except KeyError:  # it is down
+                ready[name] = held[name] = others[name] = 0
+                nodes[name] = {}
+                continue
+            found = {key: [pod.phase for pod in one.pods] for key, one in seen.works.items()}
+            own = found.pop(work, [])
+            ready[name] = own.count("Ready")
+            held[name] = sum(phase in _HELD for phase in own)
+            others[name] = sum(phase in _HELD for each in found.values() for phase in each)
+            nodes[name] = {one.name: one.nodes + one.provisioning for one in seen.pools}
+        stored = await self.store.get(WORKLOADS, SERVICE, NAMESPACE)
+        claim = codec.decode(stored.raw, Workload).status.claim
+        placed = sum(
+            (one.replicas or 0) * self.day.speed(one.cluster)
+            for one in (claim.placements if claim else ())
+        )
+        return Reading(
+            hour=hour,
+            wanted=wanted,
+            ready=ready,
+            held=held,
+            others=others,
+            nodes=nodes,
+            waiting=max(0, ceil(wanted - placed)),
+            was_hit=was_hit,
+            says=says,
+        )
