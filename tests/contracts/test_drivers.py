@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from fairway.agent.drivers.interface import DriverFault, LogQuery, Observation
-from fairway.api.work import Manifest, Stop
+from fairway.api.work import Manifest, Stop, Work
 from tests.contracts.drivers import (
     Rig,
     config_map,
@@ -177,6 +177,31 @@ async def test_more_and_fewer_replicas_add_and_end_pods(rig: Rig) -> None:
         wanted = work("web", service("web", replicas=count), pods=count)
         await rig.driver.apply(wanted)
         await rig.until(in_phase(wanted, "Ready", count), f"{count} ready pods")
+
+
+async def test_a_new_template_replaces_pods_few_at_a_time_and_their_revision_is_told(
+    rig: Rig,
+) -> None:
+    for mark in ("one", "two"):
+        web = service("web", replicas=3)
+        web["spec"]["template"]["metadata"]["labels"]["fairway.dev/revision"] = mark
+        web["spec"]["strategy"] = {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0},
+        }
+        wanted = work("web", web, pods=3)
+        await rig.driver.apply(wanted)
+        lowest = 3
+
+        def is_there(found: Observation, wanted: Work = wanted, mark: str = mark) -> bool:
+            nonlocal lowest
+            pods = [one for one in pods_of(found, wanted) if one.phase == "Ready"]
+            if mark == "two":
+                lowest = min(lowest, len(pods))
+            return len(pods) == 3 and {one.revision for one in pods} == {mark}
+
+        await rig.until(is_there, f"three ready pods of revision {mark}")
+    assert lowest == 2
 
 
 async def test_a_job_of_more_or_fewer_pods_keeps_those_that_run(rig: Rig) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fairway.agent.drivers.simulated.lives import LivePod
 from fairway.api import codec
 from fairway.api.rollout import Rollout
 from fairway.metrics.interface import Address, Sample, Unreachable
@@ -128,18 +129,25 @@ async def patch(fleet: Fleet, body: dict[str, Any]) -> None:
 
 def images(fleet: Fleet) -> dict[str, list[str]]:
     """The images that run in each cluster, one for each pod that is not ending."""
-    told = {}
-    for name in ("beijing", "hangzhou", "shanghai"):
-        pods = fleet.worlds.world(name).pods("default.llm") or []
-        told[name] = sorted(one.images[0] for one in pods if one.is_live)
-    return told
+    return {
+        name: sorted(one.images[0] for one in pods_in(fleet, name) if one.is_live)
+        for name in ("beijing", "hangzhou", "shanghai")
+    }
+
+
+def pods_in(fleet: Fleet, cluster: str) -> list[LivePod]:
+    """The service's pods in a cluster; none while it is down."""
+    try:
+        return fleet.worlds.world(cluster).pods("default.llm") or []
+    except KeyError:
+        return []
 
 
 def ready(fleet: Fleet) -> int:
     return sum(
         one.phase == "Ready"
         for name in ("beijing", "hangzhou", "shanghai")
-        for one in fleet.worlds.world(name).pods("default.llm") or []
+        for one in pods_in(fleet, name)
     )
 
 

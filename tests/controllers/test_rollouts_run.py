@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fairway.api.rollout import APPROVED, RESUMED, approval_of, failure_of
 from fairway.clock import VirtualClock
@@ -257,6 +258,96 @@ async def test_more_replicas_are_claimed_while_a_version_goes_out_if_none_may_be
     await until(fleet, "Completed")
     await fleet.until("llm", lambda one: one.status.replicas == 8, 60)
     assert images(fleet)["beijing"] == [BETTER] * 4
+
+
+async def test_a_rollout_may_be_there_before_its_service(fleet: Fleet) -> None:
+    await fleet.apply(rollout(strategy=CANARY))
+    told = await until(fleet, lambda one: one.status.reason == "WorkloadMissing", 30)
+    assert told.status.phase is None
+    await fleet.apply(service())
+    await fleet.until("llm", lambda one: one.status.pods.ready == 8, 60)
+    await until(fleet, "Completed", 30)
+    await fleet.apply(service(BETTER))
+    await until(fleet, lambda one: one.status.phase == "Completed" and one.status.revision == 2)
+    assert images(fleet)["beijing"] == [BETTER] * 4
+
+
+async def test_of_two_rollouts_for_one_service_the_older_counts(fleet: Fleet) -> None:
+    await served(fleet, strategy={**CANARY, "approval": "EachBatch"})
+    await fleet.clock.advance(5)
+    other = rollout(strategy={"maxUnavailable": 8})
+    await fleet.apply(other.replace("name: llm\n", "name: other\n", 1))
+    await fleet.apply(service(BETTER))
+    await until(fleet, "AwaitingApproval")
+    await fleet.clock.advance(60)
+    assert images(fleet)["beijing"] == [GOOD] * 4
+    told = (await fleet.store.get(ROLLOUTS, "other", "default")).object()
+    assert told["status"]["reason"] == "AnotherRollout"
+
+
+async def test_a_service_that_is_scaled_meanwhile_goes_on(fleet: Fleet) -> None:
+    await served(fleet, strategy={**CANARY, "approval": "EachBatch"})
+    await fleet.apply(service(BETTER))
+    waiting = await until(fleet, "AwaitingApproval")
+    await fleet.apply(service(BETTER, replicas=12))
+    await fleet.until("llm", lambda one: one.status.pods.ready == 12, 60)
+    assert images(fleet)["beijing"] == [GOOD] * 4
+    assert images(fleet)["shanghai"] == [BETTER] * 5  # it has the new one already, hence all of it
+    await patch(fleet, {"metadata": {"annotations": {APPROVED: approval_of(waiting.status)}}})
+    done = await until(fleet, "Completed")
+    assert done.status.updated == 12
+
+
+async def test_a_cluster_that_is_lost_meanwhile_holds_nobody_up(fleet: Fleet) -> None:
+    await served(fleet, strategy={"maxUnavailable": 5})
+    outage = {"spec": {"simulated": {"faults": {"outage": True}}}}
+    await fleet.change_cluster("hangzhou", outage)
+    await fleet.clock.advance(400)
+    await fleet.apply(service(BETTER))
+    done = await until(
+        fleet, lambda one: one.status.phase == "Completed" and one.status.revision == 2
+    )
+    assert [one.cluster for one in done.status.clusters if one.is_unheard] == ["hangzhou"]
+    assert images(fleet)["beijing"] == [BETTER] * 4
+    await fleet.change_cluster("hangzhou", {"spec": {"simulated": {"faults": {"outage": False}}}})
+    await fleet.clock.advance(120)
+    assert images(fleet)["hangzhou"] == [BETTER] * 3  # it gets it when it is back
+
+
+async def test_a_service_whose_rollout_goes_asks_for_no_more_replicas(fleet: Fleet) -> None:
+    await served(fleet, strategy={"maxUnavailable": 0, "maxSurge": 2, "soakSeconds": 600})
+    await fleet.apply(service(BETTER))
+    await fleet.until("llm", lambda one: one.status.replicas == 10, 60)
+    await fleet.store.delete(ROLLOUTS, "llm", namespace="default", write=USER)
+    await fleet.until("llm", lambda one: one.status.replicas == 8, 60)
+    assert (await fleet.workload("llm")).status.surge_replicas == 0
+
+
+async def test_a_native_deployment_is_staged_like_a_workload(fleet: Fleet) -> None:
+    def native(image: str) -> str:
+        body = yaml.safe_load(service(image))["spec"]["template"]["manifests"][0]
+        body["metadata"] = {
+            "name": "llm",
+            "namespace": "default",
+            "labels": {"fairway.dev/queue": "serving"},
+            "annotations": {"fairway.dev/policy": "home-first"},
+        }
+        body["spec"]["replicas"] = 8
+        return str(yaml.safe_dump(body))
+
+    def run(name: str) -> list[str]:
+        pods = fleet.worlds.world(name).pods("default.deployment-llm") or []
+        return sorted(one.images[0] for one in pods if one.is_live)
+
+    await fleet.apply(native(GOOD))
+    await fleet.clock.advance(1)
+    await fleet.until("deployment-llm", lambda one: one.status.pods.ready == 8, 60)
+    target = {"kind": "Deployment", "name": "llm"}
+    await fleet.apply(rollout(workload=target, strategy={**CANARY, "approval": "EachBatch"}))
+    await until(fleet, "Completed", 30)
+    await fleet.apply(native(BETTER))
+    await until(fleet, "AwaitingApproval")
+    assert (run("beijing"), run("shanghai")) == ([GOOD] * 4, [BETTER])
 
 
 async def test_a_hub_that_starts_anew_at_any_point_ends_at_the_same(

@@ -80,6 +80,7 @@ class Rollouts:
         self._roster = Roster(cache)
         self._loop: Loop[Name] = Loop("rollouts", self._reconcile, clock=clock, forgets=True)
         self._written: dict[Name, float] = {}
+        self._tidied: dict[Name, set[str]] = {}  # marks of what was left when it was last tidied
         cache.mirror(ROLLOUTS).followers.append(self._rollout_changed)
         cache.mirror(WORKLOADS).followers.append(lambda name, stored: self._concerns(name))
         self._phases: dict[str, str | None] = {}  # of clusters
@@ -98,6 +99,7 @@ class Rollouts:
     def _rollout_changed(self, name: Name, stored: Stored | None) -> None:
         if stored is None:
             self._written.pop(name, None)
+            self._tidied.pop(name, None)
         self._loop.mark(name)
 
     def _concerns(self, workload: Name) -> None:
@@ -289,6 +291,10 @@ class Rollouts:
     async def _tidy(self, rollout: Rollout, kept: set[str]) -> None:
         """Removes revisions that nothing speaks of any more, neither now nor as last written."""
         kept = kept | {one.mark for one in rollout.status.history}
+        name = (rollout.metadata.namespace, rollout.metadata.name)
+        if self._tidied.get(name) == kept:
+            return
+        self._tidied[name] = kept
         for revision in self._revisions(rollout):
             if revision.spec.mark not in kept:
                 metadata = revision.metadata

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
+
 from fairway.api.claim import Placement
 from fairway.api.cluster import Cluster
 from fairway.api.names import work_name
+from fairway.api.policy import PlacementPolicy
 from fairway.api.report import WorkState
 from fairway.api.rollout import APPROVED, RESUMED, RevisionNote, Rollout, RolloutStatus
 from fairway.api.work import PodSetStatus
 from fairway.api.workload import Workload
 from fairway.controllers.cache import Cache
 from fairway.controllers.lifecycle import gathering
+from fairway.controllers.lifecycle.staying import placements_now
 from fairway.controllers.states import States
 from fairway.core.rollouts.case import Case, Counted, Place
 from fairway.kinds.updating import is_divisible, step_most
@@ -27,14 +31,17 @@ def case_of(
     template = workload.spec.template
     assert template is not None, "only workloads with a template have Rollouts that count"
     first, annotations = template.manifests[0], rollout.metadata.annotations
-    asked = workload.spec.replicas
+    fleet = cache.fleet().spec
+    queues = gathering.queues_of(cache, workload, fleet)
+    policy = gathering.policy_of(cache, workload, queues, fleet)
+    places = tuple(_places(cache, states, workload, status.history, policy))
     return Case(
         spec=rollout.spec,
         status=status,
         now=0.0,
         target=status.history[-1].mark,
-        replicas=1 if asked is None else asked,
-        places=tuple(_places(cache, states, workload, status.history)),
+        replicas=_wanted(workload, policy, len(places)),
+        places=places,
         is_divisible=is_divisible(first),
         step_most=step_most(first),
         approved=annotations.get(APPROVED, ""),
@@ -42,19 +49,28 @@ def case_of(
     )
 
 
+def _wanted(workload: Workload, policy: PlacementPolicy | None, clusters: int) -> int:
+    """Replicas of the whole service; those of a duplicated one are in each cluster."""
+    asked = 1 if workload.spec.replicas is None else workload.spec.replicas
+    is_duplicated = policy is not None and policy.spec.division.type == "Duplicated"
+    return asked * clusters if is_duplicated else asked
+
+
 def _places(
-    cache: Cache, states: States, workload: Workload, history: Iterable[RevisionNote]
+    cache: Cache,
+    states: States,
+    workload: Workload,
+    history: Iterable[RevisionNote],
+    policy: PlacementPolicy | None,
 ) -> Iterable[Place]:
     claim = workload.status.claim
-    fleet = cache.fleet().spec
-    queues = gathering.queues_of(cache, workload, fleet)
-    policy = gathering.policy_of(cache, workload, queues, fleet)
     groups = [one.name for one in policy.spec.groups] if policy is not None else []
     marks = {"" if one.is_unmarked else one.mark: one.mark for one in history}
     work = work_name(workload.metadata.namespace, workload.metadata.name)
-    for placement in claim.placements if claim is not None else ():
-        if not placement.cluster:
+    for one in placements_now(claim, workload.status.releasing):
+        if not one.cluster:
             continue
+        placement = replace(one, attempt=one.attempt or (claim.attempt if claim else 0))
         state = states.get(placement.cluster, work)
         found = cache.get(Cluster, placement.cluster)
         rank = groups.index(placement.group) if placement.group in groups else len(groups)

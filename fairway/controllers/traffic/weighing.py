@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
+from msgspec.structs import replace
+
 from fairway.api.amounts import NANO
 from fairway.api.claim import Placement
 from fairway.api.cluster import Cluster
@@ -13,6 +15,7 @@ from fairway.api.names import work_name
 from fairway.api.report import WorkState
 from fairway.api.workload import TrafficWeight, Workload
 from fairway.controllers.cache import Cache
+from fairway.controllers.lifecycle.staying import placements_now
 from fairway.controllers.states import States
 from fairway.core.traffic import Backend, weights
 
@@ -28,7 +31,7 @@ def traffic_of(cache: Cache, states: States, workload: Workload) -> tuple[Traffi
 
 
 def backends_of(cache: Cache, states: States, workload: Workload) -> Iterable[Backend]:
-    """Its clusters, without those that it leaves.
+    """Its clusters, with those where replicas run on until others have taken their place.
 
     What a silent cluster had ready counts until the cluster is lost: that its agent cannot reach
     the hub says nothing of who else can reach it.
@@ -37,9 +40,10 @@ def backends_of(cache: Cache, states: States, workload: Workload) -> Iterable[Ba
     if workload.spec.mode != "Divided" or claim is None:
         return
     work = work_name(workload.metadata.namespace, workload.metadata.name)
-    for placement in claim.placements:
-        if not placement.cluster:
+    for one in placements_now(claim, workload.status.releasing):
+        if not one.cluster:
             continue
+        placement = replace(one, attempt=one.attempt or claim.attempt)
         found = cache.get(Cluster, placement.cluster)
         is_lost = found is None or found.status.phase == "Lost"
         state = None if is_lost else states.get(placement.cluster, work)

@@ -31,10 +31,12 @@ from fairway.agent.drivers.local.works import (
     owner_of,
     uid_of,
 )
+from fairway.agent.drivers.replacing import Part, ended_next
 from fairway.api.amounts import Amounts
 from fairway.api.meta import JsonObject
 from fairway.api.work import Work
 from fairway.clock import Clock
+from fairway.kinds.decision import REVISION
 from fairway.kinds.interface import Kind, Pod
 from fairway.kinds.plain import child, listed, namespace_of, text, texts
 from fairway.kinds.pods import pod_requests
@@ -132,7 +134,8 @@ class Keeping:
             self._slots.give_back(pod.key)
             if pod.is_ending:
                 kept.pods.pop(pod.key, None)
-            self.carry_on(kept)
+        if pod.is_over or pod.is_ready:
+            self.carry_on(kept)  # the next of an earlier template may go, too
 
     def all_pods(self) -> Iterator[LocalPod]:
         for kept in self.works.values():
@@ -237,9 +240,11 @@ class Keeping:
             for name, one in kept.waiting.items()
             if one.owner != owner or (name in wanted and not is_over)
         }
-        for name, pod in kept.by_name(owner).items():
-            is_changed = name in wanted and _is_changed(pod, wanted[name])
-            if (name not in wanted) or is_changed or (is_over and not pod.is_over):
+        there = kept.by_name(owner)
+        parts = [_part(there[name], one) for name, one in wanted.items() if name in there]
+        changed = set(ended_next(body, len(wanted), parts))
+        for name, pod in there.items():
+            if name not in wanted or name in changed or (is_over and not pod.is_over):
                 self._end(kept, pod, signal.SIGTERM)
 
     def _is_over(self, kept: Kept, kind: Kind, body: JsonObject) -> bool:
@@ -434,13 +439,24 @@ def _record(kept: Kept, wait: Waiting, key: str, share: Share) -> Plain:
         "amounts": dict(share.amounts),
         "devices": {name: list(held) for name, held in share.devices.items()},
         "shape": _shape(wait.pod),
+        "revision": wait.pod.labels.get(REVISION, ""),
         "note": f"not used here: image {', '.join(sorted(images))}" if images else "",
     }
 
 
 def _shape(pod: Pod) -> str:
     """Equal for pods that need not be replaced by each other."""
-    return uid_of(json.dumps(pod.spec, sort_keys=True))
+    return uid_of(json.dumps(pod.spec, sort_keys=True) + pod.labels.get(REVISION, ""))
+
+
+def _part(pod: LocalPod, wanted: Pod) -> Part:
+    return Part(
+        name=pod.name,
+        index=wanted.index,
+        is_ready=pod.is_ready,
+        is_current=not _is_changed(pod, wanted),
+        is_live=not pod.is_ending,
+    )
 
 
 def _is_changed(pod: LocalPod, wanted: Pod) -> bool:

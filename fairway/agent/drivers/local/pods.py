@@ -74,6 +74,10 @@ class LocalPod:
         return self.state.get("finished_at") is not None
 
     @property
+    def is_ready(self) -> bool:
+        return self.state.get("phase") == "Ready" and not self.is_ending
+
+    @property
     def share(self) -> Share:
         return Share(
             amounts=Amounts(self.plan["amounts"]),
@@ -211,6 +215,7 @@ class LocalPod:
             exit_code=state.get("exit_code") if self.is_over else None,
             reason=state.get("reason") or "",
             message=message or self.plan["note"],
+            revision=self.plan.get("revision", ""),
         )
 
     def played(self) -> PodState:

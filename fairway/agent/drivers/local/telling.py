@@ -8,6 +8,7 @@ from fairway.agent.drivers.interface import PodSeen, WorkSeen
 from fairway.agent.drivers.local.pods import LocalPod
 from fairway.agent.drivers.local.works import FindKind, Kept, Waiting, owner_of
 from fairway.api.meta import JsonObject
+from fairway.kinds.decision import REVISION
 from fairway.kinds.interface import PodState
 
 
@@ -74,4 +75,5 @@ def _waits(name: str, one: Waiting, attempt: int) -> PodSeen:
         restarts=one.remakes,
         reason="Unschedulable",
         message=one.message,
+        revision=one.pod.labels.get(REVISION, ""),
     )

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fairway.agent.drivers.interface import PodPhase, PodSeen
+from fairway.agent.drivers.replacing import Part
 from fairway.agent.drivers.simulated.nodes import Need, Node, Nodes
 from fairway.agent.drivers.simulated.timers import Timers
 from fairway.api.cluster import SimulatedDriver
@@ -87,6 +88,16 @@ class LivePod:
                 revision=self.revision,
             )
         return self._seen
+
+    def part(self, wanted: str) -> Part:
+        """The pod as one of a service whose pods are to be made from what is wanted."""
+        return Part(
+            name=self.name,
+            index=self.index,
+            is_ready=self.phase == "Ready",
+            is_current=self.made_from == wanted,
+            is_live=self.is_live,
+        )
 
     def state(self) -> PodState:
         return PodState(

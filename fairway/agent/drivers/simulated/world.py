@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from fairway.agent.drivers.interface import NodeSeen, Observation, WorkSeen
+from fairway.agent.drivers.replacing import digest_of, ended_next
 from fairway.agent.drivers.simulated.lives import LivePod, Lives
 from fairway.agent.drivers.simulated.nodes import Node, Nodes, is_alike, need_of, node_seen
 from fairway.agent.drivers.simulated.objects import FindKind, Objects, Refused, key_of
 from fairway.agent.drivers.simulated.pools import ElasticPools, standing_nodes
-from fairway.agent.drivers.simulated.replacing import digest_of, outdated
 from fairway.agent.drivers.simulated.timers import Timers
 from fairway.api.cluster import Cluster, SimulatedDriver
 from fairway.api.meta import JsonObject
@@ -228,11 +228,16 @@ class World:
 
     def _replace(self, made: _Made, position: int, now: float) -> None:
         """Ends pods of an earlier template, as many as the kind's own controller would by now."""
-        kind = self._find_kind(made.objects[position])
-        if kind is not None:
-            chosen, made.is_replacing = outdated(kind, made.objects[position], made.pods)
-            for pod in chosen:
-                self._lives.end(pod, seconds=self._lives.settings.stop_seconds, now=now)
+        body = made.objects[position]
+        kind = self._find_kind(body)
+        if kind is None or kind.mode(body) != "Divided":
+            return
+        wanted = kind.pods(body)
+        there = [one for one in wanted if one.name in made.pods]
+        parts = [made.pods[one.name].part(digest_of(one)) for one in there]
+        made.is_replacing = not all(one.is_current for one in parts)
+        for name in ended_next(body, len(wanted), parts) if made.is_replacing else ():
+            self._lives.end(made.pods[name], seconds=self._lives.settings.stop_seconds, now=now)
 
     def _follow_objects(self, made: _Made, work: Work, now: float) -> None:
         """Objects that stand elsewhere among the manifests now stay; those not listed go."""

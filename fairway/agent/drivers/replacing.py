@@ -1,0 +1,65 @@
+"""Which pods of an earlier template a service ends next, as its own controller would.
+
+For drivers without such a controller. They know pods by name, so a new one never runs beside the
+one that it takes over from: where a Deployment would surge, at least one is lacking meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import msgspec
+
+from fairway.api.meta import JsonObject
+from fairway.kinds.interface import Pod
+from fairway.kinds.plain import child, number
+
+_DIGEST_LENGTH = 16
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A pod of a service that is there."""
+
+    name: str
+    index: int
+    is_ready: bool
+    is_current: bool  # made from the template as it is now
+    is_live: bool = True  # neither over nor ending
+
+
+def digest_of(pod: Pod) -> str:
+    """What a pod is made from; another one where it has to be made anew."""
+    told = _encode([pod.spec, dict(pod.labels), dict(pod.annotations)])
+    return sha256(told).hexdigest()[:_DIGEST_LENGTH]
+
+
+def ended_next(service: JsonObject, wanted: int, parts: Sequence[Part]) -> list[str]:
+    """Names of the pods that are ended now, of a service that wants so many.
+
+    What does not work goes first, then the highest number.
+    """
+    first = number(service, "spec", "updateStrategy", "rollingUpdate", "partition")
+    old = [one for one in parts if one.is_live and not one.is_current and one.index >= first]
+    old.sort(key=lambda one: (one.is_ready, -one.index))
+    spare = sum(one.is_ready for one in parts) - (wanted - unavailable_most(service, wanted))
+    chosen = []
+    for one in old:
+        if not one.is_ready or spare > 0:
+            spare -= one.is_ready
+            chosen.append(one.name)
+    return chosen
+
+
+def unavailable_most(service: JsonObject, wanted: int) -> int:
+    """How many may be lacking: as a Deployment says, else a quarter; of others one."""
+    if service.get("kind") != "Deployment":
+        return 1
+    told = child(service, "spec", "strategy", "rollingUpdate").get("maxUnavailable", "25%")
+    if isinstance(told, int):
+        return max(1, told)
+    share = str(told).removesuffix("%")
+    return max(1, wanted * int(share) // 100) if share.isdecimal() else 1
