@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import msgspec
 
 from fairway.clock import Clock
-from fairway.controllers.autoscaling.controller import Autoscaling
 from fairway.controllers.accounting.controller import Accounting
+from fairway.controllers.autoscaling.controller import Autoscaling
 from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters

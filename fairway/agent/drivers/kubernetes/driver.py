@@ -7,13 +7,8 @@ are gone goes on by itself. It remembers nothing that is not in the cluster.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import aclosing, asynccontextmanager
-from functools import partial
-from typing import Any
-
-import msgspec
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 
 from fairway.agent.drivers.interface import (
     CommandQuery,
@@ -22,47 +17,18 @@ from fairway.agent.drivers.interface import (
     Observation,
     PortQuery,
 )
-from fairway.agent.drivers.kubernetes import nodepools, provisioning
-from fairway.agent.drivers.kubernetes.accelerators import accelerators_of
-from fairway.agent.drivers.kubernetes.ending import Ending
-from fairway.agent.drivers.kubernetes.following import Following
-from fairway.agent.drivers.kubernetes.hands import Hands, Refused
-from fairway.agent.drivers.kubernetes.keys import key_of, key_of_kind
-from fairway.agent.drivers.kubernetes.making import Making
-from fairway.agent.drivers.kubernetes.offering import Offering
-from fairway.agent.drivers.kubernetes.metering import Metering
-from fairway.agent.drivers.kubernetes.picture import Picture
-from fairway.agent.drivers.kubernetes.provisioning import Provisioning
-from fairway.agent.drivers.kubernetes.reserving import Reserving
-from fairway.agent.drivers.kubernetes.scores import PREFIX, scores
-from fairway.agent.drivers.kubernetes.streaming import Streaming
-from fairway.agent.drivers.kubernetes.works import Kept, Works
+from fairway.agent.drivers.kubernetes.opened import KeepAccess, Opened
 from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError
 from fairway.api.work import Stop, Work
-from fairway.client.catalogue import Served
 from fairway.clock import Clock
 from fairway.kinds.permitted import FindKind
-from fairway.kubeapi import Access, KubeApi
-from fairway.loops import Loop
-from fairway.store.keys import NODES
+from fairway.kubeapi import Access
 from fairway.metrics.interface import PodUsage
 from fairway.streams.asking import Exchange
 
-_log = logging.getLogger(__name__)
-
 # How to reach the cluster; asked for each time the driver opens, since credentials change.
 FindAccess = Callable[[], Awaitable[Access]]
-# Keeps the credentials of a connection from running out, for as long as that is open.
-KeepAccess = Callable[[KubeApi, Access], Coroutine[Any, Any, None]]
-
-_PROBE_SECONDS = 5.0
-_SILENT_SECONDS = 15.0  # after which a cluster that does not answer is not reached
-_DISCOVERY_SECONDS = 60.0
-_WORKS_AT_A_TIME = 8
-_AGAIN_SECONDS = 2.0  # after the cluster refused what had waited
-_MODELS_MOST = 16
-_KUEUE = "kueue.x-k8s.io"
 
 
 class KubernetesDriver:
@@ -87,11 +53,11 @@ class KubernetesDriver:
         self._keep_access = keep_access
         self._clock = clock
         self._news = asyncio.Event()
-        self._open: _Open | None = None
+        self._open: Opened | None = None
 
     async def open(self) -> None:
         try:
-            self._open = _Open(
+            self._open = Opened(
                 self._cluster,
                 self._find_kind,
                 self._clock,
@@ -149,356 +115,7 @@ class KubernetesDriver:
     async def usage(self, work: str) -> tuple[PodUsage, ...]:
         return await self._opened().metering.usage(work)
 
-    def _opened(self) -> _Open:
+    def _opened(self) -> Opened:
         if self._open is None:
             raise DriverFault("the driver is not open")
         return self._open
-
-
-class _Open:
-    """The driver while it is open."""
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        find_kind: FindKind,
-        clock: Clock,
-        *,
-        access: Access,
-        keep_access: KeepAccess | None = None,
-        changed: Callable[[], None],
-    ) -> None:
-        settings = cluster.spec.kubernetes
-        assert settings is not None, "checked by the driver"
-        name = cluster.metadata.name
-        api = KubeApi(access, clock)
-        self._keep_access = partial(keep_access, api, access) if keep_access is not None else None
-        self._api = api.acting_as(settings.impersonate) if settings.impersonate else api
-        self._settings = settings
-        self._cluster = cluster
-        self._clock = clock
-        self._changed = changed
-        self.picture = Picture(changed=changed, touched=self._touched)
-        self.works = Works(self.picture, find_kind)
-        self.following = Following(self._api, name, self.picture, clock)
-        self.hands = Hands(self._api, name, settings, clock)
-        self.making = Making(
-            cluster=name,
-            permits=settings.permits,
-            hands=self.hands,
-            discovery=api.discovery,
-            following=self.following,
-            picture=self.picture,
-            find_kind=find_kind,
-        )
-        self.ending = Ending(
-            hands=self.hands,
-            making=self.making,
-            picture=self.picture,
-            works=self.works,
-            find_kind=find_kind,
-        )
-        self.reserving = Reserving(
-            cluster=name,
-            hands=self.hands,
-            ending=self.ending,
-            picture=self.picture,
-            find_kind=find_kind,
-        )
-        self.provisioning = Provisioning(
-            cluster=name,
-            api=self._api,
-            hands=self.hands,
-            find_kind=find_kind,
-            clock=clock,
-            answered=self._answered,
-        )
-        self.offering = Offering(cluster, self.picture, self.provisioning)
-        self.streaming = Streaming(self._api, settings, self.works, self.picture)
-        self.metering = Metering(self._api, self.works, self.picture)
-        self.hands.find_tenant_kinds = self._tenant_kinds
-        self.is_reached = True
-        self._going_on: Loop[str] = Loop(
-            "works that go on", self._go_on, clock=clock, width=_WORKS_AT_A_TIME
-        )
-        self._locks: dict[str, asyncio.Lock] = {}
-        self._tasks: list[asyncio.Task[None]] = []
-        self._kinds: list[Served] = []
-        self._version = ""
-        self._groups: frozenset[str] = frozenset()
-        self._names: tuple[str, ...] = ()  # of kinds
-        self._claims: dict[str, str] = {}
-        self._devices_version = ""
-
-    # Beginning and end.
-
-    async def begin(self) -> None:
-        """Learns all that is there."""
-        await self._discover()
-        await self.following.open(
-            [one for one in self._preferred() if (one.group, one.kind) != ("", "Secret")],
-            devices=self._devices_version,
-        )
-        self._sum_up()
-        self._tasks = [
-            asyncio.ensure_future(self._going_on.run()),
-            asyncio.ensure_future(self._probe()),
-        ]
-        if self._keep_access is not None:
-            self._tasks.append(asyncio.ensure_future(self._keep_access()))
-
-    async def end(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.provisioning.close()
-        await self.following.close()
-        await self._api.close()
-
-    async def _discover(self) -> None:
-        told = msgspec.json.decode(await self._api.read("/version"))
-        self._version = str(told.get("gitVersion", ""))[:64]
-        self._kinds = await self.making.known_kinds()
-        catalogue = await self._api.discovery.catalogue()
-        self._groups = frozenset(one.group for one in catalogue.served)
-        versions = (one.version for one in catalogue.served if one.plural == "resourceslices")
-        self._devices_version = next(versions, "")
-        self._names = tuple(sorted({f"{one.api_version}/{one.kind}" for one in self._kinds}))
-        requests = (one for one in catalogue.served if one.group == provisioning.GROUP)
-        self.provisioning.serve(
-            next((one.version for one in requests if one.plural == provisioning.PLURAL), "")
-        )
-        inventory = self._cluster.spec.inventory
-        if inventory is not None and inventory.node_pools:
-            wanted = {(one.group, one.plural): one for one in reversed(catalogue.served)}
-            self.following.follow_node_pools(
-                [key_of_kind(wanted[key]) for key in nodepools.KINDS if key in wanted]
-            )
-
-    async def _tenant_kinds(self) -> list[tuple[str, str]]:
-        return [(one.group, one.plural) for one in await self.making.known_kinds()]
-
-    def _preferred(self) -> list[Served]:
-        return list({(one.group, one.plural): one for one in reversed(self._kinds)}.values())
-
-    async def _probe(self) -> None:
-        """Finds out whether the cluster answers when its watches tell nothing, and what it serves.
-
-        A network that loses what is sent breaks no connection. So a cluster that is quiet is asked;
-        and once one that did not answer does, all connections of the time before are given up.
-        """
-        silent_since: float | None = None
-        discovered_at = self._clock.now()
-        while True:
-            asked_at = self._clock.monotonic()
-            await self._clock.sleep(_PROBE_SECONDS)
-            self._sum_up()
-            now = self._clock.now()
-            is_due = now >= discovered_at + _DISCOVERY_SECONDS
-            is_heard = self.following.fault is None and self.following.heard_at >= asked_at
-            try:
-                if not is_heard or silent_since is not None:
-                    await self._api.answers(_PROBE_SECONDS)
-                if silent_since is not None:
-                    await self._api.reconnect()
-                    self.following.hurry()
-                silent_since, self.is_reached = None, True
-                if is_due:
-                    self._api.discovery.forget()
-                    await self._discover()
-                    discovered_at = now
-            except ApiError:
-                silent_since = now if silent_since is None else silent_since
-                self.is_reached = self._clock.now() < silent_since + _SILENT_SECONDS
-
-    # What is seen.
-
-    def observation(self) -> Observation:
-        found = self.offering.found()
-        return Observation(
-            nodes=self.picture.nodes_seen(),
-            works=self.works.seen(),
-            pools=self.offering.seen(),
-            offered=found.pools,
-            quotas=found.quotas,
-            kinds=self._names,
-            version=self._version,
-            claims=self._claims,
-        )
-
-    def _sum_up(self) -> None:
-        """What is told of the cluster as a whole; worth the cost now and then only."""
-        nodes = self.picture.nodes_seen()
-        found = scores(nodes, self.picture.used())
-        told = {PREFIX + name: str(one) for name, one in found.items()}
-        models = {
-            has.model
-            for one in nodes
-            if (has := accelerators_of(one.labels, one.allocatable)) is not None and has.model
-        }
-        models |= self.picture.devices.models()
-        if models:
-            told["fairway.dev/accelerators"] = ",".join(sorted(models)[:_MODELS_MOST])
-        if _KUEUE in self._groups:
-            told["fairway.dev/queued-by"] = _KUEUE
-        if told != self._claims:
-            self._claims = told
-            self._changed()
-
-    def _answered(self, work: str) -> None:
-        """A request for nodes has another outcome: who waits for it may go on."""
-        self._going_on.mark(work)
-        self._changed()
-
-    def _touched(self, label: str) -> None:
-        kept = self.works.touch(label)
-        if kept is not None and (kept.next is not None or kept.is_removed):
-            self._going_on.mark(kept.name)
-
-    # What is asked for.
-
-    async def apply(self, work: Work) -> None:
-        name = work.metadata.name
-        async with self._alone(name):
-            kept = self.works.keep(name)
-            kept.is_stopped = kept.is_removed = False
-            if self.works.earlier(kept, work.spec.attempt):
-                kept.next = work
-                kept.faults = {}
-                await self._end_earlier(kept)
-            else:
-                kept.next = None
-                await self._carry_out(kept, work)
-        self._changed()
-
-    async def stop(self, name: str, how: Stop) -> None:
-        async with self._alone(name):
-            kept = self.works.get(name)
-            if kept is None:
-                return
-            kept.next, kept.is_stopped = None, True
-            with _refusals_as_faults():
-                await self.ending.hold(kept)
-                await self.ending.end_pods(kept, grace_seconds=how.grace_seconds)
-
-    async def remove(self, name: str) -> None:
-        async with self._alone(name):
-            kept = self.works.get(name)
-            if kept is None:
-                return
-            kept.next, kept.is_removed = None, True
-            with _refusals_as_faults():
-                await self._remove(kept)
-                await self.provisioning.forget(name)
-        self.works.touch(kept.label)
-        self._changed()
-
-    async def _remove(self, kept: Kept) -> None:
-        grace = kept.work.spec.stop.grace_seconds if kept.work is not None else None
-        for key, body in list(self.picture.objects.get(kept.label, {}).items()):
-            await self.ending.remove_object(kept, key, body)
-        await self.ending.end_pods(kept, grace_seconds=grace)
-        await self.ending.clear_pods(kept)
-
-    async def release(self, nodes: Sequence[str]) -> None:
-        """Deletes nodes of Karpenter's, which then ends their machines."""
-        used = {one.seen.node for pods in self.picture.pods.values() for one in pods.values()}
-        for name in nodes:
-            node = self.picture.nodes.get(name)
-            if node is not None and name not in used and nodepools.NODE_POOL in node.labels:
-                await self.hands.remove_own(NODES, name)
-
-    async def _carry_out(self, kept: Kept, work: Work) -> None:
-        """Makes the cluster match a work, of whose earlier attempts nothing is left."""
-        self.works.begin(kept, work)
-        ready = await self._provisioned(kept, work)
-        if ready is None:
-            return
-        work = ready
-        if work.spec.desired == "Reserve":
-            kept.faults = await self.reserving.hold(kept, work, self._clock.now())
-        else:
-            places = await self.reserving.give_up(kept)
-            kept.faults = await self.making.make(kept, work, places)
-            await self._remove_unlisted(kept, work)
-        self.works.touch(kept.label)
-
-    async def _provisioned(self, kept: Kept, work: Work) -> Work | None:
-        """A work whose nodes are there; None: it is carried out once they are."""
-        try:
-            ready = await self.provisioning.ready(work, self.offering.pools())
-        except Refused as refused:
-            kept.faults = {0: str(refused)}
-            return None
-        kept.is_awaited = ready is None
-        return ready
-
-    async def _remove_unlisted(self, kept: Kept, work: Work) -> None:
-        """Objects that are no longer among the manifests go."""
-        listed = {key_of(one.object) for one in work.spec.manifests}
-        for key, body in list(self.picture.objects.get(kept.label, {}).items()):
-            if key not in listed:
-                with _refusals_as_faults():
-                    await self.ending.remove_object(kept, key, body)
-
-    async def _end_earlier(self, kept: Kept) -> None:
-        assert kept.next is not None, "a later attempt waits"
-        attempt, stop = kept.next.spec.attempt, kept.next.spec.stop
-        with _refusals_as_faults():
-            for key, body in self.works.running(kept):
-                await self.ending.remove_object(kept, key, body)
-            await self.ending.end_pods(
-                kept,
-                grace_seconds=stop.grace_seconds,
-                which=lambda one: one.seen.attempt < attempt,
-            )
-            await self.ending.clear_pods(kept)
-
-    async def _go_on(self, name: str) -> float | None:
-        """Does what had to wait."""
-        async with self._alone(name):
-            kept = self.works.get(name)
-            if kept is None:
-                return None
-            try:
-                await self._do_next(kept)
-            except (DriverFault, Refused) as fault:
-                _log.warning("%s: %s waits: %s", self._cluster.metadata.name, name, fault)
-                return self._clock.now() + _AGAIN_SECONDS
-        self._changed()
-        return None
-
-    async def _do_next(self, kept: Kept) -> None:
-        following = kept.next
-        if following is None:
-            if kept.is_removed:
-                await self.ending.clear_pods(kept)
-            elif kept.is_awaited and kept.work is not None and not kept.is_stopped:
-                await self._carry_out(kept, kept.work)
-        elif self.works.earlier(kept, following.spec.attempt):
-            await self.ending.clear_pods(kept)
-        else:
-            await self._carry_out(kept, following)
-            kept.next = None
-
-    @asynccontextmanager
-    async def _alone(self, name: str) -> AsyncIterator[None]:
-        """One thing at a time for each work."""
-        lock = self._locks.setdefault(name, asyncio.Lock())
-        try:
-            async with lock:
-                yield
-        finally:
-            if not lock.locked() and self.works.get(name) is None:
-                self._locks.pop(name, None)
-
-
-class _refusals_as_faults:  # noqa: N801 - reads as a phrase
-    """What the cluster refuses outright while something is ended is tried again all the same."""
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, Refused):
-            raise DriverFault(str(error)) from error

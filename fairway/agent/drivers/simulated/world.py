@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from fairway.agent.drivers.interface import NodeSeen, Observation, WorkSeen
 from fairway.agent.drivers.replacing import digest_of, ended_next
 from fairway.agent.drivers.simulated.lives import LivePod, Lives
+from fairway.agent.drivers.simulated.made import Made
 from fairway.agent.drivers.simulated.nodes import Node, Nodes, is_alike, need_of, node_seen
 from fairway.agent.drivers.simulated.objects import FindKind, Objects, Refused, key_of
 from fairway.agent.drivers.simulated.pools import ElasticPools, standing_nodes
@@ -29,22 +29,6 @@ _DAY = 86_400.0
 _NO_POSITION = -1
 _NOT_LISTED = -2  # of a pod whose object is not listed any more
 _FINISHED = ("Succeeded", "Failed")
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Made:
-    """What there is of one work."""
-
-    work: Work
-    pods: dict[str, LivePod] = field(default_factory=dict)
-    objects: dict[int, JsonObject] = field(default_factory=dict)
-    faults: dict[int, str] = field(default_factory=dict)
-    checkpointed_at: float | None = None
-    checkpoints_by: float | None = None  # when it will have saved its work, while it ends
-    next: Work | None = None  # to be applied once the pods of the earlier attempt are gone
-    is_removed: bool = False  # goes once its pods are gone
-    seen: WorkSeen | None = None  # None: to be looked at again
-    is_replacing: bool = False  # pods of an earlier template are ended one after another
 
 
 class World:
@@ -70,7 +54,7 @@ class World:
             timers=self.timers,
             changed=self._pod_changed,
         )
-        self._works: dict[str, _Made] = {}
+        self._works: dict[str, Made] = {}
         self._seen_works: dict[str, WorkSeen] = {}
         self._dirty: dict[str, None] = {}
         self._ended: dict[tuple[str, int], None] = {}  # whose pods ended at this moment
@@ -115,7 +99,7 @@ class World:
         name = work.metadata.name
         made = self._works.get(name)
         if made is None:
-            made = self._works[name] = _Made(work=work)
+            made = self._works[name] = Made(work=work)
         if made.is_removed or made.work.spec.attempt != work.spec.attempt:
             made.next = work
             self._end_pods(made, self._lives.settings.stop_seconds, now)
@@ -203,7 +187,7 @@ class World:
 
     # Works.
 
-    def _carry_out(self, made: _Made, work: Work, now: float) -> None:
+    def _carry_out(self, made: Made, work: Work, now: float) -> None:
         """Makes what there is of a work match it; its attempt has not changed."""
         self._follow_objects(made, work, now)
         made.work = work
@@ -226,7 +210,7 @@ class World:
             self._replace(made, position, now)
             self._fill(made, position, now, places=places)
 
-    def _replace(self, made: _Made, position: int, now: float) -> None:
+    def _replace(self, made: Made, position: int, now: float) -> None:
         """Ends pods of an earlier template, as many as the kind's own controller would by now."""
         body = made.objects[position]
         kind = self._find_kind(body)
@@ -239,7 +223,7 @@ class World:
         for name in ended_next(body, len(wanted), parts) if made.is_replacing else ():
             self._lives.end(made.pods[name], seconds=self._lives.settings.stop_seconds, now=now)
 
-    def _follow_objects(self, made: _Made, work: Work, now: float) -> None:
+    def _follow_objects(self, made: Made, work: Work, now: float) -> None:
         """Objects that stand elsewhere among the manifests now stay; those not listed go."""
         before = {key_of(one.object): at for at, one in enumerate(made.work.spec.manifests)}
         after = {key_of(one.object): at for at, one in enumerate(work.spec.manifests)}
@@ -256,7 +240,7 @@ class World:
                 pod.position = _NOT_LISTED
                 self._lives.end(pod, seconds=self._lives.settings.stop_seconds, now=now)
 
-    def _reserve(self, made: _Made, now: float) -> None:
+    def _reserve(self, made: Made, now: float) -> None:
         """Placeholders, one for each pod that would run at first."""
         for position, manifest in enumerate(made.work.spec.manifests):
             kind = self._find_kind(manifest.object)
@@ -268,7 +252,7 @@ class World:
                     made.pods[name] = self._pod(made, pod, _NO_POSITION, name=name, runs=None)
                     self._lives.begin(made.pods[name], now)
 
-    def _is_wanted(self, made: _Made, pod: LivePod) -> bool:
+    def _is_wanted(self, made: Made, pod: LivePod) -> bool:
         body = made.objects.get(pod.position)
         kind = self._find_kind(body) if body is not None else None
         return (
@@ -278,7 +262,7 @@ class World:
         )
 
     def _fill(
-        self, made: _Made, position: int, now: float, *, places: list[str] | None = None
+        self, made: Made, position: int, now: float, *, places: list[str] | None = None
     ) -> None:
         """Starts the pods that the kind's own controller would start now."""
         body = made.objects[position]
@@ -298,7 +282,7 @@ class World:
             made.pods[pod.name] = new
             self._lives.begin(new, now)
 
-    def _make_objects(self, made: _Made) -> None:
+    def _make_objects(self, made: Made) -> None:
         name, is_held = made.work.metadata.name, made.work.spec.desired == "Hold"
         made.faults = {}
         for position, manifest in enumerate(made.work.spec.manifests):
@@ -317,7 +301,7 @@ class World:
                 made.objects[position] = body
 
     def _pod(
-        self, made: _Made, pod: Pod, position: int, *, name: str, runs: float | None
+        self, made: Made, pod: Pod, position: int, *, name: str, runs: float | None
     ) -> LivePod:
         return LivePod(
             work=made.work.metadata.name,
@@ -334,21 +318,21 @@ class World:
             restarts_in_place=text(pod.spec, "restartPolicy", default="Always") != "Never",
         )
 
-    def _run_seconds(self, made: _Made, kind: Kind, body: JsonObject) -> float | None:
+    def _run_seconds(self, made: Made, kind: Kind, body: JsonObject) -> float | None:
         if kind.mode(body) == "Divided":
             return None
         estimate = made.work.spec.run_seconds_estimate
         seconds = self._lives.settings.run_seconds if estimate is None else estimate
         return float(seconds) or None
 
-    def _is_running(self, made: _Made) -> bool:
+    def _is_running(self, made: Made) -> bool:
         return any(one.phase == "Ready" and one.position >= 0 for one in made.pods.values())
 
-    def _end_pods(self, made: _Made, seconds: float, now: float) -> None:
+    def _end_pods(self, made: Made, seconds: float, now: float) -> None:
         for pod in list(made.pods.values()):
             self._lives.end(pod, seconds=seconds, now=now)
 
-    def _go_on(self, made: _Made, now: float) -> None:
+    def _go_on(self, made: Made, now: float) -> None:
         """What follows once the last pod is gone."""
         if made.pods:
             return
@@ -375,7 +359,7 @@ class World:
         if pod.phase in _FINISHED or made.is_replacing:
             self._ended[pod.work, pod.position] = None
 
-    def _after_end(self, made: _Made, position: int, now: float) -> None:
+    def _after_end(self, made: Made, position: int, now: float) -> None:
         """What the kind's own controller does once pods have ended."""
         pods = [one for one in made.pods.values() if one.position == position]
         if position == _NO_POSITION:
@@ -401,13 +385,13 @@ class World:
         self._replace(made, position, now)
         self._fill(made, position, now)
 
-    def _status(self, made: _Made, position: int, kind: Kind) -> JsonObject:
+    def _status(self, made: Made, position: int, kind: Kind) -> JsonObject:
         """What the kind's own controller says."""
         states = [one.state() for one in made.pods.values() if one.position == position]
         body = made.objects[position]
         return kind.play(body, told(kind, body, states, now=self._now), now=self._now)
 
-    def _look(self, made: _Made) -> WorkSeen:
+    def _look(self, made: Made) -> WorkSeen:
         objects = {}
         for position, body in made.objects.items():
             kind = self._find_kind(body)
@@ -478,7 +462,7 @@ class World:
 
     # Keeping up.
 
-    def _touch(self, made: _Made) -> None:
+    def _touch(self, made: Made) -> None:
         self._dirty[made.work.metadata.name] = None
         self.on_change()
 
