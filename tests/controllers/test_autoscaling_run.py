@@ -226,6 +226,21 @@ async def test_a_native_object_is_scaled_where_its_kind_keeps_the_count(
     assert await condition(fleet, "ScalingActive") == "True ValidMetricFound"
 
 
+async def test_a_native_object_grows_one_step_at_a_time(fleet: Fleet, dials: Dials) -> None:
+    """Its workload follows, which is no reason to look again before the step has shown."""
+    dials.set["waiting"] = 200.0
+    await fleet.apply(NATIVE)
+    await fleet.clock.advance(2)
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "chat"}
+    await fleet.apply(autoscaler(target=target))
+    counts = []
+    for seconds in (1, 13, 3, 11):
+        await fleet.clock.advance(seconds)
+        deployment = (await fleet.store.get(DEPLOYMENTS, "chat", "default")).object()
+        counts.append(deployment["spec"]["replicas"])
+    assert counts == [4, 4, 8, 8]
+
+
 async def test_a_metric_that_cannot_be_read_changes_nothing_and_is_told(
     fleet: Fleet, dials: Dials
 ) -> None:
