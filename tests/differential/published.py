@@ -75,12 +75,6 @@ MODULES = {
         sum="h1:TDijZztm6dLruB7yZLH+Ps4OJKRwu0YSAJ4/NvceON0=",
         folder="manifests/base/crds/minimal",
     ),
-    "spark-operator": Module(
-        path="github.com/kubeflow/spark-operator/v2",
-        version="v2.3.0",
-        sum="h1:cYN/331gwkdZ0S/ai72JQoUv7UK52O2OQOWFpl8XhPc=",
-        folder="config/crd/bases",
-    ),
     # The first version with JAXJob.
     "training-operator-jax": Module(
         path="github.com/kubeflow/training-operator",

@@ -277,6 +277,17 @@ def _phase(phase: str) -> Callable[[Json], bool]:
     return lambda found: bool(found.get("phase") == phase)
 
 
+def _has_steps(phase: str, count: int) -> Callable[[Json], bool]:
+    """Whether so many steps are in a phase; the controller looks at its pods now and then."""
+    return lambda found: (
+        count
+        == sum(
+            one["type"] == "Pod" and one["phase"] == phase
+            for one in found.get("nodes", {}).values()
+        )
+    )
+
+
 def _reached(progress: str) -> Callable[[Json], bool]:
     return lambda found: bool(found.get("progress") == progress)
 
@@ -287,9 +298,9 @@ WORKFLOWS = (
         sample="workflow.yaml",
         acts=(
             made(until=_phase("Running")),
-            starts("its first step starts", count=1),
+            starts("its first step starts", count=1, until=_has_steps("Running", 1)),
             _does_step("its first step is done", "prepare", until=_reached("1/3")),
-            starts("two steps run side by side", count=2),
+            starts("two steps run side by side", count=2, until=_has_steps("Running", 2)),
             _does_step("one is done", "left", until=_reached("2/3")),
             _does_step("all are done", "right", until=_phase("Succeeded")),
         ),
@@ -299,10 +310,10 @@ WORKFLOWS = (
         sample="workflow.yaml",
         acts=(
             made(until=_phase("Running")),
-            starts("its first step starts", count=1),
+            starts("its first step starts", count=1, until=_has_steps("Running", 1)),
             _does_step("its first step is done", "prepare", until=_reached("1/3")),
-            starts("two steps run side by side", count=2),
-            _does_step("one fails", "left", exit_code=1, until=_reached("1/3")),
+            starts("two steps run side by side", count=2, until=_has_steps("Running", 2)),
+            _does_step("one fails", "left", exit_code=1, until=_has_steps("Failed", 1)),
             _does_step("the other is done", "right", until=_phase("Failed")),
         ),
     ),
@@ -313,11 +324,11 @@ WORKFLOWS = (
         acts=(
             made("created suspended"),
             changes("resumed", suspend=False, until=_phase("Running")),
-            starts("its first step starts", count=1),
+            starts("its first step starts", count=1, until=_has_steps("Running", 1)),
             changes("suspended while a step runs", suspend=True),
             _does_step("the step is done", "prepare", until=_reached("1/1")),
             changes("resumed again", suspend=False, until=_reached("1/3")),
-            starts("two steps run side by side", count=2),
+            starts("two steps run side by side", count=2, until=_has_steps("Running", 2)),
             _does_step("all are done", "left", "right", until=_phase("Succeeded")),
         ),
     ),

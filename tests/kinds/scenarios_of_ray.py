@@ -22,7 +22,20 @@ from tests.kubernetes.kubelet import Pod
 
 _NODE = "ray.io/node-type"
 _HEAD, _WORKER = labelled(_NODE, "head"), labelled(_NODE, "worker")
+# Workers of the sample, some of which are two to a replica.
 WORKERS = 5
+# This version never calls a cluster ready that has several workers to a replica; here is one each.
+_GROUP: Json = {
+    "groupName": "gpu-group",
+    "replicas": 2,
+    "minReplicas": 1,
+    "maxReplicas": 4,
+    "rayStartParams": {},
+    "template": {
+        "spec": {"containers": [{"name": "ray-worker", "image": "example.com/ray/ray:2.46.0"}]}
+    },
+}
+_PLAIN: Json = {"workerGroupSpecs": [_GROUP]}
 
 
 def _runs(what: str, *, count: int, chosen: Callable[[Pod], bool], until: Any = None) -> Act:
@@ -41,11 +54,7 @@ def _state(state: str) -> Callable[[Json], bool]:
     return lambda found: bool(found.get("state") == state)
 
 
-_MADE = (
-    made(until=counts(desiredWorkerReplicas=WORKERS)),
-    _runs("its head is ready", count=1, chosen=_HEAD),
-    _runs("its workers are ready", count=WORKERS, chosen=_WORKER, until=_state("ready")),
-)
+_IS_READY = _runs("its workers are ready", count=2, chosen=_WORKER, until=_state("ready"))
 _QUOTA: Json = {
     "apiVersion": "v1",
     "kind": "ResourceQuota",
@@ -56,18 +65,30 @@ RAY_CLUSTERS = (
     Scenario(
         name="becomes-ready",
         sample="raycluster.yaml",
+        spec=_PLAIN,
         acts=(
-            *_MADE,
-            ends(
-                "a worker fails",
-                1,
-                count=1,
-                chosen=_WORKER,
-                until=counts(readyWorkerReplicas=WORKERS - 1),
-            ),
+            made(until=counts(desiredWorkerReplicas=2)),
+            _runs("its head is ready", count=1, chosen=_HEAD),
+            _IS_READY,
+            ends("a worker fails", 1, count=1, chosen=_WORKER, until=counts(readyWorkerReplicas=1)),
             _runs(
                 "the worker made anew is ready",
                 count=1,
+                chosen=_WORKER,
+                until=counts(readyWorkerReplicas=2),
+            ),
+            ends("its head fails", 1, count=1, chosen=_HEAD),
+        ),
+    ),
+    Scenario(
+        name="has-several-hosts",
+        sample="raycluster.yaml",
+        acts=(
+            made(until=counts(desiredWorkerReplicas=3)),
+            _runs("its head is ready", count=1, chosen=_HEAD),
+            _runs(
+                "its workers are ready",
+                count=WORKERS,
                 chosen=_WORKER,
                 until=counts(readyWorkerReplicas=WORKERS),
             ),
@@ -76,12 +97,12 @@ RAY_CLUSTERS = (
     Scenario(
         name="suspends-and-resumes",
         sample="raycluster.yaml",
-        spec={"suspend": True},
+        spec={**_PLAIN, "suspend": True},
         acts=(
             made("created suspended", until=_state("suspended")),
             changes("resumed", suspend=False),
             _runs("its head is ready", count=1, chosen=_HEAD),
-            _runs("its workers are ready", count=WORKERS, chosen=_WORKER, until=_state("ready")),
+            _IS_READY,
             changes("suspended while it runs", suspend=True, until=_state("suspended")),
         ),
     ),
@@ -111,7 +132,7 @@ def _tells(what: str, status: str, message: str = "", until: Any = None) -> Act:
 _SUBMITTER = labelled("job-name", "sample")
 _READY = (
     _runs("its head is ready", count=1, chosen=_HEAD),
-    _runs("its workers are ready", count=WORKERS, chosen=_WORKER, until=_deployed("Running")),
+    _runs("its workers are ready", count=2, chosen=_WORKER, until=_deployed("Running")),
     starts("its submitter starts", count=1, chosen=_SUBMITTER),
     _tells("the head knows of the job", "PENDING"),
     _tells("the job runs", "RUNNING", "Job is currently running."),
@@ -120,6 +141,7 @@ RAY_JOBS = (
     Scenario(
         name="succeeds",
         sample="rayjob.yaml",
+        spec={"rayClusterSpec": _PLAIN},
         acts=(
             made(until=_deployed("Initializing")),
             *_READY,
@@ -130,6 +152,7 @@ RAY_JOBS = (
     Scenario(
         name="fails",
         sample="rayjob.yaml",
+        spec={"rayClusterSpec": _PLAIN},
         acts=(
             made(until=_deployed("Initializing")),
             *_READY,
@@ -140,7 +163,7 @@ RAY_JOBS = (
     Scenario(
         name="suspends-and-resumes",
         sample="rayjob.yaml",
-        spec={"suspend": True},
+        spec={"rayClusterSpec": _PLAIN, "suspend": True},
         acts=(
             made("created suspended", until=_deployed("Suspended")),
             changes("resumed", suspend=False, until=_deployed("Initializing")),
@@ -172,11 +195,12 @@ RAY_SERVICES = (
     Scenario(
         name="serves",
         sample="rayservice.yaml",
+        spec={"rayClusterConfig": _PLAIN},
         acts=(
             made(),
             _runs("its head is ready", count=1, chosen=_HEAD),
             _serves("its application is put up", "DEPLOYING", ""),
-            _runs("its workers are ready", count=WORKERS, chosen=_WORKER),
+            _runs("its workers are ready", count=2, chosen=_WORKER),
             _serves(
                 "its application runs",
                 "RUNNING",

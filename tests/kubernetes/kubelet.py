@@ -36,13 +36,14 @@ def now(*, has_fractions: bool = False) -> str:
 
 
 def condition(kind: str, holds: bool, reason: str = "", message: str = "") -> Pod:
-    told = {"reason": reason, "message": message}
+    """A condition; what it no longer says is taken out of the one before."""
     return {
         "type": kind,
         "status": "True" if holds else "False",
         "lastProbeTime": None,
         "lastTransitionTime": now(),
-        **{name: text for name, text in told.items() if text},
+        "reason": reason or None,
+        "message": message or None,
     }
 
 
