@@ -22,6 +22,8 @@ Deciding
     fitting/                pods on nodes: packings, topology domains, devices
     dividing/               replicas over clusters
     making_room/            victims of preemption, new nodes of elastic pools
+    inventory/              stock-outs that are learned, nodes that nobody needs
+    costs/                  who held what for how long, and what it cost
     ahead/                  reservations, backfill, forecasts, what could never start
     checks/                 what no plan may do: used by tests, simulation and commit
 
