@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,10 @@ from fairway.agent.drivers.interface import Observation
 from fairway.api.amounts import NANO, Amounts, Quantity, family_of
 from fairway.api.codec import to_plain
 from fairway.api.meta import JsonObject
+from fairway.api.pools import ElasticPool, ProviderQuota
 from fairway.clock import timestamp
 
+_OFFERED = ("offeredPools", "offeredQuotas")
 _NOT_FREE = ("Bound", "Ready", "Terminating")
 
 
@@ -66,9 +68,14 @@ def agent_part(observation: Observation, *, has: Amounts, free: Amounts) -> Json
             }
             for one in observation.pools
         ],
-        "offeredPools": [to_plain(one) for one in observation.offered],
-        "offeredQuotas": [to_plain(one) for one in observation.quotas],
+        **_offered("offeredPools", observation.offered),
+        **_offered("offeredQuotas", observation.quotas),
     }
+
+
+def _offered(key: str, several: Sequence[ElasticPool | ProviderQuota]) -> JsonObject:
+    """Left out where there are none: a hub of an earlier version knows nothing of them."""
+    return {key: [to_plain(one) for one in several]} if several else {}
 
 
 def _price(nanos: int) -> str:
@@ -91,6 +98,7 @@ def patch_from(before: Mapping[str, Any], after: JsonObject) -> JsonObject:
     for key in ("allocatable", "free", "claims"):
         gone = {name: None for name in before.get(key, {}) if name not in after[key]}
         patch[key] = {**after[key], **gone}
+    patch.update({key: [] for key in _OFFERED if key in before and key not in after})
     return patch
 
 

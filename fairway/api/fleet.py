@@ -118,7 +118,8 @@ class Breakers(Part, frozen=True, kw_only=True):
     price_per_hour: Annotated[
         Quantity | None,
         doc(
-            "Most money that provisioned nodes may cost, in the fleet's currency; unset: no limit."
+            "Most money that elastic nodes may cost in an hour, in the fleet's currency; unset: "
+            "no limit."
         ),
     ] = None
 
@@ -260,7 +261,10 @@ class BreakerStatus(Part, frozen=True, kw_only=True):
     name: Annotated[
         Literal["Preemptions", "Moves", "Deletions", "Price"], doc("Which breaker it is.")
     ]
-    past_hour: Annotated[Quantity, doc("What was counted in the past hour.")]
+    past_hour: Annotated[
+        Quantity,
+        doc("What was counted in the past hour; of Price, what elastic nodes cost an hour now."),
+    ]
     open_since: Annotated[
         datetime | None, doc("Since when it stops the hub; unset: it does not.")
     ] = None

@@ -1,7 +1,8 @@
 """Breakers: what the hub did in the past hour, and whether it must stop.
 
 Pure values: counts by minute for an hour. A breaker is open while the hour has as much as the fleet
-allows; it closes by itself as the hour moves on, or when the limit is raised.
+allows; it closes by itself as the hour moves on, or when the limit is raised. That of money is open
+while elastic nodes cost as much an hour as the fleet allows; it closes when some of them are gone.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ Name = Literal["Preemptions", "Moves", "Deletions", "Price"]
 NAMES: tuple[Name, ...] = ("Preemptions", "Moves", "Deletions", "Price")
 _MINUTE = 60
 _HOUR = 3600
+_TOLD_SECONDS = 30.0  # within which an agent tells of nodes that were asked for
 _NANOS = 1_000_000_000
 
 
@@ -51,12 +53,17 @@ class Breakers:
     deletions: Counter = Counter()
     price: Counter = Counter()
     standing: int = 0  # what all elastic nodes that there are cost an hour, in nanos
+    expected: int = 0  # what they will, with those that were asked for since
+    expected_until: float = 0.0  # by then those have come, are on their way, or failed
 
     def counted(
         self, name: Name, now: float, *, count: int = 1, price: Quantity | None = None
     ) -> Breakers:
         """With so much more done; the price of nodes is that of an hour of them."""
         nanos = price.nanos if price is not None else count * _NANOS
+        if name == "Price":
+            expected = self.amount(name, now) + nanos
+            return replace(self, expected=expected, expected_until=now + _TOLD_SECONDS)
         return self._with(name, self.of(name).add(nanos, now))
 
     def _with(self, name: Name, counter: Counter) -> Breakers:
@@ -75,10 +82,11 @@ class Breakers:
         return found
 
     def amount(self, name: Name, now: float) -> int:
-        """What is held against the limit: what was done in the past hour; of money what nodes cost
-        an hour, those that came long ago included."""
-        past_hour = self.of(name).past_hour(now)
-        return max(past_hour, self.standing) if name == "Price" else past_hour
+        """What is held against the limit: what was done in the past hour; of money what all nodes
+        cost an hour, those that were asked for and not told of yet included."""
+        if name == "Price":
+            return max(self.standing, self.expected if now < self.expected_until else 0)
+        return self.of(name).past_hour(now)
 
     def left(self, name: Name, limits: Limits, now: float) -> int | None:
         """How much more may be done, in whole units; None: no limit."""
@@ -103,7 +111,8 @@ class Breakers:
 
     def closes_at(self, limits: Limits, now: float) -> float | None:
         """When the next open breaker may close."""
-        times = [
+        times = [self.expected_until] if self.is_open("Price", limits, now) else []
+        times += [
             (self.of(name).minutes[0][0] + 1) * _MINUTE + _HOUR
             for name in NAMES
             if self.is_open(name, limits, now) and self.of(name).minutes
@@ -153,6 +162,9 @@ def restored(statuses: tuple[BreakerStatus, ...], now: float) -> Breakers:
     found = Breakers()
     for one in statuses:
         counter = Counter(open_since=one.open_since.timestamp() if one.open_since else None)
-        counter = counter.add(one.past_hour.nanos, now)
+        if one.name == "Price":
+            found = found.counted("Price", now, price=one.past_hour)
+        else:
+            counter = counter.add(one.past_hour.nanos, now)
         found = found._with(one.name, counter)
     return found

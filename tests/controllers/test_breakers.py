@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fairway.api.amounts import Quantity
 from fairway.api.fleet import Breakers as Limits
 from fairway.controllers.breakers import Breakers, restored
@@ -69,3 +71,20 @@ def test_memory_is_an_hour_of_minutes() -> None:
     for minute in range(500):
         found = found.counted("Moves", NOW + 60 * minute)
     assert len(found.moves.minutes) <= 61
+
+
+def test_money_counts_nodes_that_came_long_ago_and_closes_when_they_go() -> None:
+    costly = replace(Breakers(), standing=Quantity.of("2.5").nanos)
+    assert costly.is_open("Price", LIMITS, NOW)
+    assert costly.is_open("Price", LIMITS, NOW + 100_000)
+    assert not replace(costly, standing=Quantity.of("2.4").nanos).is_open("Price", LIMITS, NOW)
+
+
+def test_nodes_that_were_asked_for_count_until_an_agent_has_told_of_them() -> None:
+    asked = replace(Breakers(), standing=Quantity.of("1").nanos)
+    asked = asked.counted("Price", NOW, price=Quantity.of("1"))
+    asked = asked.counted("Price", NOW + 5, price=Quantity.of("1"))
+    assert asked.is_open("Price", LIMITS, NOW + 5)
+    told = replace(asked, standing=Quantity.of("2").nanos)
+    assert Quantity(told.amount("Price", NOW + 10)) == Quantity.of("3"), "not counted twice"
+    assert Quantity(told.amount("Price", NOW + 60)) == Quantity.of("2"), "one failed"

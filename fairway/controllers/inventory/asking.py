@@ -11,6 +11,7 @@ from fairway.controllers.inventory.learning import Ask
 from fairway.store.interface import Stored
 from fairway.store.mirrors import Mirror, Name
 
+_TOLD_SECONDS = 60.0  # within which an agent tells of nodes that came
 _WORD = b'"Provision"'  # in whatever asks for nodes, and hardly anything else
 
 
@@ -21,9 +22,11 @@ class Asking:
         self._asks: dict[Name, dict[tuple[str, str], Ask]] = {}
         workloads.followers.append(self._follow)
 
-    def of(self, cluster: str, pool: str) -> Sequence[Ask]:
+    def of(self, cluster: str, pool: str, now: float) -> Sequence[Ask]:
+        """Who waits for nodes of a pool, or did until a moment ago; the first to ask first."""
         found = (asks.get((cluster, pool)) for asks in self._asks.values())
-        return sorted((one for one in found if one is not None), key=lambda one: one.decided_at)
+        asks = (one for one in found if one is not None and _is_recent(one, now))
+        return sorted(asks, key=lambda one: (one.decided_at, one.workload))
 
     def _follow(self, name: Name, stored: Stored | None) -> None:
         self._asks.pop(name, None)
@@ -33,13 +36,17 @@ class Asking:
             claim = codec.decode(stored.raw, Workload).status.claim
         except ApiError:
             return  # of which the planner tells
-        if claim is None or claim.ready_at is not None:
+        if claim is None:
             return
-        key = f"{name[0]}/{name[1]}"
-        asks = {
-            (one.cluster, one.pool): Ask(workload=key, decided_at=claim.decided_at.timestamp())
-            for one in claim.waits_for
-            if one.type == "Provision"
-        }
+        ask = Ask(
+            workload=f"{name[0]}/{name[1]}",
+            decided_at=claim.decided_at.timestamp(),
+            answered_at=None if claim.ready_at is None else claim.ready_at.timestamp(),
+        )
+        asks = {(one.cluster, one.pool): ask for one in claim.waits_for if one.type == "Provision"}
         if asks:
             self._asks[name] = asks
+
+
+def _is_recent(ask: Ask, now: float) -> bool:
+    return ask.answered_at is None or now < ask.answered_at + _TOLD_SECONDS

@@ -7,6 +7,7 @@ clusters; the view goes by that, and agents give back the nodes.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from fairway.api import codec
 from fairway.api.cluster import Cluster, pools_of
@@ -93,16 +94,20 @@ class Inventory:
             provisioning=seen.provisioning,
             failures=seen.failures,
         )
-        before, self._looks[key] = self._looks.get(key), look
+        before, now = self._looks.get(key), self._clock.now()
+        if before is not None:
+            has_come = look.nodes > before.nodes
+            look = replace(look, came_at=now if has_come else before.came_at)
+        self._looks[key] = look
         belief = learning.belief_of(known)
         after = learning.learned(
             Question(
                 belief=belief,
                 before=before,
                 look=look,
-                asks=self._asking.of(*key),
+                asks=self._asking.of(*key, now),
                 promised=float(pool.provision_seconds),
-                now=self._clock.now(),
+                now=now,
             )
         )
         if after == belief:

@@ -25,6 +25,7 @@ class Look:
     nodes: int = 0
     provisioning: int = 0
     failures: int = 0
+    came_at: float = 0.0  # when it had more nodes than before, the last time
 
     @property
     def ordered(self) -> int:
@@ -37,6 +38,7 @@ class Ask:
 
     workload: str
     decided_at: float
+    answered_at: float | None = None  # when its nodes were there; agents tell of them a bit later
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,7 @@ class Question:
     belief: Belief
     before: Look | None  # None: the hub has just begun to look
     look: Look
-    asks: Sequence[Ask]  # that are not answered yet
+    asks: Sequence[Ask]  # that are not answered yet, or were a moment ago
     promised: float  # seconds that nodes are said to take
     now: float
 
@@ -59,10 +61,11 @@ def learned(question: Question) -> Belief:
     if _has_come(question):
         return stockouts.came(belief, question.now, took=_took(question))
     slow = stockouts.slow_after(belief, question.promised)
-    late = [one for one in question.asks if one.decided_at + slow <= question.now]
+    asks = [one for one in question.asks if one.answered_at is None]
+    late = [one for one in asks if one.decided_at + slow <= question.now]
     if any(belief.failed_at is None or one.decided_at > belief.failed_at for one in late):
         return stockouts.failed(belief, question.now)
-    for one in question.asks:
+    for one in asks:
         if belief.failed_at is not None and one.decided_at > belief.failed_at:
             belief = stockouts.asked(belief, one.decided_at, within=slow)
     return belief
@@ -88,9 +91,14 @@ def _has_come(question: Question) -> bool:
 def _took(question: Question) -> float | None:
     """How long nodes took that are there now."""
     before = question.before
-    if before is None or question.look.nodes <= before.nodes or not question.asks:
+    if before is None or question.look.nodes <= before.nodes:
         return None
-    return question.now - min(one.decided_at for one in question.asks)
+    # Who asked before nodes came the last time has got them.
+    asks = [one for one in question.asks if one.decided_at > before.came_at]
+    if not asks:
+        return None
+    first = min(asks, key=lambda one: one.decided_at)
+    return (first.answered_at or question.now) - first.decided_at
 
 
 def belief_of(stored: PoolBelief | None) -> Belief:
