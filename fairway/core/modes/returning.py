@@ -157,7 +157,8 @@ def _note_room(
     assert held is not None, "only what runs comes home"
     found: dict[str, float] = {}
     groups = service.candidates.groups
-    away = max(at for at, (_, names) in enumerate(groups) if {*names} & {*service.counts})
+    position = {name: at for at, (_, names) in enumerate(groups) for name in names}
+    away = max(position.get(name, len(groups)) for name in service.counts)
     for group, names in groups[:away]:
         if before is None:
             found[group] = held.decided_at
