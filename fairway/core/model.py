@@ -154,6 +154,13 @@ class Placed:
     is_charged: bool = True  # to quota; what makes way for its own replacement is not, beside it
 
 
+def are_alike(one: Placed, other: Placed) -> bool:
+    """Whether pods of two places have the same flavors, so that one can take the other's quota."""
+    return {pods.name: pods.flavors for pods in one.pods} == {
+        pods.name: pods.flavors for pods in other.pods
+    }
+
+
 def usage_of(*placed: Placed) -> dict[FlavorResource, int]:
     """What placements are charged to quota, together."""
     if len(placed) == 1 and len(placed[0].pods) == 1 and placed[0].is_charged:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from fairway.core.model import Held, Placed, Workload
+from fairway.core.model import Held, Placed, Workload, are_alike
 from fairway.core.snapshot import Facts
 from fairway.core.steps import Admit, Move, Plan, Preempt
 
@@ -56,7 +56,8 @@ def decided(workloads: Mapping[str, Workload], plan: Plan) -> dict[str, Workload
                 source = _source(before.held, step)
                 attempt = source.attempt or before.held.attempt
                 part = _part(source, step.count)
-                left = replace(part, bound={}, attempt=attempt, is_charged=not step.stops_first)
+                is_charged = not (step.stops_first and are_alike(part, step.placed))
+                left = replace(part, bound={}, attempt=attempt, is_charged=is_charged)
                 moved = _moved(before, step, plan.now)
                 found[step.workload] = replace(moved, releasing=(*moved.releasing, left))
             case _:

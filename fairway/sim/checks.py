@@ -58,6 +58,7 @@ class _Placement(_Part, frozen=True, kw_only=True):
     tasks: str = ""
     attempt: int = 0
     pod_sets: tuple[_Pods, ...] = ()
+    gives_way_to: str = ""
 
 
 class _Reference(_Part, frozen=True, kw_only=True):
@@ -261,7 +262,7 @@ class Checks:
         elif not before and not leaving:
             self._ran[name] = Counter()  # another attempt
         ran = self._ran[name]
-        usage = _usage(claim.queue or status.queue, claim.placements) if claim else Counter()
+        usage = _begun(claim.queue or status.queue, claim, status.releasing) if claim else Counter()
         leaving = _usage(status.queue, status.releasing)
         self._ran[name] = ran & (usage + leaving)  # the rest has ended
         # What was added while it waited for others never ran, and so need not end.
@@ -309,6 +310,16 @@ def _usage(queue: str, placements: tuple[_Placement, ...]) -> Usage:
         for pods in one.pod_sets:
             many = int(pods.requests.get(fleet.GPU, 0)) * pods.count
             usage[queue, pods.flavors.get(fleet.GPU, ""), one.cluster] += many
+    return usage
+
+
+def _begun(queue: str, claim: _Claim, releasing: tuple[_Placement, ...]) -> Usage:
+    """What a claim has of quota, without replicas that start once others of it are gone."""
+    usage = _usage(queue, claim.placements)
+    for one in releasing:
+        many = sum(_usage(queue, (one,)).values()) if one.gives_way_to else 0
+        for place in [place for place in usage if place[2] == one.gives_way_to and many]:
+            usage[place] -= many
     return usage
 
 

@@ -103,10 +103,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         held=_held(status.claim, workload, given)
         if status.claim and not is_over(workload)
         else None,
-        releasing=tuple(
-            replace(_placed(one, given), attempt=one.attempt, is_charged=not one.gives_way_to)
-            for one in status.releasing
-        ),
+        releasing=tuple(_leaving_part(one, status.claim, given) for one in status.releasing),
         reservation=(status.reservation.cluster, status.reservation.flavors)
         if status.reservation
         else None,
@@ -340,6 +337,18 @@ def _held_part(placement: Placement, claim: Claim, given: Mapping[str, PodSet]) 
     """What stays where it is keeps its attempt, though the claim's has risen."""
     own = placement.attempt if placement.attempt != claim.attempt else 0
     return replace(_placed(placement, given), attempt=own)
+
+
+def _leaving_part(
+    placement: Placement, claim: Claim | None, given: Mapping[str, PodSet]
+) -> model.Placed:
+    """What is left; where it makes way for its own replacement, that is charged in its stead."""
+    found = replace(_placed(placement, given), attempt=placement.attempt)
+    for one in claim.placements if claim and placement.gives_way_to else ():
+        if one.cluster == placement.gives_way_to:
+            is_charged = not model.are_alike(found, _placed(one, given))
+            return replace(found, is_charged=is_charged)
+    return found
 
 
 def _placed(placement: Placement, given: Mapping[str, PodSet]) -> model.Placed:

@@ -164,6 +164,9 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
         "leastCount must not exceed count"),
     "replicas of a gang": (
         made("Workload", {"podSets": [{"name": "a"}], "replicas": 2}), "replicas need mode"),
+    "a disruption budget of a gang": (
+        made("Workload", {"podSets": [{"name": "a"}], "disruption": {"maxUnavailable": 0}}),
+        "spec.disruption: Invalid value: disruption needs mode: Divided"),
     "a gang that is divided": (
         made("Workload", {"podSets": [{"name": "a"}], "mode": "Divided", "gang": {}}),
         "gang needs mode: Gang"),
@@ -210,6 +213,9 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
         made("PlacementPolicy", {"division": {
             "type": "Duplicated", "weights": [{"selector": {}, "weight": 1}]}}),
         "weights need type: StaticWeight"),
+    "copies that are counted by speed": (
+        made("PlacementPolicy", {"division": {"type": "Duplicated", "countBy": "Speed"}}),
+        "spec.division.countBy: Invalid value: replicas in each cluster are not counted by speed"),
     "a weight beyond ten": (
         made("PlacementPolicy", {"scores": [{"builtIn": "Price", "weight": 11}]}),
         "spec.scores[0].weight: Invalid value: 11"),

@@ -157,7 +157,8 @@ def _note_room(
     assert held is not None, "only what runs comes home"
     found: dict[str, float] = {}
     groups = service.candidates.groups
-    away = max(at for at, (_, names) in enumerate(groups) if {*names} & {*service.counts})
+    position = {name: at for at, (_, names) in enumerate(groups) for name in names}
+    away = max(position.get(name, len(groups)) for name in service.counts)
     for group, names in groups[:away]:
         if before is None:
             found[group] = held.decided_at
@@ -216,13 +217,16 @@ def _moves(service: Service, before: Homeward | None, notes: _Notes) -> list[Ste
 def _move(service: Service, move: homecoming.Move, option: Assignment) -> Move | None:
     """Takes what a move needs; none where quota does not allow it even one after the other."""
     desk, workload = service.desk, service.workload
+    source = service.options[move.source]
+    # What stops first leaves its quota to its replacement, if that is of the same flavors.
+    is_heir = not move.starts_first and source.flavors == option.flavors
     with desk.ledger.trial() as trial:
-        if not move.starts_first:
-            leaving = full_usage(service.form, service.options[move.source])
+        if is_heir:
+            leaving = full_usage(service.form, source)
             gone = {pair: -amount * move.count for pair, amount in leaving.items()}
             desk.charge(workload, gone)
         if service.quota_for(option) < move.count:
-            if not move.starts_first:
+            if is_heir:
                 desk.claims.add(workload.queue, workload.user, gone, -1)
             return None
         service.add(move.target, move.count, option)

@@ -281,8 +281,8 @@ def _fill(service: Service, group: str, names: tuple[str, ...], verdict: Verdict
     for option in tried:
         target = service.workload.replicas
         if not service.is_copied:
-            more = min(service.lacking(option), max(0, service.quota_for(option)))
-            target = sum(service.counts.values()) + more
+            lacks = min(service.lacking(option), max(0, service.quota_for(option)))
+            target = sum(service.counts.values()) + lacks
         usable = {
             name: service.room_for(name, option)
             for name in names
@@ -292,11 +292,11 @@ def _fill(service: Service, group: str, names: tuple[str, ...], verdict: Verdict
         if is_wanted and any(usable.values()):
             shares = divide(target, places(service, usable), service.policy)
             for name in names:
-                added = shares.counts.get(name, 0) - service.counts.get(name, 0)
+                more = shares.counts.get(name, 0) - service.counts.get(name, 0)
                 # Copies in every cluster are more than the number that quota was asked for.
-                added = min(added, usable.get(name, 0), service.quota_for(option))
-                if added > 0:
-                    service.add(name, added, option)
+                more = min(more, usable.get(name, 0), service.quota_for(option))
+                if more > 0:
+                    service.add(name, more, option)
         if service.waiting > 0:
             verdict.reasons.extend(_why_not_idle(service, group, sorted(usable), option))
 
