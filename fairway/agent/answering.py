@@ -10,6 +10,8 @@ import logging
 from contextlib import aclosing
 from typing import Any
 
+import msgspec
+
 from fairway.agent.drivers.interface import (
     CommandQuery,
     Denied,
@@ -20,6 +22,8 @@ from fairway.agent.drivers.interface import (
     PortQuery,
 )
 from fairway.streams.asking import WELL, Ask, Channel, Exchange, Outcome
+
+_CHUNK_BYTES = 16 << 10
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +43,8 @@ async def answer(cluster: str, driver: Driver, ask: Ask, exchange: Exchange) -> 
                 _log.info("%s: %s uses port %d of %s", cluster, ask.user, ask.port, ask.work)
                 query = PortQuery(work=ask.work, pod=ask.pod, port=ask.port)
                 await driver.forward(query, exchange)
+            case "usage":
+                await _tell_usage(driver, ask, exchange)
             case other:
                 message = f"this agent is too old to answer {other!r}"
                 return Outcome(reason="MethodNotAllowed", message=message)
@@ -49,6 +55,13 @@ async def answer(cluster: str, driver: Driver, ask: Ask, exchange: Exchange) -> 
     except DriverFault as fault:
         return Outcome(reason="NotFound", message=str(fault))
     return WELL
+
+
+async def _tell_usage(driver: Driver, ask: Ask, exchange: Exchange) -> None:
+    told = msgspec.json.encode(await driver.usage(ask.work))
+    await exchange.begin()
+    for start in range(0, len(told), _CHUNK_BYTES):
+        await exchange.send(Channel.OUTPUT, told[start : start + _CHUNK_BYTES])
 
 
 async def _tell_output(driver: Driver, ask: Ask, exchange: Exchange) -> None:

@@ -16,6 +16,7 @@ from fairway.app.agents import make_agents
 from fairway.app.answering import HubAnswers
 from fairway.app.backing import Backing, embedded
 from fairway.app.converting import Conversions, client_of, with_shared_authority
+from fairway.app.metering import AgentMeter
 from fairway.app.on_kubernetes import (
     OnKubernetes,
     backing_of,
@@ -141,7 +142,7 @@ async def _controlled(
     agents = make_agents(store, options.data / "clusters", kinds=kinds, clock=clock)
     is_alone = options.kubernetes is None
     client = client_of(served.url, options.host_names, served.authority)
-    sources = PrometheusSources(clock)
+    sources, meter = PrometheusSources(clock), AgentMeter()
     conversions = Conversions(store=store, clock=clock, client=client)
     plane = ControlPlane(
         store=store,
@@ -156,16 +157,17 @@ async def _controlled(
             beside=() if is_alone else (agents, conversions),
             is_alone=is_alone,
             sources=sources,
+            meter=meter,
         ),
     )
-    reaching = api.talks.reach = Reaching(agents, plane.cache, clock)
+    reaching = api.talks.reach = meter.reach = Reaching(agents, plane.cache, clock)
     api.questions.answers_from = HubAnswers(plane, reaching)
     parts = [plane.run(), *([kept_up(agents.run, clock)] if is_alone else [])]
     running = asyncio.ensure_future(run_all(parts))
     try:
         yield plane, agents
     finally:
-        api.questions.answers_from = api.talks.reach = None
+        api.questions.answers_from = api.talks.reach = meter.reach = None
         await reaching.close()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

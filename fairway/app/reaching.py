@@ -106,6 +106,10 @@ class Reaching:
                 ask = Ask(kind="portforward", work=work, port=request.port, **_shared(request))
         return await self._begun(self._clusters_of(request), ask)
 
+    async def ask(self, cluster: str, ask: Ask) -> Talk:
+        """A talk with the agent of a cluster, once it has begun to answer."""
+        return await self._asked(cluster, ask)
+
     async def _begun(self, clusters: Sequence[str], ask: Ask) -> Talk:
         """A talk with the first that has such a pod; what nobody has is not found."""
         faults: list[ApiError] = []

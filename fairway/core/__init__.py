@@ -22,6 +22,7 @@ Deciding
     fitting/                pods on nodes: packings, topology domains, devices
     dividing/               replicas over clusters
     making_room/            victims of preemption, new nodes of elastic pools
+    scaling/                how many replicas a service needs, by its load
     ahead/                  reservations, backfill, forecasts, what could never start
     checks/                 what no plan may do: used by tests, simulation and commit
 

@@ -30,9 +30,10 @@ SECRETS = "fairway-hub-secrets"
 RBAC = "rbac.authorization.k8s.io"
 _LEASES = "coordination.k8s.io"
 _READ = ("get", "list", "watch")
-_SCALED = {
+_SCALED = {  # services; an autoscaler sets their count where the kind keeps it
     "apps": ("deployments", "statefulsets"),
     "leaderworkerset.x-k8s.io": ("leaderworkersets",),
+    "serving.kserve.io": ("inferenceservices",),
 }
 _WRITE = ("create", "update", "patch", "delete")
 
@@ -61,10 +62,7 @@ def _native_kinds() -> list[JsonObject]:
     for group, plurals in sorted(by_group.items()):
         rules.append(rule(group, sorted(plurals), _READ))
         rules.append(rule(group, sorted(f"{one}/status" for one in plurals), ("update",)))
-    # An autoscaler sets the count of a service where the kind keeps it.
-    for group, scaled in _SCALED.items():
-        rules.append(rule(group, [f"{one}/scale" for one in scaled], ("patch",)))
-    rules.append(rule("serving.kserve.io", ["inferenceservices"], ("patch",)))
+    rules.extend(rule(group, several, ("patch",)) for group, several in _SCALED.items())
     return rules
 
 

@@ -14,6 +14,7 @@ from fairway.agent.drivers.interface import (
     PortQuery,
 )
 from fairway.api.work import Stop, Work
+from fairway.metrics.interface import PodUsage
 from fairway.sim.log import Log
 from fairway.sim.time import Gate, Time
 from fairway.streams.asking import Exchange
@@ -79,6 +80,9 @@ class DriverFace:
 
     async def forward(self, query: PortQuery, exchange: Exchange) -> None:
         await self._driver.forward(query, exchange)
+
+    async def usage(self, work: str) -> tuple[PodUsage, ...]:
+        return await self._driver.usage(work)
 
     async def _meet(self, what: str, name: str, work: Work | None) -> None:
         await self._gate.passed()

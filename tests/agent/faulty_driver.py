@@ -14,6 +14,7 @@ from fairway.agent.drivers.interface import (
 )
 from fairway.api.work import Stop, Work
 from fairway.clock import Clock
+from fairway.metrics.interface import PodUsage
 from fairway.streams.asking import Exchange
 
 
@@ -62,6 +63,9 @@ class FaultyDriver:
 
     async def execute(self, query: CommandQuery, exchange: Exchange) -> int:
         return await self._driver.execute(query, exchange)
+
+    async def usage(self, work: str) -> tuple[PodUsage, ...]:
+        return await self._driver.usage(work)
 
     async def forward(self, query: PortQuery, exchange: Exchange) -> None:
         await self._driver.forward(query, exchange)

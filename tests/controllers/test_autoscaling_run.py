@@ -226,6 +226,21 @@ async def test_a_native_object_is_scaled_where_its_kind_keeps_the_count(
     assert await condition(fleet, "ScalingActive") == "True ValidMetricFound"
 
 
+async def test_a_native_object_grows_one_step_at_a_time(fleet: Fleet, dials: Dials) -> None:
+    """Its workload follows, which is no reason to look again before the step has shown."""
+    dials.set["waiting"] = 200.0
+    await fleet.apply(NATIVE)
+    await fleet.clock.advance(2)
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "chat"}
+    await fleet.apply(autoscaler(target=target))
+    counts = []
+    for seconds in (1, 13, 3, 11):
+        await fleet.clock.advance(seconds)
+        deployment = (await fleet.store.get(DEPLOYMENTS, "chat", "default")).object()
+        counts.append(deployment["spec"]["replicas"])
+    assert counts == [4, 4, 8, 8]
+
+
 async def test_a_metric_that_cannot_be_read_changes_nothing_and_is_told(
     fleet: Fleet, dials: Dials
 ) -> None:
@@ -493,3 +508,87 @@ stringData: {token: " opensesame "}
         "https://mine.example.com",
         "opensesame",
     )
+
+
+KSERVE = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: inferenceservices.serving.kserve.io}
+spec:
+  group: serving.kserve.io
+  scope: Namespaced
+  names: {plural: inferenceservices, singular: inferenceservice, kind: InferenceService}
+  versions:
+    - name: v1beta1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      schema:
+        openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
+"""
+INFERENCE = """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata:
+  name: chat
+  namespace: default
+  labels: {fairway.dev/queue: serving}
+spec:
+  predictor:
+    minReplicas: 2
+    maxReplicas: 9
+    model:
+      modelFormat: {name: huggingface}
+      resources: {limits: {nvidia.com/gpu: 2}}
+"""
+INFERENCE_SERVICES = ResourceKey("serving.kserve.io", "v1beta1", "inferenceservices")
+
+
+async def test_an_autoscaler_of_kserve_is_refused_or_taken_over(fleet: Fleet, dials: Dials) -> None:
+    dials.set["waiting"] = 40.0
+    await fleet.apply(KSERVE)
+    await fleet.clock.advance(1)
+    await fleet.apply(INFERENCE)
+    await fleet.clock.advance(2)
+    target = {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "name": "chat",
+    }
+    await fleet.apply(autoscaler(target=target))
+    await fleet.clock.advance(20)
+    assert await condition(fleet, "AbleToScale") == "False OtherAutoscaler"
+    before = (await fleet.store.get(INFERENCE_SERVICES, "chat", "default")).object()
+    assert before["spec"]["predictor"]["minReplicas"] == 2
+    await fleet.apply(autoscaler(target=target, takeOver=True))
+    await fleet.clock.advance(20)
+    after = (await fleet.store.get(INFERENCE_SERVICES, "chat", "default")).object()
+    assert after["metadata"]["annotations"]["serving.kserve.io/autoscalerClass"] == "external"
+    assert after["spec"]["predictor"]["minReplicas"] == 4
+    assert (await fleet.workload("inferenceservice-chat")).spec.replicas == 4
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "autoscaling"
+
+
+async def test_the_example_does_what_its_guide_says(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path, dials: Dials
+) -> None:
+    dials.set["vllm:num_requests_waiting"] = 0.0
+    async with running(store, clock, tmp_path / "clusters", sources=dials) as fleet:
+        for name in ("fleet", "service", "autoscaler"):
+            await fleet.apply((EXAMPLE / f"{name}.yaml").read_text())
+        await served(fleet, 1)
+        dials.set["vllm:num_requests_waiting"] = 32.0
+        steps = []
+        for _ in range(4):
+            await clock.advance(15)
+            steps.append(await replicas(fleet))
+        assert steps == [4, 7, 7, 7]
+        await served(fleet, 7)
+        assert (await fleet.pods("home"), await fleet.pods("away")) == (4, 3)
+        dials.set["vllm:num_requests_waiting"] = 0.0
+        await clock.advance(45)
+        assert await replicas(fleet) == 7
+        await clock.advance(45)
+        assert await replicas(fleet) == 1

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 from fairway.api.meta import JsonObject, Taint
 from fairway.api.work import Manifest, Stop, Work
+from fairway.metrics.interface import PodUsage
 from fairway.streams.asking import Exchange
 
 PodPhase = Literal["Pending", "Bound", "Ready", "Succeeded", "Failed", "Terminating"]
@@ -196,4 +197,8 @@ class Driver(Protocol):
 
     async def forward(self, query: PortQuery, exchange: Exchange) -> None:
         """Carries bytes to a port of a pod of a work and back, until either side is done."""
+        ...
+
+    async def usage(self, work: str) -> tuple[PodUsage, ...]:
+        """The pods of a work with what they request, and what they are measured to use."""
         ...

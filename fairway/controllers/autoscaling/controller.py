@@ -41,6 +41,7 @@ from fairway.store.keys import AUTOSCALERS, WORKLOADS
 from fairway.store.mirrors import Name
 
 PERIOD_SECONDS = 15.0
+_ALONE_SECONDS = 60.0
 _WRITE = Write(user="system:fairway", manager="fairway-autoscaling")
 
 _log = logging.getLogger(__name__)
@@ -73,12 +74,15 @@ class Autoscaling:
         self._targets: dict[Name, Name] = {}
         self._generations: dict[Name, int] = {}  # that were looked at
         self._counts: dict[Name, int | None] = {}  # of workloads, as they were last seen or set
+        self._scaled_at: dict[Name, float] = {}
+        self._alone: dict[Name, tuple[int, float]] = {}  # generation, and when it was looked for
         cache.mirror(AUTOSCALERS).followers.append(self._autoscaler_changed)
         cache.mirror(WORKLOADS).followers.append(self._workload_changed)
 
     async def run(self) -> None:
         """Looks at all autoscalers in their time, until cancelled."""
-        self._memories.clear()  # another may have led meanwhile
+        for kept in (self._memories, self._scaled_at, self._alone):
+            kept.clear()  # another may have led meanwhile
         await self._loop.run(self._cache.names(AUTOSCALERS))
 
     def _autoscaler_changed(self, name: Name, stored: Stored | None) -> None:
@@ -93,13 +97,14 @@ class Autoscaling:
                 del self._about[before]
                 self._counts.pop(before, None)
         if autoscaler is None or target is None:
-            self._memories.pop(name, None)
-            self._generations.pop(name, None)
+            for kept in (self._memories, self._generations, self._scaled_at, self._alone):
+                kept.pop(name, None)
             return
         self._targets[name] = target
         self._about[target].add(name)
         if self._generations.get(name) != autoscaler.metadata.generation:
             self._generations[name] = autoscaler.metadata.generation
+            self._scaled_at.pop(name, None)
             self._loop.mark(name)
 
     def _workload_changed(self, name: Name, stored: Stored | None) -> None:
@@ -125,6 +130,9 @@ class Autoscaling:
         if autoscaler.metadata.deletion_timestamp is not None:
             return None
         now = self._clock.now()
+        rests_until = self._scaled_at.get(name, now - PERIOD_SECONDS) + PERIOD_SECONDS
+        if now < rests_until:
+            return rests_until  # what was just set has to show before it is changed again
         try:
             bounds = bounds_of(autoscaler.spec, now)
             service = await self._service(autoscaler)
@@ -151,6 +159,16 @@ class Autoscaling:
         service = await service_of(
             target, namespace, store=self._store, cache=self._cache, kinds=self._kinds
         )
+        await self._be_alone(autoscaler, service)
+        return service
+
+    async def _be_alone(self, autoscaler: FleetAutoscaler, service: Service) -> None:
+        """Sees to it that nobody else sets the count: now and then, and after changes."""
+        name = (autoscaler.metadata.namespace, autoscaler.metadata.name)
+        generation, now = autoscaler.metadata.generation, self._clock.now()
+        known, since = self._alone.get(name, (-1, now))
+        if known == generation and now - since < _ALONE_SECONDS:
+            return
         for other in await others.others_of(service, store=self._store):
             if not (autoscaler.spec.take_over and other.gives_way):
                 raise NotScalable(
@@ -159,7 +177,7 @@ class Autoscaling:
             await others.send_away(other, service, store=self._store)
             await self._notes.say(service.found, "AutoscalerTakenOver", f"{other.name} gave way")
             raise Conflict(f"{other.name} gave way; the object is read anew")
-        return service
+        self._alone[name] = (generation, now)
 
     def _age(self, name: Name) -> tuple[float, str]:
         found = self._cache.get(FleetAutoscaler, name[1], name[0])
@@ -195,6 +213,7 @@ class Autoscaling:
             refusal = await self._carry_out(service, verdict)
             if refusal:
                 return telling.refused(autoscaler, "FailedUpdateScale", refusal, now)
+            self._scaled_at[name] = now
         self._memories[name] = verdict.memory
         return telling.decided(
             autoscaler,
@@ -237,12 +256,28 @@ class Autoscaling:
     async def _write(
         self, body: JsonObject, autoscaler: FleetAutoscaler, status: FleetAutoscalerStatus
     ) -> None:
+        """Writes the status where it changed.
+
+        One that cannot be written is not tried again by another look: that would be a decision
+        too many. The next look tells.
+        """
         if status == autoscaler.status:
             return
+        metadata = autoscaler.metadata
+        try:
+            try:
+                await self._update(with_status(body, status))
+            except Conflict:  # somebody changed the rest of it; the status is ours alone
+                stored = await self._store.get(AUTOSCALERS, metadata.name, metadata.namespace)
+                await self._update(with_status(stored.object(), status))
+        except (ApiError, OSError) as fault:
+            _log.info("the status of autoscaler %s was not written: %s", metadata.name, fault)
+
+    async def _update(self, body: JsonObject) -> None:
         await self._store.update(
             AUTOSCALERS,
-            with_status(body, status),
-            namespace=autoscaler.metadata.namespace,
+            body,
+            namespace=body["metadata"]["namespace"],
             subresource="status",
             write=_WRITE,
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fairway.api.errors import ApiError, NotFound
 from fairway.api.meta import JsonObject
-from fairway.controllers.autoscaling.services import Service, change_object
+from fairway.controllers.autoscaling.services import NotScalable, Service, change_object
 from fairway.kinds.plain import annotation, child, number, text
 from fairway.store.interface import Deletion, ResourceKey, Selection, Store, Write
 
@@ -68,14 +68,14 @@ def _in_template(service: Service) -> Iterator[Other]:
                     name=f"HorizontalPodAutoscaler {text(manifest, 'metadata', 'name')}",
                     advice="take it out of the manifests of the workload",
                 )
-        elif manifest.get("kind") == "InferenceService" and _scales_itself(manifest):
+        elif service.kind is None and _scales_itself(manifest):
             yield Other(
                 name="KServe", advice=f"annotate the manifest with {KSERVE_CLASS}: external"
             )
 
 
 def _of_kserve(service: Service) -> Iterator[Other]:
-    if service.found.get("kind") == "InferenceService" and _scales_itself(service.found):
+    if _scales_itself(service.found):
         yield Other(
             name="KServe",
             advice="set takeOver: true, or make maxReplicas equal to minReplicas",
@@ -85,6 +85,8 @@ def _of_kserve(service: Service) -> Iterator[Other]:
 
 def _scales_itself(manifest: JsonObject) -> bool:
     """Whether KServe would set the count: unless told otherwise, between least and most."""
+    if manifest.get("kind") != "InferenceService":
+        return False
     if annotation(manifest, KSERVE_CLASS) in _KSERVE_OFF:
         return False
     least = number(manifest, "spec", "predictor", "minReplicas", default=1)
@@ -95,8 +97,11 @@ async def _on_hub(service: Service, store: Store) -> list[Other]:
     selection = Selection(namespace=service.namespace)
     try:
         listing = await store.list(AUTOSCALERS_OF_PODS, selection)
-    except ApiError:
+    except NotFound:
         return []  # this hub does not serve the kind, so nobody acts by it
+    except ApiError as fault:
+        message = f"whether another autoscaler sets its count is not known: {fault}"
+        raise NotScalable("OtherAutoscalersUnknown", message) from fault
     names = {(service.found["kind"], service.found["metadata"]["name"])}
     found = []
     for stored in listing.items:

@@ -39,62 +39,67 @@ class Pods:
         return bool(self.usage)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """What a service has in one cluster, by its claim."""
+
+    cluster: str
+    is_heard: bool
+    claimed: tuple[Placement, ...]
+    leaving: tuple[Placement, ...]
+
+
 def counted(service: Service, *, cache: Cache, states: States) -> Pods:
     """The pods, by how many there are of each sort."""
-    heard, silent = _placements(service, cache)
     facts: list[PodFact] = []
-    for placement in heard:
-        state = states.get(placement.cluster, service.work)
-        facts.extend(_told(placement.cluster, state) if state else _claimed([placement]))
-    return Pods(facts=(*facts, *_claimed(silent)))
+    for place in _places(service, cache):
+        state = states.get(place.cluster, service.work) if place.is_heard else None
+        facts.extend(_told(place.cluster, state) if state is not None else _unseen(place))
+    return Pods(facts=tuple(facts))
 
 
 async def measured(service: Service, *, cache: Cache, meter: PodMeter) -> Pods:
     """The pods one by one, each as its cluster measures it."""
-    heard, silent = _placements(service, cache)
+    places = _places(service, cache)
+    heard = [one for one in places if one.is_heard]
     answers = await asyncio.gather(
         *(meter.of_work(one.cluster, service.work) for one in heard), return_exceptions=True
     )
-    facts: list[PodFact] = []
+    facts = [fact for one in places if not one.is_heard for fact in _unseen(one)]
     usage: dict[str, PodUsage] = {}
     faults: list[str] = []
-    for placement, answer in zip(heard, answers, strict=True):
+    for place, answer in zip(heard, answers, strict=True):
         match answer:
             case MetricsFault():
-                faults.append(f"{placement.cluster}: {answer}")
-                silent.append(placement)
+                faults.append(f"{place.cluster}: {answer}")
+                facts.extend(_unseen(place))
             case BaseException():
                 raise answer
             case _:
                 for pod in answer:
-                    name = f"{placement.cluster}/{pod.name}"
+                    name = f"{place.cluster}/{pod.name}"
                     usage[name] = pod
                     facts.append(_fact(name, pod))
-    facts.extend(_claimed(silent))
     return Pods(facts=_with_requests(facts), usage=usage, fault="; ".join(faults))
 
 
-def _placements(service: Service, cache: Cache) -> tuple[list[Placement], list[Placement]]:
-    """Where the service is: in clusters that are heard of, and in others.
-
-    What leaves a cluster that is not heard of may be there for as long as nobody knows better. If
-    it did not count, each replica that the hub takes from such a cluster would be a reason to take
-    the next.
-    """
+def _places(service: Service, cache: Cache) -> list[_Place]:
+    """Where the service is, and what leaves: that serves until it has gone."""
     status = service.workload.status
     claimed = status.claim.placements if status.claim is not None else ()
-    heard: list[Placement] = []
-    silent: list[Placement] = []
-    for placement in claimed:
-        cluster = cache.get(Cluster, placement.cluster)
-        is_heard = cluster is not None and cluster.status.phase not in _SILENT
-        (heard if is_heard else silent).append(placement)
-    names = {one.cluster for one in heard}
-    for placement in status.releasing:
-        cluster = cache.get(Cluster, placement.cluster)
-        if placement.cluster not in names and cluster and cluster.status.phase in _SILENT:
-            silent.append(placement)
-    return heard, silent
+    names = dict.fromkeys(one.cluster for one in (*claimed, *status.releasing) if one.cluster)
+    found = []
+    for name in names:
+        cluster = cache.get(Cluster, name)
+        place = _Place(
+            cluster=name,
+            is_heard=cluster is not None and cluster.status.phase not in _SILENT,
+            claimed=tuple(one for one in claimed if one.cluster == name),
+            leaving=tuple(one for one in status.releasing if one.cluster == name),
+        )
+        if place.claimed or cluster is not None:
+            found.append(place)
+    return found
 
 
 def _told(cluster: str, state: WorkState) -> Iterable[PodFact]:
@@ -112,13 +117,19 @@ def _told(cluster: str, state: WorkState) -> Iterable[PodFact]:
                 yield replace(fact, name=f"{cluster}/{pods.name}-{word}-{number}")
 
 
-def _claimed(placements: Iterable[Placement]) -> Iterable[PodFact]:
-    """The pods that clusters which are not heard of have by the claim."""
-    for place, placement in enumerate(placements):
+def _unseen(place: _Place) -> Iterable[PodFact]:
+    """The pods that a cluster has by the claim, while nobody tells of them.
+
+    What leaves a cluster that is not heard of may be there for as long as nobody knows better. If
+    it did not count, each replica that the hub takes from such a cluster would be a reason to take
+    the next.
+    """
+    placements = place.claimed if place.is_heard else (*place.claimed, *place.leaving)
+    for number, placement in enumerate(placements):
         for pods in placement.pod_sets:
-            for number in range(pods.count):
+            for index in range(pods.count):
                 yield PodFact(
-                    name=f"{placement.cluster}/{pods.name}-claimed-{place}-{number}",
+                    name=f"{placement.cluster}/{pods.name}-claimed-{number}-{index}",
                     is_ready=None,
                     is_reached=False,
                 )

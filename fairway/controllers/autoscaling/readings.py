@@ -80,7 +80,7 @@ class Reader:
                 return model.Metric(
                     name=f"pods metric {found.metric.name}",
                     failure="FailedGetPodsMetric",
-                    target=_target(found.target),
+                    target=target_of(found.target),
                     reading=await self._of_pods(query),
                 )
             case Metric(object=found) if found is not None:
@@ -90,7 +90,7 @@ class Reader:
                 return model.Metric(
                     name=f"{about.kind} metric {found.metric.name}",
                     failure="FailedGetObjectMetric",
-                    target=_target(found.target),
+                    target=target_of(found.target),
                     reading=await self._of_all(query),
                     activation=millis(found.activation_value),
                 )
@@ -100,7 +100,7 @@ class Reader:
                 return model.Metric(
                     name=f"external metric {found.metric.name}",
                     failure="FailedGetExternalMetric",
-                    target=_target(found.target),
+                    target=target_of(found.target),
                     reading=await self._of_all(query),
                     activation=millis(found.activation_value),
                 )
@@ -126,7 +126,7 @@ class Reader:
         return model.Metric(
             name=name,
             failure=f"FailedGet{'Container' if container else ''}ResourceMetric",
-            target=_target(found.target),
+            target=target_of(found.target),
             reading=reading,
             resource=found.name,
             container=container,
@@ -225,7 +225,7 @@ def _matchers(selector: LabelSelector | None) -> list[str]:
     return found
 
 
-def _target(target: MetricTarget) -> Target:
+def target_of(target: MetricTarget) -> Target:
     match target.type:
         case "Utilization":
             return Utilization(percent=target.average_utilization or 1)

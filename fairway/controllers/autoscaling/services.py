@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from fairway.api import codec
 from fairway.api.autoscaler import ScaleTarget
 from fairway.api.errors import NotFound
 from fairway.api.meta import API_VERSION, JsonObject
@@ -92,16 +93,17 @@ async def service_of(
     }
     source = workload.spec.source
     if source is None:
-        found = (await store.get(WORKLOADS, workload.metadata.name, namespace)).object()
+        metadata = codec.to_plain(workload.metadata)
+        found = {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata}
         manifests = workload.spec.template.manifests if workload.spec.template else ()
         named = manifests[0]["metadata"]["name"] if manifests else workload.metadata.name
-        wanted = found["spec"].get("replicas")
+        wanted = workload.spec.replicas
         return Service(
             **shared,
-            found={"apiVersion": API_VERSION, "kind": "Workload", **found},
+            found=found,
             resource=WORKLOADS,
             kind=None,
-            wanted=1 if wanted is None else int(wanted),
+            wanted=1 if wanted is None else wanted,
             object_name=str(named),
         )
     resource = resource_of(source.api_version, source.kind)

@@ -27,6 +27,7 @@ from fairway.agent.drivers.kubernetes.following import Following
 from fairway.agent.drivers.kubernetes.hands import Hands, Refused
 from fairway.agent.drivers.kubernetes.keys import key_of
 from fairway.agent.drivers.kubernetes.making import Making
+from fairway.agent.drivers.kubernetes.metering import Metering
 from fairway.agent.drivers.kubernetes.picture import Picture
 from fairway.agent.drivers.kubernetes.reserving import Reserving
 from fairway.agent.drivers.kubernetes.scores import PREFIX, scores
@@ -40,6 +41,7 @@ from fairway.clock import Clock
 from fairway.kinds.permitted import FindKind
 from fairway.kubeapi import Access, KubeApi
 from fairway.loops import Loop
+from fairway.metrics.interface import PodUsage
 from fairway.streams.asking import Exchange
 
 _log = logging.getLogger(__name__)
@@ -126,6 +128,9 @@ class KubernetesDriver:
     async def forward(self, query: PortQuery, exchange: Exchange) -> None:
         await self._opened().streaming.forward(query, exchange)
 
+    async def usage(self, work: str) -> tuple[PodUsage, ...]:
+        return await self._opened().metering.usage(work)
+
     def _opened(self) -> _Open:
         if self._open is None:
             raise DriverFault("the driver is not open")
@@ -181,6 +186,7 @@ class _Open:
             find_kind=find_kind,
         )
         self.streaming = Streaming(self._api, settings, self.works, self.picture)
+        self.metering = Metering(self._api, self.works, self.picture)
         self.hands.find_tenant_kinds = self._tenant_kinds
         self.is_reached = True
         self._going_on: Loop[str] = Loop(

@@ -71,6 +71,7 @@ def agent_role(kinds: Iterable[tuple[str, str]], *, may_act: bool = True) -> Jso
         AGENT,
         [
             *seeing,
+            _rule("metrics.k8s.io", ["pods"], ("get", "list")),  # what pods of works use
             _rule("", ["serviceaccounts"], ("impersonate", "create")),
             _rule("", ["namespaces"], ("create",)),
             _rule(_RBAC, ["rolebindings"], ("create",)),

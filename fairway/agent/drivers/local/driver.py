@@ -38,6 +38,7 @@ from fairway.api.amounts import Quantity
 from fairway.api.cluster import Cluster
 from fairway.api.work import Stop, Work
 from fairway.clock import Clock
+from fairway.metrics.interface import PodUsage
 from fairway.streams.asking import Exchange
 
 _FOLLOW_SECONDS = 0.1
@@ -188,6 +189,9 @@ class LocalDriver:
         raise NotPossible(
             "pods of a local cluster share the ports of the hub's machine: use those directly"
         )
+
+    async def usage(self, work: str) -> tuple[PodUsage, ...]:
+        raise NotPossible("what pods of a local cluster use is not measured")
 
     async def _keep_time(self) -> None:
         """Some things happen by the clock alone."""

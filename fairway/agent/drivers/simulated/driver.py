@@ -21,6 +21,7 @@ from fairway.api.cluster import Cluster
 from fairway.api.work import Stop, Work
 from fairway.clock import Clock, timestamp
 from fairway.loops import Alarm
+from fairway.metrics.interface import PodUsage
 from fairway.streams.asking import Exchange
 
 _FOLLOW_SECONDS = 1.0
@@ -91,6 +92,9 @@ class SimulatedDriver:
 
     async def forward(self, query: PortQuery, exchange: Exchange) -> None:
         raise NotPossible("pods of a simulated cluster run nothing, so they have no ports")
+
+    async def usage(self, work: str) -> tuple[PodUsage, ...]:
+        raise NotPossible("pods of a simulated cluster run nothing, so they use nothing")
 
     def _pod(self, query: LogQuery) -> LivePod:
         pods = self._world.pods(query.work)

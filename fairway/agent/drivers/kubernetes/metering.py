@@ -1,0 +1,119 @@
+"""What the pods of a work use, as the cluster's own metrics API measures it.
+
+Pods are read when they are asked for, with what they request and how ready they are. What their
+containers use is told by metrics-server, or whatever serves `metrics.k8s.io`; a pod of which it
+does not tell is told without a measurement. Where nobody serves the API there is nothing to tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from fairway.agent.drivers.interface import Denied, DriverFault, NotPossible
+from fairway.agent.drivers.kubernetes.picture import Picture
+from fairway.agent.drivers.kubernetes.works import Works
+from fairway.api.amounts import Quantity
+from fairway.api.errors import ApiError, Forbidden, NotFound
+from fairway.clock import parse_timestamp
+from fairway.kinds.conditions import found as condition
+from fairway.kinds.decision import WORK
+from fairway.kinds.plain import child, listed, text
+from fairway.kubeapi import KubeApi, path_of
+from fairway.metrics.interface import PodUsage
+from fairway.store.interface import ResourceKey, Selection
+from fairway.store.keys import PODS
+
+MEASURED = ResourceKey("metrics.k8s.io", "v1beta1", "pods")
+_MILLI = 1_000_000
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_decode = msgspec.json.Decoder().decode
+
+Json = dict[str, Any]
+
+
+class Metering:
+    """Asks one cluster for what pods use."""
+
+    def __init__(self, api: KubeApi, works: Works, picture: Picture) -> None:
+        self._api = api
+        self._works = works
+        self._picture = picture
+
+    async def usage(self, work: str) -> tuple[PodUsage, ...]:
+        kept = self._works.get(work)
+        if kept is None:
+            raise DriverFault(f"there is no work {work}")
+        ours = self._picture.pods.get(kept.label, {}).values()
+        names = {one.seen.name for one in ours if not one.is_placeholder}
+        found: list[PodUsage] = []
+        for namespace in sorted({one.namespace for one in ours}):
+            selection = Selection(namespace=namespace, labels=f"{WORK}={kept.label}")
+            try:
+                found.extend(await self._told(selection, names))
+            except Forbidden as fault:
+                raise Denied(str(fault)) from fault
+            except NotFound as fault:
+                raise NotPossible("the cluster has no metrics API (metrics.k8s.io)") from fault
+            except ApiError as fault:
+                raise DriverFault(f"the metrics API does not answer: {fault}") from fault
+        return tuple(found)
+
+    async def _told(self, selection: Selection, names: set[str]) -> list[PodUsage]:
+        path = path_of(MEASURED, namespace=selection.namespace)
+        answer = _decode(await self._api.read(path, {"labelSelector": selection.labels}))
+        measured = {text(one, "metadata", "name"): one for one in listed(answer, "items")}
+        found = []
+        async for page in self._api.pages(PODS, selection, read=_decode):
+            for seen in page.items:
+                name = text(seen.value, "metadata", "name")
+                if name in names:
+                    found.append(pod_usage(seen.value, measured.get(name) or {}))
+        return found
+
+
+def pod_usage(pod: Json, measured: Json) -> PodUsage:
+    """A pod with what was measured of it."""
+    status, spec = child(pod, "status"), child(pod, "spec")
+    ready = condition(status, "Ready")
+    # Containers that start first and stay run beside the others.
+    beside = [one for one in listed(spec, "initContainers") if one.get("restartPolicy") == "Always"]
+    return PodUsage(
+        name=text(pod, "metadata", "name"),
+        phase=text(status, "phase", default="Pending"),
+        is_leaving=bool(text(pod, "metadata", "deletionTimestamp")),
+        is_ready=ready.get("status") == "True" if ready else None,
+        started_at=_moment(text(status, "startTime")),
+        ready_changed_at=_moment(str(ready.get("lastTransitionTime", ""))) or 0.0,
+        requests={
+            one["name"]: _millis(child(one, "resources", "requests"))
+            for one in (*listed(spec, "containers"), *beside)
+        },
+        usage={one["name"]: _millis(child(one, "usage")) for one in listed(measured, "containers")},
+        measured_at=_moment(text(measured, "timestamp")) or 0.0,
+        window_seconds=seconds(text(measured, "window")),
+    )
+
+
+def _millis(amounts: Mapping[str, Any]) -> dict[str, int]:
+    return {name: -(-Quantity.of(one).nanos // _MILLI) for name, one in amounts.items()}
+
+
+def _moment(stamp: str) -> float | None:
+    return parse_timestamp(stamp) if stamp else None
+
+
+def seconds(duration: str) -> float:
+    """Seconds of a duration as Kubernetes writes it, such as 1m30.5s."""
+    total, number, unit = 0.0, "", ""
+    for one in f"{duration} ":
+        if unit and not one.isalpha():
+            total += float(number) * _UNITS.get(unit, 0.0)
+            number, unit = "", ""
+        if one.isalpha():
+            unit += one
+        else:
+            number += one.strip()
+    return total

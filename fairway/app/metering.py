@@ -1,0 +1,46 @@
+"""What pods use, asked of the agents that a hub reaches."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairway.api.errors import ApiError, MethodNotAllowed
+from fairway.app.reaching import Output, Reaching
+from fairway.metrics.interface import PodUsage, Refused, Unreachable
+from fairway.streams.asking import Ask
+
+_HUB = "system:fairway"
+_BYTES_MOST = 16 << 20
+_decode = msgspec.json.Decoder(tuple[PodUsage, ...]).decode
+
+
+class AgentMeter:
+    """Asks the agent of a cluster; nobody, until it is told how agents are reached."""
+
+    def __init__(self) -> None:
+        self.reach: Reaching | None = None
+
+    async def of_work(self, cluster: str, work: str) -> tuple[PodUsage, ...]:
+        if self.reach is None:
+            raise Unreachable("the hub does not reach its agents yet")
+        try:
+            talk = await self.reach.ask(cluster, Ask(kind="usage", work=work, user=_HUB))
+            told = bytearray()
+            output = Output(talk)
+            try:
+                async for chunk in output:
+                    told += chunk
+                    if len(told) > _BYTES_MOST:
+                        raise Refused(f"the agent of {cluster} tells more than is read")
+            finally:
+                await output.aclose()
+        except MethodNotAllowed as fault:
+            raise Refused(str(fault)) from fault
+        except ApiError as fault:
+            raise Unreachable(str(fault)) from fault
+        try:
+            return _decode(bytes(told))
+        except msgspec.MsgspecError as fault:
+            raise Refused(
+                f"what the agent of {cluster} tells is not understood: {fault}"
+            ) from fault
