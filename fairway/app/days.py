@@ -127,6 +127,7 @@ class _Stage:
         """Lets the day go by, from look to look."""
         events = sorted(self.day.events, key=lambda one: one.at)
         batch = sorted(self.day.batch, key=lambda one: one[0])
+        releases = sorted(self.day.releases, key=lambda one: one.at)
         asked = self.day.wanted(0.0)
         for number in range(int(hours * HOUR / self.every_seconds)):
             seconds = number * self.every_seconds
@@ -138,13 +139,22 @@ class _Stage:
                 await self.store.patch(CLUSTERS, event.cluster, patch, write=_WRITE)
             while batch and batch[0][0] <= hour:
                 await self._create(batch.pop(0)[1])
+            released = [one for one in releases if one.at <= hour]
+            releases = releases[len(released) :]
+            for release in released:
+                await self._release(release.image)
             if seconds % _SCALE_SECONDS == 0 and self.day.wanted(hour) != asked:
                 asked = self.day.wanted(hour)
                 await self._scale(asked)
             await self.time.sleep(self.every_seconds)
-            says = tuple(one.says for one in due if one.says)
+            says = (*(one.says for one in due if one.says), *(one.says for one in released))
             was_hit = any(one.takes for one in due)
             look(await self._read(hour, asked, says=says, was_hit=was_hit))
+
+    async def _release(self, image: str) -> None:
+        path = "/spec/template/manifests/0/spec/template/spec/containers/0/image"
+        patch = Patch(type="json", body=[{"op": "replace", "path": path, "value": image}])
+        await self.store.patch(WORKLOADS, SERVICE, patch, namespace=NAMESPACE, write=_WRITE)
 
     async def _scale(self, replicas: int) -> None:
         patch = Patch(type="merge", body={"spec": {"replicas": replicas}})

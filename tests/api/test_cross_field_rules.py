@@ -209,9 +209,6 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
     "spread over more domains at least than at most": (
         made("PlacementPolicy", {"spread": [{"by": "Zone", "least": 3, "most": 2}]}),
         "least must not exceed most"),
-    "copies counted by speed": (
-        made("PlacementPolicy", {"division": {"type": "Duplicated", "countBy": "Speed"}}),
-        "replicas in each cluster are not counted by speed"),
     "weights that nothing uses": (
         made("PlacementPolicy", {"division": {
             "type": "Duplicated", "weights": [{"selector": {}, "weight": 1}]}}),

@@ -35,18 +35,21 @@ class Run:
         return self.attempt, self.member
 
 
+_SERVICE = "pod-template-hash"  # of pods of Deployments, which run in several members at once
+
+
 def file_of(folder: Path) -> Path:
     return folder / "lives.jsonl"
 
 
 def read(folder: Path, member: str, since: float = 0.0) -> list[Run]:
-    """What ran in a member from some moment on, of what is ours."""
+    """What ran in a member from some moment on, of what is ours and is to run once."""
     begun: dict[str, Run] = {}
     ended: list[Run] = []
     for line in file_of(folder).read_text().splitlines():
         note = json.loads(line)
         labels = note["labels"]
-        if WORK not in labels or note["at"] < since:
+        if WORK not in labels or note["at"] < since or _SERVICE in labels:
             continue
         run = Run(
             work=labels[WORK],

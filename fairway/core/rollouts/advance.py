@@ -157,14 +157,25 @@ def _told(stages: Sequence[ClusterRevision]) -> set[tuple[str, str, int | None]]
 
 def _under_way(case: Case, status: RolloutStatus) -> Advanced:
     if status.batch_ready_at is not None:
-        # It was well and is not any more: it has its time to become so again.
-        status = replace(status, batch_ready_at=None, progressed_at=_moment(case.now))
+        status = _relapsed(case, status, status.batch_ready_at.timestamp())
     if not _is_awaited(case, status, status.target):
         return _said(case, status, "Progressing", WAITS, _lacking(status))
     due = _deadline(case, status)
     if case.now >= due:
         return _failed(case, status, LATE, _lacking(status))
     return _said(case, status, "Progressing", "", _lacking(status), wake_at=due)
+
+
+def _relapsed(case: Case, status: RolloutStatus, ready_at: float) -> RolloutStatus:
+    """A batch that was well and is not any more has its time to become so again.
+
+    The whole of it if it was well for that long; else what was left of it, so that one that comes
+    and goes has failed in the end.
+    """
+    was_well = case.now - ready_at
+    since = status.progressed_at.timestamp() if status.progressed_at else ready_at
+    begins = case.now if was_well >= case.spec.progress_deadline_seconds else since + was_well
+    return replace(status, batch_ready_at=None, progressed_at=_moment(min(begins, case.now)))
 
 
 def _is_awaited(case: Case, status: RolloutStatus, mark: str) -> bool:

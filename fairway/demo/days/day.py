@@ -26,6 +26,15 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A new version of the service, at an hour of the day."""
+
+    at: float
+    image: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
     """A day of a service."""
 
@@ -36,6 +45,7 @@ class Day:
     demand: tuple[tuple[float, int], ...]  # (hour, replicas), straight lines between
     events: tuple[Event, ...] = ()
     batch: tuple[tuple[float, JsonObject], ...] = ()  # (hour, workload): who else wants room
+    releases: tuple[Release, ...] = ()
     unavailable_max: int = 1
     speeds: Mapping[str, float] = field(default_factory=dict)  # of a replica, by cluster; else 1
 

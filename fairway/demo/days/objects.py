@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairway.api.meta import API_VERSION, JsonObject
+from fairway.api.serving import serving_api_version
 from fairway.demo.days.day import NAMESPACE, SERVICE
 
 GPU = "nvidia.com/gpu"
 POLICY = "in-order"
 QUEUE = "serving"
+BAD = "model:bad"
 _START_SECONDS = 45
 _STOP_SECONDS = 20
 
@@ -51,7 +53,7 @@ def cluster(
     nodes: int,
     pools: Sequence[JsonObject] = (),
 ) -> JsonObject:
-    """A cluster of one flavor, with four GPUs to a node."""
+    """A cluster of one flavor, with four GPUs to a node; one version of the model is bad."""
     standing = {"name": "own", "count": nodes, "shape": shape(), "labels": {"gpu": flavor}}
     spec: JsonObject = {
         "simulated": {
@@ -59,6 +61,7 @@ def cluster(
             "startSeconds": _START_SECONDS,
             "stopSeconds": _STOP_SECONDS,
             "runSeconds": 0,
+            "faults": {"badImages": [BAD]},
         },
         "elasticPools": list(pools),
     }
@@ -124,6 +127,13 @@ def service(replicas: int, flavors: Sequence[str], unavailable: int = 1) -> Json
         "template": {"manifests": [_deployment()]},
     }
     return _object("Workload", SERVICE, spec, namespace=NAMESPACE)
+
+
+def rollout(**strategy: Any) -> JsonObject:
+    """How new versions of the service go out."""
+    spec = {"workload": {"name": SERVICE}, "strategy": strategy, "progressDeadlineSeconds": 600}
+    made = _object("Rollout", SERVICE, spec, namespace=NAMESPACE)
+    return {**made, "apiVersion": serving_api_version()}
 
 
 def batch(name: str, pods: int, seconds: int, flavor: str, policy: str = "") -> JsonObject:

@@ -1,9 +1,19 @@
-"""The days: two that everybody has, and four on which something goes wrong."""
+"""The days: two that everybody has, and five on which something goes wrong."""
 
 from __future__ import annotations
 
-from fairway.demo.days.day import Day, Event
-from fairway.demo.days.objects import cluster, flavor, fleet, policy, pool, queue, service
+from fairway.demo.days.day import Day, Event, Release
+from fairway.demo.days.objects import (
+    BAD,
+    cluster,
+    flavor,
+    fleet,
+    policy,
+    pool,
+    queue,
+    rollout,
+    service,
+)
 
 # A working day: quiet at night, busy at noon, busiest in the evening.
 _TIDE = ((0, 6), (6, 6), (9, 20), (12, 26), (14, 22), (17, 30), (20, 36), (22, 14), (23, 6))
@@ -224,4 +234,29 @@ FLAPPING = Day(
     events=_flaps(),
 )
 
-DAYS = {one.name: one for one in (CROSS_REGION, HYBRID, STOCK_OUT, SPOT, LOST, FLAPPING)}
+CANARY = Day(
+    name="bad-canary",
+    title="A good version goes out in batches; a bad one stays in its first and goes back",
+    says=(
+        "Two further replicas are claimed while a version goes out, so that none is ever lacking. "
+        "At eleven a good one takes the far site first and home after it. The one of three never "
+        "gets ready: two replicas of the far site have it for ten minutes, and home never does."
+    ),
+    objects=(
+        fleet(),
+        flavor("l40s", "0.3"),
+        queue({"l40s": 28}),
+        cluster("home", "home", "l40s", nodes=4),
+        cluster("far", "far", "l40s", nodes=3),
+        policy(["home", "far"], division={"type": "DynamicWeight"}),
+        service(8, ["l40s"]),
+        rollout(canary={"percent": 10}, maxUnavailable=0, maxSurge=2, soakSeconds=600),
+    ),
+    demand=_CALM,
+    releases=(
+        Release(at=11, image="model:2", says="a good version"),
+        Release(at=15, image=BAD, says="a bad version"),
+    ),
+)
+
+DAYS = {one.name: one for one in (CROSS_REGION, HYBRID, STOCK_OUT, SPOT, LOST, FLAPPING, CANARY)}

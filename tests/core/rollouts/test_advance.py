@@ -71,6 +71,33 @@ def test_a_service_of_which_nothing_works_can_be_mended() -> None:
     run.until("Completed")
 
 
+def test_a_revision_that_comes_and_goes_has_failed_in_the_end() -> None:
+    run = Run(spec(strategy={**CANARY, "soakSeconds": 30}), World(dict(THREE)))
+    flips = 0
+    while run.status.phase not in ("RollingBack", "RolledBack"):
+        flips += 1
+        is_up = flips % 3 == 0
+        run.world.is_good = lambda mark, is_up=is_up: mark == OLD or is_up
+        run.step()
+        assert run.marks()["beijing"] == OLD
+        assert flips < 100
+    assert run.status.reason == "ProgressDeadlineExceeded"
+
+
+def test_a_batch_that_was_well_for_long_has_all_its_time_again() -> None:
+    run = Run(spec(strategy={**CANARY, "soakSeconds": 300}), World(dict(THREE)))
+    run.until("Soaking")
+    for _ in range(20):
+        run.step()
+    run.world.is_good = lambda mark: mark == OLD
+    run.world.start()
+    for _ in range(11):
+        run.step()
+        assert run.status.phase == "Progressing"
+    run.world.is_good = lambda mark: True
+    run.until("Completed")
+
+
 def test_a_way_back_that_does_not_end_is_told() -> None:
     run = Run(spec(strategy=CANARY), World(dict(THREE), is_good=lambda mark: False))
     run.until("Failed")
