@@ -156,7 +156,7 @@ async def _memory(report: Report, store: KubernetesStore, process: int, scale: f
     await store.create(QUEUES, _queue("full", 0), write=WRITE)
     there = 0
     first = max(100, int(1_000 * min(1.0, scale)))
-    for wanted in (first, *([10_000] if scale >= 10 else [])):
+    for wanted in (first, *([10_000] if scale >= 1 else [])):
         names = [f"waits-{number}" for number in range(there, wanted)]
         await _submitted(store, names, queue="full")
         await _told(store, names[-1])

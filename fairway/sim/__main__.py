@@ -26,6 +26,7 @@ from fairway.sim.run import Result, simulate
 _SEEDS_APART = 1_000  # between two versions whose numbers are neighbours
 _VERSIONS = 1_000_000_000
 _TOLD_EVERY = 20  # seeds, where nobody looks on
+_SEEDS_PER_PROCESS = 5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -125,7 +126,8 @@ def _results(seeds: range, jobs: int) -> Iterator[Result]:
     if jobs <= 1:
         yield from map(simulate, seeds)
         return
-    with Pool(jobs) as pool:
+    # What a process remembers of earlier seeds (decoded objects, schemas) makes the next slower.
+    with Pool(jobs, maxtasksperchild=_SEEDS_PER_PROCESS) as pool:
         yield from pool.imap_unordered(simulate, seeds)
 
 
