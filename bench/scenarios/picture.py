@@ -13,6 +13,7 @@ from fairway.demo.days.day import HOURS, Day, Reading
 
 _WIDTH, _HEIGHT = 960, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 18, 84, 40
+_SAID_WIDTH = 190  # what an event says, at most
 _COLORS = ("#2a9d8f", "#e9a03b", "#7b6fd0", "#d1495b")
 _STYLE = """
   text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #333; }
@@ -126,8 +127,10 @@ def _steps(
 
 
 def _events(readings: Sequence[Reading], scale: _Scale) -> Iterator[str]:
-    for reading in readings:
-        for said in reading.says:
-            x = scale.x(reading.hour)
-            yield f'<path class="event" d="M{x} {_TOP - 8}V{_HEIGHT - _BOTTOM}"/>'
-            yield f'<text class="said" x="{x + 4}" y="{_TOP - 12}">{escape(said)}</text>'
+    said = [(scale.x(one.hour), text) for one in readings for text in one.says]
+    for at, (x, text) in enumerate(said):
+        yield f'<path class="event" d="M{x} {_TOP - 8}V{_HEIGHT - _BOTTOM}"/>'
+        # One that would run into the next is written to the left of its line.
+        is_crowded = at + 1 < len(said) and said[at + 1][0] - x < _SAID_WIDTH
+        place = f'x="{x - 4}" text-anchor="end"' if is_crowded else f'x="{x + 4}"'
+        yield f'<text class="said" {place} y="{_TOP - 12}">{escape(text)}</text>'

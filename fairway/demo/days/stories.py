@@ -236,7 +236,7 @@ FLAPPING = Day(
 
 CANARY = Day(
     name="bad-canary",
-    title="A good version goes out in batches; a bad one stays in its first and goes back",
+    title="A good version goes out in batches; a bad one goes back from its first",
     says=(
         "Two further replicas are claimed while a version goes out, so that none is ever lacking. "
         "At eleven a good one takes the far site first and home after it. The one of three never "
