@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from cli_outcome import Fairway
 
+from fairway.api.errors import NotFound
 from fairway.client import Client
 
 MARKS = {1: "aaaaaaaaaa", 2: "bbbbbbbbbb", 3: "cccccccccc"}
@@ -239,3 +240,14 @@ def test_a_service_without_a_rollout_is_told_so(fairway: Fairway) -> None:
     missing = fairway("rollout", "status", "deployment/web")
     assert missing.code == 1
     assert missing.err.startswith("error: there is no Rollout for deployment/web")
+
+
+def test_the_feed_of_traffic_is_served_as_openapi_says(busy_client: Client) -> None:
+    feed = busy_client.ask("fleets.fairway.dev", "fleet", "traffic")
+    assert set(feed) == {"now", "services"}
+    with pytest.raises(NotFound):
+        busy_client.ask("workloads.fairway.dev", "nobody", "traffic", namespace="default")
+    document = busy_client.fetch("/openapi/v3/apis/fairway.dev/v1alpha1")
+    root = "/apis/fairway.dev/v1alpha1"
+    one = f"{root}/namespaces/{{namespace}}/workloads/{{name}}/traffic"
+    assert {one, f"{root}/fleets/{{name}}/traffic"} <= set(document["paths"])
