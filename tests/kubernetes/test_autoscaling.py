@@ -58,9 +58,9 @@ DEPLOYMENTS = ResourceKey("apps", "v1", "deployments")
 PODS = ResourceKey("", "v1", "pods")
 AUTOSCALERS = ResourceKey("autoscaling", "v2", "horizontalpodautoscalers")
 WRITE = Write(manager="tests")
-# Windows and periods end after one second or two, and no question comes then: even if each decision
-# takes a quarter of a second, two are less than two seconds apart and three are more.
-PERIOD_SECONDS = 0.75
+# Windows and periods end after two seconds or four, and no question comes then: even if a decision
+# takes half a second, two are less than four seconds apart and three are more.
+PERIOD_SECONDS = 1.5
 PATIENCE_SECONDS = 240.0
 Json = dict[str, Any]
 # One pod for each letter: r ready, y never ready, p without a node, l leaving, f failed.
@@ -113,23 +113,23 @@ WAVES: list[Values] = [4000, 12_000, 4000, 16_000, 1000, 1000, 9000, 2000, *[200
 SLOWLY = {
     "scaleUp": {
         "stabilizationWindowSeconds": 0,
-        "policies": [{"type": "Pods", "value": 2, "periodSeconds": 2}],
+        "policies": [{"type": "Pods", "value": 2, "periodSeconds": 4}],
     },
     "scaleDown": {
-        "stabilizationWindowSeconds": 2,
-        "policies": [{"type": "Percent", "value": 50, "periodSeconds": 2}],
+        "stabilizationWindowSeconds": 4,
+        "policies": [{"type": "Percent", "value": 50, "periodSeconds": 4}],
     },
 }
 STEADILY = {
-    "scaleUp": {"stabilizationWindowSeconds": 2},
-    "scaleDown": {"stabilizationWindowSeconds": 1, "tolerance": "300m"},
+    "scaleUp": {"stabilizationWindowSeconds": 4},
+    "scaleDown": {"stabilizationWindowSeconds": 2, "tolerance": "300m"},
 }
 WARILY = {
     "scaleUp": {
         "selectPolicy": "Min",
         "policies": [
-            {"type": "Pods", "value": 5, "periodSeconds": 2},
-            {"type": "Percent", "value": 50, "periodSeconds": 1},
+            {"type": "Pods", "value": 5, "periodSeconds": 4},
+            {"type": "Percent", "value": 50, "periodSeconds": 2},
         ],
     },
     "scaleDown": {"selectPolicy": "Disabled"},

@@ -1,4 +1,4 @@
-"""A real Prometheus is asked, and a whole hub scales a service by what it measures."""
+"""A real Prometheus is asked, and a whole hub scales and rolls out services by what it measures."""
 
 from __future__ import annotations
 
@@ -103,3 +103,44 @@ async def test_a_service_follows_the_load_that_prometheus_measures(
         assert status["currentMetrics"] == [
             {"type": "Serving", "name": "vLLM QueueLength", "averageValue": "0"}
         ]
+
+
+ROLLOUT = """
+apiVersion: serving.fairway.dev/v1alpha1
+kind: Rollout
+metadata: {name: chat, namespace: default}
+spec:
+  workload: {name: chat}
+  strategy:
+    maxUnavailable: 1
+    gates:
+      - name: queue
+        query: sum(vllm:num_requests_waiting{namespace="${namespace}"})
+        condition: "< 5"
+        intervalSeconds: 1
+        failureLimit: 1
+"""
+
+
+async def test_a_version_goes_back_where_prometheus_says_that_a_gate_does_not_hold(
+    hub: Hub, url: str, load: ModelServer
+) -> None:
+    async with AsyncClient.connect(str(hub.kubeconfig)) as client:
+
+        async def phase() -> tuple[str, int]:
+            status = (await client.get("rollouts", "chat", namespace="default")).get("status", {})
+            return status.get("phase", ""), status.get("revision", 0)
+
+        where = FLEET.replace("http://prometheus.example.com:9090", url)
+        await applied(client, f"{where}\n---\n{SERVICE}")
+        await followed(client, "chat", lambda one: one.status.pods.ready == 2, namespace="default")
+        await applied(client, ROLLOUT)
+        await seen(phase, lambda told: told == ("Completed", 1), "the first revision to be known")
+        await applied(client, SERVICE.replace("image: server", "image: better"))
+        await seen(phase, lambda told: told == ("Completed", 2), "a version that is let pass")
+        await load.ask(7)
+        await applied(client, SERVICE.replace("image: server", "image: worse"))
+        await seen(phase, lambda told: told == ("RolledBack", 3), "a version that is taken back")
+        status = (await client.get("rollouts", "chat", namespace="default"))["status"]
+        assert (status["reason"], status["stableRevision"]) == ("GateFailed", 2)
+        assert status["message"].startswith("gate queue: 7 is not < 5")
