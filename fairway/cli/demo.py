@@ -6,6 +6,7 @@ Into a pipe go plain lines, one for each change.
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Callable, Sequence
 
@@ -48,7 +49,8 @@ def demo(*, day: str, seconds: float) -> int:
     Nothing is needed for it and nothing is left behind: hub, agents and clusters are simulated.
     """
     told = DAYS[day]
-    terminal.write(["", Text(told.title, style="bold"), told.says, ""])
+    told_in = textwrap.wrap(told.says, max(min(terminal.width(), 100), 20))
+    terminal.write(["", Text(told.title, style="bold"), *told_in, ""])
     if terminal.is_rich():
         _draw(told, seconds)
     else:
