@@ -10,6 +10,7 @@ import asyncio
 import random
 import tempfile
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
@@ -121,7 +122,8 @@ class _Stage:
         assert resource is not None, body["kind"]
         key = ResourceKey(group, version, resource.plural)
         namespace = str(body["metadata"].get("namespace", ""))
-        await self.store.create(key, body, namespace=namespace, write=_WRITE)
+        # A day is played again and again; a store makes what it is given its own.
+        await self.store.create(key, deepcopy(body), namespace=namespace, write=_WRITE)
 
     async def _live(self, look: Look, hours: float) -> None:
         """Lets the day go by, from look to look."""

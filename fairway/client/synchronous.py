@@ -48,15 +48,15 @@ class LoopThread:
 
     def iterate(self, items: AsyncGenerator[R, None]) -> Iterator[R]:
         """Walks an asynchronous generator from here; closes it when the walk ends."""
-        step = asyncio.Lock()
+        steps: set[asyncio.Task[Any]] = set()
         try:
             while True:
                 try:
-                    yield self.run(_next(items, step))
+                    yield self.run(_next(items, steps))
                 except StopAsyncIteration:
                     return
         finally:
-            self.run(_close(items, step))
+            self.run(_close(items, steps))
 
     def stop(self) -> None:
         if not self._loop.is_closed():
@@ -67,14 +67,24 @@ class LoopThread:
             self._loop.close()
 
 
-async def _next(items: AsyncGenerator[R, None], step: asyncio.Lock) -> R:
-    async with step:
+async def _next(items: AsyncGenerator[R, None], steps: set[asyncio.Task[Any]]) -> R:
+    task = asyncio.current_task()
+    assert task is not None, "it runs in a loop"
+    steps.add(task)
+    try:
         return await anext(items)
+    finally:
+        steps.discard(task)
 
 
-async def _close(items: AsyncGenerator[R, None], step: asyncio.Lock) -> None:
-    async with step:  # one that was interrupted may still be ending
-        await items.aclose()
+async def _close(items: AsyncGenerator[R, None], steps: set[asyncio.Task[Any]]) -> None:
+    """Ends a walk. An interrupt may have cancelled its last step, or have come just before that."""
+    for task in steps:
+        if not task.cancelling():
+            task.cancel()
+    if steps:
+        await asyncio.wait(steps)
+    await items.aclose()
 
 
 def _blocking(

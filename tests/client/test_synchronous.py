@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import AsyncGenerator, Iterator
+from typing import Any
 
 import pytest
 
@@ -40,4 +41,31 @@ def test_a_walk_that_is_interrupted_ends_though_its_last_step_takes_a_while_to_e
     with pytest.raises(KeyboardInterrupt):
         next(walk)
     interrupt.join()
+    assert ended == ["the step"]
+
+
+def test_a_walk_that_is_interrupted_before_it_waits_ends_as_well(
+    loop: LoopThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[str] = []
+
+    async def numbers() -> AsyncGenerator[int, None]:
+        yield 1
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.append("the step")
+
+    schedule = asyncio.run_coroutine_threadsafe
+
+    def interrupted(*given: Any) -> None:
+        monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", schedule)
+        schedule(*given)
+        raise KeyboardInterrupt
+
+    walk = loop.iterate(numbers())
+    assert next(walk) == 1
+    monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next(walk)
     assert ended == ["the step"]

@@ -149,6 +149,25 @@ async def test_replicas_come_home_one_by_one_and_none_is_missed(fleet: Fleet) ->
     assert (await fleet.workload("chat")).status.releasing == ()
 
 
+async def test_what_is_left_keeps_the_nodes_of_its_flavor_until_it_is_replaced(
+    fleet: Fleet,
+) -> None:
+    places = []
+    for name in ("home", "cloud"):
+        place = cluster(name, 4, hold="Hold" if name == "home" else "None")
+        place["spec"]["simulated"]["nodePools"][0]["labels"] = {"gpu": name}
+        labels = {"nodeLabels": {"gpu": name}}
+        places += [place, {**FLAVOR, "metadata": {"name": name}, "spec": labels}]
+    quotas = [{"resource": GPU, "nominal": 8}]
+    flavors = [{"name": name, "quotas": quotas} for name in ("home", "cloud")]
+    tree = {**queue(8), "spec": {"resourceGroups": [{"resources": [GPU], "flavors": flavors}]}}
+    await apply(fleet, *places, tree, policy(surge=2), service(4))
+    await fleet.until("chat", lambda one: one.status.pods.ready == 4, 120)
+    assert summary_of(await fleet.workload("chat")) == "cloud (4)"
+    await fleet.change_cluster("home", {"spec": {"hold": "None"}})
+    assert await watch(fleet, 300) == (4, 6, "home (4)")
+
+
 async def test_a_larger_surge_brings_more_home_at_a_time(fleet: Fleet) -> None:
     await begin_away(fleet, 16, service(4), surge=2)
     await fleet.change_cluster("home", {"spec": {"hold": "None"}})

@@ -33,6 +33,8 @@ CHECKS = [
 ]
 # An answered review does not repeat the token that its schema asks the question to hold.
 WITHOUT_SCHEMA = frozenset({"/apis/authentication.k8s.io/v1/tokenreviews"})
+# Only a hub that decides answers these; the tests of its controllers ask them.
+ANSWERED_BY_DECIDERS = ("/traffic",)
 PLACES = {"namespace": "default", "name": "a"}
 
 
@@ -70,8 +72,9 @@ def test_the_hub_does_what_its_document_says(client: Client, path: str) -> None:
     schema.config.update(base_url=client.url)
     tried = 0
     for found in schema.get_all_operations():
-        _try(client, found.ok())
-        tried += 1
+        if not found.ok().path.endswith(ANSWERED_BY_DECIDERS):
+            _try(client, found.ok())
+            tried += 1
     assert tried
 
 

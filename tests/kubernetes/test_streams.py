@@ -261,7 +261,7 @@ async def test_any_replica_of_a_hub_reaches_what_called_another(
             assert (heard.by_channel[1], heard.exit_code) == (given, 4)
             # Rights are looked at where the question was asked, by who asks there.
             access = load_access(str(second.data / "kubeconfig"))
-            for made in (("serviceaccount", "nobody"), ("token", "nobody")):
+            for made in (("serviceaccount", "stranger"), ("token", "stranger")):
                 token = await asyncio.to_thread(
                     kubectl_of, fleet.hub, "-n", "team", "create", *made
                 )

@@ -17,6 +17,7 @@ CLUSTER_SCOPED = {
     "ClusterRoleBinding",
     "CustomResourceDefinition",
     "Fleet",
+    "CostAccount",
     "Cluster",
     "ClusterReport",
     "Flavor",
@@ -41,7 +42,7 @@ BUILT_IN = {
 }
 OURS = {
     *("Fleet", "Cluster", "ClusterReport", "Flavor", "Queue", "Workload", "PlacementPolicy"),
-    *("Work", "KindRule", "Rollout", "Revision", "FleetAutoscaler"),
+    *("Work", "KindRule", "Rollout", "Revision", "FleetAutoscaler", "CostAccount"),
 }
 
 

@@ -298,10 +298,11 @@ class Works:
         return stages_of(self._cache, rollout, workload, self._kinds) if rollout else None
 
     def _flavors(self, workload: Workload) -> dict[str, Flavor]:
-        claim = workload.status.claim
+        """Those of all its places; one that is left runs on as it is until it can be spared."""
+        claim, left = workload.status.claim, workload.status.releasing
         names = {
             flavor
-            for placement in (claim.placements if claim else ())
+            for placement in (*(claim.placements if claim else ()), *left)
             for pods in placement.pod_sets
             for flavor in pods.flavors.values()
         }
