@@ -266,7 +266,7 @@ async def test_any_replica_of_a_hub_reaches_what_called_another(
                     kubectl_of, fleet.hub, "-n", "team", "create", *made
                 )
             async with AsyncClient(replace(access, token=token.strip())) as nobody:
-                with pytest.raises(Forbidden, match="system:serviceaccount:team:nobody"):
+                with pytest.raises(Forbidden, match="system:serviceaccount:team:stranger"):
                     await anext(nobody.log("train", namespace="team"))
             assert "admin runs ('sh',) in pods of team.train" in stage.log.read_text()
         finally:
