@@ -240,7 +240,11 @@ class Occupancy:
         largest_first = sorted(
             self._line, key=lambda one: (not _is_tied(one.placed), _size(one.placed), one.decided)
         )
-        found = self._packed_in(largest_first) or self._packed_together()
+        found = (
+            self._packed_in(largest_first)
+            or self._packed_together()
+            or self._packed_after(largest_first)
+        )
         for seat in self._line:
             if found is None:
                 self._sit(seat)
@@ -293,6 +297,23 @@ class Occupancy:
                 self._ledger.take(self._name, packing, requests_of(seat.placed))
                 found[seat.decided] = packing
         return found
+
+    def _packed_after(self, seats: Sequence[Seat]) -> dict[tuple[float, str, int], Packing] | None:
+        """The same as though those that leave were gone, whose places are charged meanwhile."""
+        found: dict[tuple[float, str, int], Packing] = {}
+        leaving = [seat for some in self._seats.values() for seat in some if seat.leaves]
+        if not leaving:
+            return None
+        with self._ledger.trial():
+            for seat in seats:
+                if seat.leaves:  # until then it is somewhere
+                    found[seat.decided] = packing = self._found_for(seat.placed)
+                    self._ledger.take(self._name, packing, requests_of(seat.placed))
+            for seat in leaving:
+                for packing in (seat.placed.bound, found.get(seat.decided, {})):
+                    self._ledger.give_back(self._name, packing, requests_of(seat.placed))
+            rest = self._packed_in([seat for seat in seats if not seat.leaves])
+        return None if rest is None else {**found, **rest}
 
     def _packed_together(self) -> dict[tuple[float, str, int], Packing] | None:
         """Packings of all at once, found by search where the case is small."""

@@ -121,6 +121,7 @@ class Checks:
         self._claimed: dict[str, tuple[Usage, frozenset[str]]] = {}  # with victims waited for
         self._ran: dict[str, Usage] = {}  # as much as may have run and is not known to be gone
         self._releasing: dict[str, Usage] = {}
+        self._late: set[str] = set()  # claimed by who led before, and was paused amid its write
         self._nominal: deque[tuple[float, dict[str, dict[str, int]]]] = deque()
         self.seen: dict[str, Seen] = {}
         truth.is_claimed = self._is_claimed
@@ -157,6 +158,7 @@ class Checks:
             self.seen.pop(name, None)
             for known in (self._claimed, self._releasing, self._ran):
                 known.pop(name, None)
+            self._late.discard(name)
             self._removed(after)
             return
         self.seen[name] = after
@@ -268,22 +270,31 @@ class Checks:
         # What was added while it waited for others never ran, and so need not end.
         self._releasing[name] = leaving & (ran - usage)
         if claim is None:
+            self._late.discard(name)
             return
         victims = frozenset(
             one.workload.name for one in claim.waits_for if one.workload is not None
         )
         self._claimed[name] = (usage, victims)
         grown = {place for place, many in usage.items() if many > before[place]}
-        if grown:
+        if grown and claim.term < self._term:
+            self._late.add(name)
+        elif grown:
+            self._late.discard(name)
             self._check_totals(name, grown)
 
     def _is_waiting(self, victims: frozenset[str]) -> bool:
         return any(self._releasing.get(victim) for victim in victims)
 
     def _check_totals(self, name: str, grown: set[tuple[str, str, str]]) -> None:
-        """What all that may run now hold together: who waits for victims does not run yet."""
+        """What all that may run now hold together: who waits for victims does not run yet.
+
+        Nobody could have known of what a leader of an earlier term wrote late.
+        """
         total: Usage = Counter()
         for claimed, (usage, victims) in self._claimed.items():
+            if claimed in self._late:
+                continue
             total.update(usage & self._ran[claimed] if self._is_waiting(victims) else usage)
         for usage in self._releasing.values():
             total.update(usage)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fairway.core.cycle import plan
 from fairway.core.snapshot import Snapshot
 from fairway.view.objects import Objects
@@ -174,3 +176,27 @@ def test_what_a_service_gives_back_is_charged_until_it_is_gone() -> None:
     assert view.snapshot(NOW).tree.usage("left") == {PAIR: 6_000}
     view.put(workload("waits", "left", gpus=4))
     assert decide(view)[-1].startswith("waits waits: QuotaExceeded")
+
+
+def test_heirs_that_only_fit_together_once_others_are_gone_keep_their_room() -> None:
+    # The small ones fit beside what leaves, but then the large ones would fit nowhere at all.
+    going = {f"goes-{node}": gpus for node, gpus in enumerate((4, 4, 6))}
+    objects = [
+        workload("small", "left", gpus=2, count=4, running="east"),
+        workload("zlarge", "left", gpus=4, count=4, running="east"),
+        *(workload(name, "left", gpus=gpus, running="east") for name, gpus in going.items()),
+        workload("newcomer", "left", gpus=2),
+    ]
+    facts = Objects.of(
+        [H100, queue("left", 99), cluster("east", 8, 8, 8), policy("p", ["east"]), *objects]
+    ).facts(NOW)
+    workloads = dict(facts.workloads)
+    for node, name in enumerate(going):
+        one = workloads[f"team/{name}"]
+        assert one.held is not None
+        (placed,) = one.held.placed
+        (pods,) = placed.pods
+        seen = replace(placed, bound={pods.name: {node: 1}}, attempt=1)
+        workloads[f"team/{name}"] = replace(one, held=None, releasing=(seen,))
+    snapshot = Snapshot(replace(facts, workloads=workloads))
+    assert plan(snapshot)[0].steps == ()
