@@ -55,30 +55,42 @@ class Operator:
 
 
 _POD: Json = {"containers": [{"name": "pytorch", "image": "registry.example/asks:1"}]}
-JOBSET = Operator(
-    name="jobset",
+
+
+def configured(name: str, group: str, *, package: str, webhooks: str) -> Operator:
+    """One that reads its settings from a file, as those of the Kubernetes project do."""
+    return Operator(
+        name=name,
+        package=package,
+        webhooks=webhooks,
+        asks={
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "asks", "namespace": "default"},
+            "spec": _POD,
+        },
+        arguments=("--config={folder}/settings.yaml",),
+        settings={
+            "apiVersion": f"config.{group}/v1alpha1",
+            "kind": "Configuration",
+            "leaderElection": {"leaderElect": False},
+            "internalCertManagement": {"enable": False},
+            "metrics": {"bindAddress": "0"},
+            "health": {"healthProbeBindAddress": "0"},
+            "webhook": {
+                "port": "{port}",
+                "host": "127.0.0.1",
+                "certDir": "{folder}/certificates",
+            },
+        },
+    )
+
+
+JOBSET = configured(
+    "jobset",
+    "jobset.x-k8s.io",
     package=".",
     webhooks="config/components/webhook/manifests.yaml",
-    asks={
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "asks", "namespace": "default"},
-        "spec": _POD,
-    },
-    arguments=("--config={folder}/settings.yaml",),
-    settings={
-        "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
-        "kind": "Configuration",
-        "leaderElection": {"leaderElect": False},
-        "internalCertManagement": {"enable": False},
-        "metrics": {"bindAddress": "0"},
-        "health": {"healthProbeBindAddress": "0"},
-        "webhook": {
-            "port": "{port}",
-            "host": "127.0.0.1",
-            "certDir": "{folder}/certificates",
-        },
-    },
 )
 TRAINING = Operator(
     name="training-operator",

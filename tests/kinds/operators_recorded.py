@@ -4,35 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from tests.kinds.operators import JOBSET, TRAINING, Json, Operator
+from tests.kinds.operators import JOBSET, TRAINING, Json, Operator, configured
 
-_POD: Json = {"containers": [{"name": "asks", "image": "registry.example/asks:1"}]}
-
-LWS = Operator(
-    name="lws",
-    package="./cmd",
-    webhooks="config/webhook/manifests.yaml",
-    asks={
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "asks", "namespace": "default"},
-        "spec": _POD,
-    },
-    arguments=("--config={folder}/settings.yaml",),
-    settings={
-        "apiVersion": "config.lws.x-k8s.io/v1alpha1",
-        "kind": "Configuration",
-        "leaderElection": {"leaderElect": False},
-        "internalCertManagement": {"enable": False},
-        "metrics": {"bindAddress": "0"},
-        "health": {"healthProbeBindAddress": "0"},
-        "webhook": {
-            "port": "{port}",
-            "host": "127.0.0.1",
-            "certDir": "{folder}/certificates",
-        },
-    },
-)
+LWS = configured("lws", "lws.x-k8s.io", package="./cmd", webhooks="config/webhook/manifests.yaml")
 MPI = Operator(
     name="mpi-operator",
     package="./cmd/mpi-operator",
