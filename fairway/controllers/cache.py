@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fairway.api import codec
 from fairway.api.autoscaler import FleetAutoscaler
@@ -45,6 +45,7 @@ from fairway.store.keys import (
 from fairway.store.mirrors import Mirror, Name, complete, refresh
 
 T = TypeVar("T", bound=Object)
+Index = TypeVar("Index")
 
 
 _KINDS: dict[type[Object], ResourceKey] = {
@@ -77,6 +78,7 @@ class Cache:
         beats = Selection(fields=f"metadata.name={AGENT_LEASE}")
         self._mirrors[LEASES] = Mirror(store, LEASES, clock=clock, selection=beats)
         self._typed = {kind: self._mirrors[key] for kind, key in _KINDS.items()}
+        self._indexes: dict[Callable[[Cache], Any], Any] = {}
 
     def mirror(self, kind: ResourceKey) -> Mirror:
         return self._mirrors[kind]
@@ -91,6 +93,13 @@ class Cache:
         for _, stored in self._mirrors[_KINDS[kind]].items():
             with suppress(ApiError):
                 yield _read(stored.raw, kind)
+
+    def index(self, kind: Callable[[Cache], Index]) -> Index:
+        """An index of what is here, made for the first who asks and shared by all."""
+        if kind not in self._indexes:
+            self._indexes[kind] = kind(self)
+        found: Index = self._indexes[kind]
+        return found
 
     def names(self, kind: ResourceKey) -> list[Name]:
         return self._mirrors[kind].names()

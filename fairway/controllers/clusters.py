@@ -58,7 +58,7 @@ class Clusters:
         self._states = states
         self._clock = clock
         self._board = board
-        self._roster = Roster(cache)
+        self._roster = cache.index(Roster)
         self._beats = Heartbeats(cache.mirror(LEASES), clock)
         self._counted_at: dict[str, float] = {}
 

@@ -265,15 +265,22 @@ class Occupancy:
         Both are charged meanwhile, so that nobody else takes the rest of such a node: it is what
         the pods need there beside that which is about to be free.
         """
-        leaving = [seat for seats in self._seats.values() for seat in seats if seat.leaves]
+        leaving = self._leaving()
         if not leaving:
             return None
         with self._ledger.trial():
             for seat in leaving:
-                for packing in (seat.placed.bound, seat.assumed):
-                    self._ledger.give_back(self._name, packing, requests_of(seat.placed))
+                self._go(seat, seat.assumed)
             found = self._found_for(placed)
         return found if _is_whole(placed, found) else None
+
+    def _leaving(self) -> list[Seat]:
+        return [seat for seats in self._seats.values() for seat in seats if seat.leaves]
+
+    def _go(self, seat: Seat, assumed: Packing) -> None:
+        """Within a trial: one that leaves is gone from where it was seen or taken to be."""
+        for packing in (seat.placed.bound, assumed):
+            self._ledger.give_back(self._name, packing, requests_of(seat.placed))
 
     def _put(self, seat: Seat, packing: Packing) -> None:
         self._ledger.take(self._name, packing, requests_of(seat.placed))
@@ -301,7 +308,7 @@ class Occupancy:
     def _packed_after(self, seats: Sequence[Seat]) -> dict[tuple[float, str, int], Packing] | None:
         """The same as though those that leave were gone, whose places are charged meanwhile."""
         found: dict[tuple[float, str, int], Packing] = {}
-        leaving = [seat for some in self._seats.values() for seat in some if seat.leaves]
+        leaving = self._leaving()
         if not leaving:
             return None
         with self._ledger.trial():
@@ -310,8 +317,7 @@ class Occupancy:
                     found[seat.decided] = packing = self._found_for(seat.placed)
                     self._ledger.take(self._name, packing, requests_of(seat.placed))
             for seat in leaving:
-                for packing in (seat.placed.bound, found.get(seat.decided, {})):
-                    self._ledger.give_back(self._name, packing, requests_of(seat.placed))
+                self._go(seat, found.get(seat.decided, {}))
             rest = self._packed_in([seat for seat in seats if not seat.leaves])
         return None if rest is None else {**found, **rest}
 

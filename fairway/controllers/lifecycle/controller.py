@@ -57,7 +57,7 @@ class Lifecycle:
         self._clock = clock
         self._notes = notes
         self._board = board or Board(clock)
-        self._roster = Roster(cache)
+        self._roster = cache.index(Roster)
         self._beats = Heartbeats(cache.mirror(LEASES), clock)
         self._loop: Loop[Name] = Loop("lifecycle", self._reconcile, clock=clock, forgets=True)
         self._all_wanted = Alarm(clock)

@@ -15,7 +15,6 @@ from typing import Literal
 from msgspec.structs import replace
 
 from fairway.api import codec
-from fairway.api.cluster import Cluster
 from fairway.api.errors import AlreadyExists, NotFound
 from fairway.api.meta import Condition, ObjectMeta, OwnerReference
 from fairway.api.names import revision_name
@@ -26,6 +25,7 @@ from fairway.clock import Clock
 from fairway.controllers.cache import Cache
 from fairway.controllers.measuring import Measuring
 from fairway.controllers.notes import Notes
+from fairway.controllers.phases import Phases
 from fairway.controllers.rollouts import asking
 from fairway.controllers.rollouts.gathering import case_of
 from fairway.controllers.rollouts.register import Register, workload_of
@@ -40,7 +40,7 @@ from fairway.kinds.registry import KnownKinds
 from fairway.kinds.updating import mark_of
 from fairway.loops import Loop
 from fairway.store.interface import Deletion, Store, Stored, Write
-from fairway.store.keys import CLUSTERS, REVISIONS, ROLLOUTS, WORKLOADS
+from fairway.store.keys import REVISIONS, ROLLOUTS, WORKLOADS
 from fairway.store.mirrors import Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-rollouts")
@@ -76,15 +76,15 @@ class Rollouts:
         self._clock = clock
         self._notes = notes
         self._measuring = measuring
-        self._register = Register(cache)
-        self._roster = Roster(cache)
+        self._register = cache.index(Register)
+        self._roster = cache.index(Roster)
         self._loop: Loop[Name] = Loop("rollouts", self._reconcile, clock=clock, forgets=True)
         self._written: dict[Name, float] = {}
         self._tidied: dict[Name, set[str]] = {}  # marks of what was left when it was last tidied
         cache.mirror(ROLLOUTS).followers.append(self._rollout_changed)
         cache.mirror(WORKLOADS).followers.append(lambda name, stored: self._concerns(name))
-        self._phases: dict[str, str | None] = {}  # of clusters
-        cache.mirror(CLUSTERS).followers.append(self._cluster_changed)
+        # Rollouts do not wait for clusters that are silent.
+        cache.index(Phases).followers.append(self._mark_all)
         self._register.followers.append(self._concerns)
         states.followers.append(self._state_changed)
 
@@ -106,13 +106,7 @@ class Rollouts:
         for name in self._register.rollouts_of(workload):
             self._loop.mark(name)
 
-    def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
-        """Rollouts do not wait for clusters that are silent."""
-        found = self._cache.get(Cluster, name[1]) if stored is not None else None
-        phase = found.status.phase if found is not None else None
-        if self._phases.get(name[1]) == phase:
-            return
-        self._phases[name[1]] = phase
+    def _mark_all(self) -> None:
         for one in self._cache.names(ROLLOUTS):
             self._loop.mark(one)
 

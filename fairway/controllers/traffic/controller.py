@@ -8,13 +8,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fairway.api.cluster import Cluster
 from fairway.api.errors import Invalid, NotFound
 from fairway.api.meta import JsonObject
 from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
 from fairway.controllers.notes import Notes
+from fairway.controllers.phases import Phases
 from fairway.controllers.scheduling.committing import head_of, write_status
 from fairway.controllers.states import States
 from fairway.controllers.traffic import routes
@@ -24,7 +24,7 @@ from fairway.core.traffic import differs
 from fairway.kinds.plain import child, listed
 from fairway.loops import Alarm, Loop
 from fairway.store.interface import Patch, Store, Stored, Write
-from fairway.store.keys import CLUSTERS, DEFINITIONS, FLAVORS, HTTP_ROUTES, WORKLOADS
+from fairway.store.keys import DEFINITIONS, FLAVORS, HTTP_ROUTES, WORKLOADS
 from fairway.store.mirrors import Mirror, Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-traffic")
@@ -55,7 +55,7 @@ class Traffic:
         self._states = states
         self._clock = clock
         self._notes = notes
-        self._roster = Roster(cache)
+        self._roster = cache.index(Roster)
         self._loop: Loop[Name] = Loop("traffic", self._reconcile, clock=clock, forgets=True)
         self._written: dict[Name, float] = {}
         self._routes: dict[Name, _Route] = {}
@@ -65,8 +65,7 @@ class Traffic:
         self._definitions.followers.append(lambda name, stored: self._served.mark())
         self._mirror.followers.append(self._route_changed)
         cache.mirror(WORKLOADS).followers.append(self._workload_changed)
-        self._phases: dict[str, str | None] = {}  # of clusters
-        cache.mirror(CLUSTERS).followers.append(self._cluster_changed)
+        cache.index(Phases).followers.append(self._mark_all)
         cache.mirror(FLAVORS).followers.append(lambda name, stored: self._mark_all())
         states.followers.append(self._state_changed)
 
@@ -92,13 +91,6 @@ class Traffic:
     def _mark_all(self) -> None:
         for name in self._services():
             self._loop.mark(name)
-
-    def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
-        found = self._cache.get(Cluster, name[1]) if stored is not None else None
-        phase = found.status.phase if found is not None else None
-        if self._phases.get(name[1]) != phase:
-            self._phases[name[1]] = phase
-            self._mark_all()
 
     def _workload_changed(self, name: Name, stored: Stored | None) -> None:
         if stored is None:

@@ -72,8 +72,8 @@ class Works:
         self._clock = clock
         self._notes = notes
         self._board = board or Board(clock)
-        self._roster = Roster(cache)
-        self._register = Register(cache)
+        self._roster = cache.index(Roster)
+        self._register = cache.index(Register)
         self._loop: Loop[Name] = Loop("works", self._reconcile, clock=clock, forgets=True)
         self._all_wanted = Alarm(clock)
         self._waiting_for: dict[Name, dict[Name, None]] = {}  # by victim: those who wait for it

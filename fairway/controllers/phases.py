@@ -1,0 +1,29 @@
+"""When clusters become ready, unready or lost: told apart from all else that changes in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fairway.api.cluster import Cluster
+from fairway.controllers.cache import Cache
+from fairway.store.interface import Stored
+from fairway.store.keys import CLUSTERS
+from fairway.store.mirrors import Name
+
+
+class Phases:
+    """The phases of clusters, as they were last told of."""
+
+    def __init__(self, cache: Cache) -> None:
+        self.followers: list[Callable[[], None]] = []  # told that some cluster has another
+        self._cache = cache
+        self._phases: dict[str, str | None] = {}
+        cache.mirror(CLUSTERS).followers.append(self._follow)
+
+    def _follow(self, name: Name, stored: Stored | None) -> None:
+        found = self._cache.get(Cluster, name[1]) if stored is not None else None
+        phase = found.status.phase if found is not None else None
+        if self._phases.get(name[1]) != phase:
+            self._phases[name[1]] = phase
+            for follow in self.followers:
+                follow()
