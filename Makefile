@@ -7,6 +7,7 @@ PORT   ?= 7878
 SEEDS  ?= 20
 FIRST  ?=
 STAMP  := $(VENV)/.installed
+NPM    := ../tools/npm --loglevel error
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format planted sim bench lock generate ui clean
@@ -55,14 +56,15 @@ generate: $(STAMP) ## Rewrite what is derived from the types: CRDs, Helm chart, 
 	@$(BIN)/python tools/api_reference.py
 	@$(BIN)/python tools/held_back.py
 
-ui: $(STAMP) web/node_modules/.package-lock.json ## Build the page from web/ into the package (needs npm)
+ui: $(STAMP) web/node_modules/.package-lock.json ## Build the page from web/ into the package (needs npm, or takes it from PyPI)
 	@$(BIN)/python tools/page_types.py web/.openapi.json
-	@cd web && npm run --silent types
-	@cd web && npm run --silent check
-	@cd web && npm run --silent build
+	@cd web && $(NPM) run --silent types
+	@cd web && $(NPM) run --silent check
+	@cd web && $(NPM) run --silent test
+	@cd web && $(NPM) run --silent build
 
-web/node_modules/.package-lock.json: web/package-lock.json
-	@cd web && npm install --no-save --no-audit --no-fund --loglevel error
+web/node_modules/.package-lock.json: web/package-lock.json | $(STAMP)
+	@cd web && $(NPM) ci --no-audit --no-fund
 
 lock: $(STAMP) ## Pin all dependencies anew
 	@$(BIN)/python -m pip install --quiet uv

@@ -11,16 +11,20 @@ from pathlib import Path
 import msgspec
 
 from fairway.api import crds
+from fairway.api.costs import COSTS_GROUP
 from fairway.api.meta import GROUP
+from fairway.api.serving import SERVING_GROUP
 from fairway.resources.catalogue import Catalogue
 from fairway.server import openapi
+
+_GROUPS = (GROUP, SERVING_GROUP, COSTS_GROUP)
 
 
 def main() -> None:
     catalogue = Catalogue()
     for definition in crds.definitions():
         catalogue.put_definition(dict(definition))
-    served = [one for one in catalogue if one.group == GROUP]
+    served = [one for one in catalogue if one.group in _GROUPS]
     Path(sys.argv[1]).write_bytes(msgspec.json.encode(openapi.document(served)))
 
 

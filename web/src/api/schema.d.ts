@@ -4,6 +4,51 @@
  */
 
 export interface paths {
+    "/apis/costs.fairway.dev/v1alpha1/costaccounts": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List or watch CostAccount objects. */
+        get: operations["listCostsFairwayDevV1alpha1CostAccount"];
+        put?: never;
+        /** @description Create a CostAccount. */
+        post: operations["createCostsFairwayDevV1alpha1CostAccount"];
+        /** @description Delete CostAccount objects. */
+        delete: operations["deleteCollectionCostsFairwayDevV1alpha1CostAccount"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/costs.fairway.dev/v1alpha1/costaccounts/{name}": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a CostAccount. */
+        get: operations["readCostsFairwayDevV1alpha1CostAccount"];
+        /** @description Replace a CostAccount. */
+        put: operations["replaceCostsFairwayDevV1alpha1CostAccount"];
+        post?: never;
+        /** @description Delete a CostAccount. */
+        delete: operations["deleteCostsFairwayDevV1alpha1CostAccount"];
+        options?: never;
+        head?: never;
+        /** @description Change parts of a CostAccount. */
+        patch: operations["patchCostsFairwayDevV1alpha1CostAccount"];
+        trace?: never;
+    };
     "/apis/fairway.dev/v1alpha1/clusterreports": {
         parameters: {
             query?: {
@@ -253,6 +298,25 @@ export interface paths {
         patch: operations["patchFairwayDevV1alpha1FleetStatus"];
         trace?: never;
     };
+    "/apis/fairway.dev/v1alpha1/fleets/{name}/traffic": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** @description How the load of every service should be shared by its clusters now. */
+        get: operations["readFleetTraffic"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apis/fairway.dev/v1alpha1/namespaces/{namespace}/placementpolicies": {
         parameters: {
             query?: {
@@ -419,6 +483,26 @@ export interface paths {
         head?: never;
         /** @description Change parts of a Workload. */
         patch: operations["patchFairwayDevV1alpha1NamespacedWorkloadStatus"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1alpha1/namespaces/{namespace}/workloads/{name}/traffic": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description How the load of a service should be shared by its clusters now. */
+        get: operations["readWorkloadTraffic"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/apis/fairway.dev/v1alpha1/namespaces/{namespace}/works": {
@@ -618,10 +702,1273 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/apis/fairway.dev/v1beta1/flavors": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List or watch Flavor objects. */
+        get: operations["listFairwayDevV1beta1Flavor"];
+        put?: never;
+        /** @description Create a Flavor. */
+        post: operations["createFairwayDevV1beta1Flavor"];
+        /** @description Delete Flavor objects. */
+        delete: operations["deleteCollectionFairwayDevV1beta1Flavor"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1beta1/flavors/{name}": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Flavor. */
+        get: operations["readFairwayDevV1beta1Flavor"];
+        /** @description Replace a Flavor. */
+        put: operations["replaceFairwayDevV1beta1Flavor"];
+        post?: never;
+        /** @description Delete a Flavor. */
+        delete: operations["deleteFairwayDevV1beta1Flavor"];
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Flavor. */
+        patch: operations["patchFairwayDevV1beta1Flavor"];
+        trace?: never;
+    };
+    "/apis/fairway.dev/v1beta1/flavors/{name}/status": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Flavor. */
+        get: operations["readFairwayDevV1beta1FlavorStatus"];
+        /** @description Replace a Flavor. */
+        put: operations["replaceFairwayDevV1beta1FlavorStatus"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Flavor. */
+        patch: operations["patchFairwayDevV1beta1FlavorStatus"];
+        trace?: never;
+    };
+    "/apis/serving.fairway.dev/v1alpha1/fleetautoscalers": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List or watch FleetAutoscaler objects. */
+        get: operations["listServingFairwayDevV1alpha1FleetAutoscalerForAllNamespaces"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/serving.fairway.dev/v1alpha1/namespaces/{namespace}/fleetautoscalers": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description List or watch FleetAutoscaler objects. */
+        get: operations["listServingFairwayDevV1alpha1NamespacedFleetAutoscaler"];
+        put?: never;
+        /** @description Create a FleetAutoscaler. */
+        post: operations["createServingFairwayDevV1alpha1NamespacedFleetAutoscaler"];
+        /** @description Delete FleetAutoscaler objects. */
+        delete: operations["deleteCollectionServingFairwayDevV1alpha1NamespacedFleetAutoscaler"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/serving.fairway.dev/v1alpha1/namespaces/{namespace}/fleetautoscalers/{name}": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a FleetAutoscaler. */
+        get: operations["readServingFairwayDevV1alpha1NamespacedFleetAutoscaler"];
+        /** @description Replace a FleetAutoscaler. */
+        put: operations["replaceServingFairwayDevV1alpha1NamespacedFleetAutoscaler"];
+        post?: never;
+        /** @description Delete a FleetAutoscaler. */
+        delete: operations["deleteServingFairwayDevV1alpha1NamespacedFleetAutoscaler"];
+        options?: never;
+        head?: never;
+        /** @description Change parts of a FleetAutoscaler. */
+        patch: operations["patchServingFairwayDevV1alpha1NamespacedFleetAutoscaler"];
+        trace?: never;
+    };
+    "/apis/serving.fairway.dev/v1alpha1/namespaces/{namespace}/fleetautoscalers/{name}/status": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a FleetAutoscaler. */
+        get: operations["readServingFairwayDevV1alpha1NamespacedFleetAutoscalerStatus"];
+        /** @description Replace a FleetAutoscaler. */
+        put: operations["replaceServingFairwayDevV1alpha1NamespacedFleetAutoscalerStatus"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** @description Change parts of a FleetAutoscaler. */
+        patch: operations["patchServingFairwayDevV1alpha1NamespacedFleetAutoscalerStatus"];
+        trace?: never;
+    };
+    "/apis/serving.fairway.dev/v1alpha1/namespaces/{namespace}/revisions": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description List or watch Revision objects. */
+        get: operations["listServingFairwayDevV1alpha1NamespacedRevision"];
+        put?: never;
+        /** @description Create a Revision. */
+        post: operations["createServingFairwayDevV1alpha1NamespacedRevision"];
+        /** @description Delete Revision objects. */
+        delete: operations["deleteCollectionServingFairwayDevV1alpha1NamespacedRevision"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/serving.fairway.dev/v1alpha1/namespaces/{namespace}/revisions/{name}": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Revision. */
+        get: operations["readServingFairwayDevV1alpha1NamespacedRevision"];
+        /** @description Replace a Revision. */
+        put: operations["replaceServingFairwayDevV1alpha1NamespacedRevision"];
+        post?: never;
+        /** @description Delete a Revision. */
+        delete: operations["deleteServingFairwayDevV1alpha1NamespacedRevision"];
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Revision. */
+        patch: operations["patchServingFairwayDevV1alpha1NamespacedRevision"];
+        trace?: never;
+    };
+    "/apis/serving.fairway.dev/v1alpha1/namespaces/{namespace}/rollouts": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description List or watch Rollout objects. */
+        get: operations["listServingFairwayDevV1alpha1NamespacedRollout"];
+        put?: never;
+        /** @description Create a Rollout. */
+        post: operations["createServingFairwayDevV1alpha1NamespacedRollout"];
+        /** @description Delete Rollout objects. */
+        delete: operations["deleteCollectionServingFairwayDevV1alpha1NamespacedRollout"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/serving.fairway.dev/v1alpha1/namespaces/{namespace}/rollouts/{name}": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Rollout. */
+        get: operations["readServingFairwayDevV1alpha1NamespacedRollout"];
+        /** @description Replace a Rollout. */
+        put: operations["replaceServingFairwayDevV1alpha1NamespacedRollout"];
+        post?: never;
+        /** @description Delete a Rollout. */
+        delete: operations["deleteServingFairwayDevV1alpha1NamespacedRollout"];
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Rollout. */
+        patch: operations["patchServingFairwayDevV1alpha1NamespacedRollout"];
+        trace?: never;
+    };
+    "/apis/serving.fairway.dev/v1alpha1/namespaces/{namespace}/rollouts/{name}/status": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        /** @description Read a Rollout. */
+        get: operations["readServingFairwayDevV1alpha1NamespacedRolloutStatus"];
+        /** @description Replace a Rollout. */
+        put: operations["replaceServingFairwayDevV1alpha1NamespacedRolloutStatus"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** @description Change parts of a Rollout. */
+        patch: operations["patchServingFairwayDevV1alpha1NamespacedRolloutStatus"];
+        trace?: never;
+    };
+    "/apis/serving.fairway.dev/v1alpha1/revisions": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List or watch Revision objects. */
+        get: operations["listServingFairwayDevV1alpha1RevisionForAllNamespaces"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apis/serving.fairway.dev/v1alpha1/rollouts": {
+        parameters: {
+            query?: {
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List or watch Rollout objects. */
+        get: operations["listServingFairwayDevV1alpha1RolloutForAllNamespaces"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description What was used on one day, by whom, and what it cost; its name is the day, in UTC. */
+        "dev.fairway.costs.v1alpha1.CostAccount": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description Name, labels and what else every object has. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
+            /** @description The account. */
+            spec: {
+                /**
+                 * @description Currency of all money.
+                 * @default USD
+                 */
+                currency: string;
+                /** @description Who used what. */
+                rows?: {
+                    /** @description Where it was. */
+                    cluster?: string;
+                    /** @description On which flavor. */
+                    flavor?: string;
+                    /** @description Seconds of one GPU. */
+                    gpuSeconds?: number | string;
+                    /** @description What it cost, in the fleet's currency. */
+                    money?: number | string;
+                    /** @description Namespace of the workload. */
+                    namespace?: string;
+                    /** @description Queue that was charged, or that lent. */
+                    queue?: string;
+                    /**
+                     * Format: int64
+                     * @description What it cost beyond that, in parts of a billionth: 3600000 make one.
+                     */
+                    rest?: number;
+                    /** @description Value of the label by which workloads say their team. */
+                    team?: string;
+                    /**
+                     * @description Used by a workload; Idle in a cluster; Lent by a queue to others, which use it; or Lost of what was used, since its workload was preempted.
+                     * @enum {string}
+                     */
+                    use: "Idle" | "Lent" | "Lost" | "Used";
+                    /** @description Name of the workload; empty: several, of which each had little. */
+                    workload?: string;
+                }[];
+                /**
+                 * Format: date-time
+                 * @description Up to when the day is accounted for.
+                 */
+                until: string;
+            };
+        };
+        /** @description A list of CostAccount objects. */
+        "dev.fairway.costs.v1alpha1.CostAccountList": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The objects. */
+            items: components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"][];
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description The version of the list and where it goes on. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"];
+        };
+        /** @description How many replicas a service has, by its load, over all clusters. */
+        "dev.fairway.serving.v1alpha1.FleetAutoscaler": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description Name, labels and what else every object has. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
+            /** @description What is scaled, and by what. */
+            spec: {
+                /** @description How fast the count changes; unset: at most twice as many at once, or 4. */
+                behavior?: {
+                    /** @description How it falls. */
+                    scaleDown?: {
+                        /** @description How fast it may change; none: in 15 s, 4 or 100% upwards and 100% downwards. */
+                        policies?: {
+                            /**
+                             * Format: int64
+                             * @description The period that is looked back at.
+                             */
+                            periodSeconds: number;
+                            /**
+                             * @description Whether replicas or percent are counted.
+                             * @enum {string}
+                             */
+                            type: "Percent" | "Pods";
+                            /**
+                             * Format: int64
+                             * @description At most so many.
+                             */
+                            value: number;
+                        }[];
+                        /**
+                         * @description Whether the policy that changes most or least holds, or it never changes so.
+                         * @default Max
+                         * @enum {string}
+                         */
+                        selectPolicy: "Disabled" | "Max" | "Min";
+                        /**
+                         * Format: int64
+                         * @description For how long past recommendations hold it back; unset: 0 upwards, 300 downwards.
+                         */
+                        stabilizationWindowSeconds?: number;
+                        /** @description Difference from the target, as a share of it, that changes nothing; unset: 0.1. */
+                        tolerance?: number | string;
+                    };
+                    /** @description How it rises. */
+                    scaleUp?: {
+                        /** @description How fast it may change; none: in 15 s, 4 or 100% upwards and 100% downwards. */
+                        policies?: {
+                            /**
+                             * Format: int64
+                             * @description The period that is looked back at.
+                             */
+                            periodSeconds: number;
+                            /**
+                             * @description Whether replicas or percent are counted.
+                             * @enum {string}
+                             */
+                            type: "Percent" | "Pods";
+                            /**
+                             * Format: int64
+                             * @description At most so many.
+                             */
+                            value: number;
+                        }[];
+                        /**
+                         * @description Whether the policy that changes most or least holds, or it never changes so.
+                         * @default Max
+                         * @enum {string}
+                         */
+                        selectPolicy: "Disabled" | "Max" | "Min";
+                        /**
+                         * Format: int64
+                         * @description For how long past recommendations hold it back; unset: 0 upwards, 300 downwards.
+                         */
+                        stabilizationWindowSeconds?: number;
+                        /** @description Difference from the target, as a share of it, that changes nothing; unset: 0.1. */
+                        tolerance?: number | string;
+                    };
+                };
+                /**
+                 * Format: int64
+                 * @description Most replicas.
+                 */
+                maxReplicas: number;
+                /** @description The numbers that the count follows; none: 80% of the processor that pods request. */
+                metrics?: {
+                    /** @description What a container of each pod uses. */
+                    containerResource?: {
+                        /** @description Name of the container. */
+                        container: string;
+                        /** @description The resource, such as cpu. */
+                        name: string;
+                        /** @description What it is to be: Utilization or AverageValue. */
+                        target: {
+                            /**
+                             * Format: int64
+                             * @description Percent of what pods request, on average.
+                             */
+                            averageUtilization?: number;
+                            /** @description Amount for each pod, or for each replica of a total. */
+                            averageValue?: number | string;
+                            /**
+                             * @description Percent of what pods request; an amount for each replica; or an amount in all.
+                             * @enum {string}
+                             */
+                            type: "AverageValue" | "Utilization" | "Value";
+                            /** @description Amount in all. */
+                            value?: number | string;
+                        };
+                    };
+                    /** @description A number about anything. */
+                    external?: {
+                        /** @description Above this somebody is active, for scaling to and from zero. */
+                        activationValue?: number | string;
+                        /** @description Which number. */
+                        metric: {
+                            /** @description Name of the metric. */
+                            name: string;
+                            /** @description PromQL to ask instead; empty: the series of this name, added up. */
+                            query?: string;
+                            /** @description Labels that its series have. */
+                            selector?: {
+                                /** @description Further tests of labels. */
+                                matchExpressions?: {
+                                    /** @description Key of the label. */
+                                    key: string;
+                                    /**
+                                     * @description How the label is tested.
+                                     * @enum {string}
+                                     */
+                                    operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
+                                    /** @description Values that In and NotIn compare with. */
+                                    values?: string[];
+                                }[];
+                                /** @description Labels that must have these values. */
+                                matchLabels?: {
+                                    [key: string]: string;
+                                };
+                            };
+                        };
+                        /** @description What it is to be: Value or AverageValue. */
+                        target: {
+                            /**
+                             * Format: int64
+                             * @description Percent of what pods request, on average.
+                             */
+                            averageUtilization?: number;
+                            /** @description Amount for each pod, or for each replica of a total. */
+                            averageValue?: number | string;
+                            /**
+                             * @description Percent of what pods request; an amount for each replica; or an amount in all.
+                             * @enum {string}
+                             */
+                            type: "AverageValue" | "Utilization" | "Value";
+                            /** @description Amount in all. */
+                            value?: number | string;
+                        };
+                    };
+                    /** @description A number about one object. */
+                    object?: {
+                        /** @description Above this somebody is active, for scaling to and from zero. */
+                        activationValue?: number | string;
+                        /** @description What it is about. */
+                        describedObject: {
+                            /** @description API version of the object. */
+                            apiVersion?: string;
+                            /** @description Kind of the object. */
+                            kind: string;
+                            /** @description Name of the object. */
+                            name: string;
+                        };
+                        /** @description Which number. */
+                        metric: {
+                            /** @description Name of the metric. */
+                            name: string;
+                            /** @description PromQL to ask instead; empty: the series of this name, added up. */
+                            query?: string;
+                            /** @description Labels that its series have. */
+                            selector?: {
+                                /** @description Further tests of labels. */
+                                matchExpressions?: {
+                                    /** @description Key of the label. */
+                                    key: string;
+                                    /**
+                                     * @description How the label is tested.
+                                     * @enum {string}
+                                     */
+                                    operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
+                                    /** @description Values that In and NotIn compare with. */
+                                    values?: string[];
+                                }[];
+                                /** @description Labels that must have these values. */
+                                matchLabels?: {
+                                    [key: string]: string;
+                                };
+                            };
+                        };
+                        /** @description What it is to be: Value or AverageValue. */
+                        target: {
+                            /**
+                             * Format: int64
+                             * @description Percent of what pods request, on average.
+                             */
+                            averageUtilization?: number;
+                            /** @description Amount for each pod, or for each replica of a total. */
+                            averageValue?: number | string;
+                            /**
+                             * @description Percent of what pods request; an amount for each replica; or an amount in all.
+                             * @enum {string}
+                             */
+                            type: "AverageValue" | "Utilization" | "Value";
+                            /** @description Amount in all. */
+                            value?: number | string;
+                        };
+                    };
+                    /** @description A number that each pod has. */
+                    pods?: {
+                        /** @description Which number. */
+                        metric: {
+                            /** @description Name of the metric. */
+                            name: string;
+                            /** @description PromQL to ask instead; empty: the series of this name, added up. */
+                            query?: string;
+                            /** @description Labels that its series have. */
+                            selector?: {
+                                /** @description Further tests of labels. */
+                                matchExpressions?: {
+                                    /** @description Key of the label. */
+                                    key: string;
+                                    /**
+                                     * @description How the label is tested.
+                                     * @enum {string}
+                                     */
+                                    operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
+                                    /** @description Values that In and NotIn compare with. */
+                                    values?: string[];
+                                }[];
+                                /** @description Labels that must have these values. */
+                                matchLabels?: {
+                                    [key: string]: string;
+                                };
+                            };
+                        };
+                        /** @description What it is to be: AverageValue. */
+                        target: {
+                            /**
+                             * Format: int64
+                             * @description Percent of what pods request, on average.
+                             */
+                            averageUtilization?: number;
+                            /** @description Amount for each pod, or for each replica of a total. */
+                            averageValue?: number | string;
+                            /**
+                             * @description Percent of what pods request; an amount for each replica; or an amount in all.
+                             * @enum {string}
+                             */
+                            type: "AverageValue" | "Utilization" | "Value";
+                            /** @description Amount in all. */
+                            value?: number | string;
+                        };
+                    };
+                    /** @description What pods use of a resource. */
+                    resource?: {
+                        /** @description The resource, such as cpu. */
+                        name: string;
+                        /** @description What it is to be: Utilization or AverageValue. */
+                        target: {
+                            /**
+                             * Format: int64
+                             * @description Percent of what pods request, on average.
+                             */
+                            averageUtilization?: number;
+                            /** @description Amount for each pod, or for each replica of a total. */
+                            averageValue?: number | string;
+                            /**
+                             * @description Percent of what pods request; an amount for each replica; or an amount in all.
+                             * @enum {string}
+                             */
+                            type: "AverageValue" | "Utilization" | "Value";
+                            /** @description Amount in all. */
+                            value?: number | string;
+                        };
+                    };
+                    /** @description A number of a model server. */
+                    serving?: {
+                        /** @description Above this somebody is active, for scaling to and from zero. */
+                        activationValue?: number | string;
+                        /**
+                         * @description The model server, whose metrics it reads.
+                         * @enum {string}
+                         */
+                        engine: "SGLang" | "TGI" | "Triton" | "vLLM";
+                        /** @description Only series of this model; empty: all. */
+                        model?: string;
+                        /** @description Labels of its series; unset: pods of the namespace whose names begin as the object's. */
+                        selector?: {
+                            /** @description Further tests of labels. */
+                            matchExpressions?: {
+                                /** @description Key of the label. */
+                                key: string;
+                                /**
+                                 * @description How the label is tested.
+                                 * @enum {string}
+                                 */
+                                operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
+                                /** @description Values that In and NotIn compare with. */
+                                values?: string[];
+                            }[];
+                            /** @description Labels that must have these values. */
+                            matchLabels?: {
+                                [key: string]: string;
+                            };
+                        };
+                        /**
+                         * @description Requests that wait; tokens generated in a second; share of the key-value cache in use; or seconds to the first token, of 95 in 100 requests.
+                         * @enum {string}
+                         */
+                        signal: "KVCacheUse" | "QueueLength" | "TimeToFirstToken" | "TokensPerSecond";
+                        /** @description What it is to be: of QueueLength and TokensPerSecond for each replica, else overall. */
+                        target: number | string;
+                    };
+                    /**
+                     * @description What sort of number it is.
+                     * @enum {string}
+                     */
+                    type: "ContainerResource" | "External" | "Object" | "Pods" | "Resource" | "Serving";
+                }[];
+                /**
+                 * Format: int64
+                 * @description Fewest replicas; 0 lets it have none while nobody is active.
+                 * @default 1
+                 */
+                minReplicas: number;
+                /** @description Whom to ask instead of the fleet's Prometheus, where the fleet allows that. */
+                prometheus?: {
+                    /** @description Certificates, in PEM, by which it is believed; empty: the system's own. */
+                    authority?: string;
+                    /** @description Secret with the bearer token to show it. */
+                    token?: {
+                        /** @description Key in the Secret. */
+                        key: string;
+                        /** @description Name of the Secret. */
+                        name: string;
+                        /** @description Namespace of the Secret. */
+                        namespace: string;
+                    };
+                    /** @description Where it is, without /api/v1, such as https://prometheus.example.com/prefix. */
+                    url: string;
+                };
+                /** @description When there are no replicas at all. */
+                scaleToZero?: {
+                    /**
+                     * Format: int64
+                     * @description How long nobody must have been active before there are none.
+                     * @default 300
+                     */
+                    idleSeconds: number;
+                };
+                /** @description Other limits at other times. */
+                schedules?: {
+                    /** @description When it is due: minute, hour, day of month, month, day of week; or @daily and such. */
+                    cron: string;
+                    /**
+                     * Format: int64
+                     * @description Most replicas from then on.
+                     */
+                    maxReplicas: number;
+                    /**
+                     * Format: int64
+                     * @description Fewest replicas from then on.
+                     */
+                    minReplicas: number;
+                    /** @description Name of the schedule. */
+                    name: string;
+                    /** @description Time zone of the cron expression, such as Asia/Shanghai. */
+                    timeZone?: string;
+                }[];
+                /** @description Whether an autoscaler that the object has already gives way: a HorizontalPodAutoscaler on the hub is deleted, KServe's own is switched off. Otherwise nothing is scaled, and a condition says why. */
+                takeOver?: boolean;
+                /** @description The service. */
+                target: {
+                    /**
+                     * @description API version of the object.
+                     * @default fairway.dev/v1alpha1
+                     */
+                    apiVersion: string;
+                    /**
+                     * @description Kind of the object.
+                     * @default Workload
+                     */
+                    kind: string;
+                    /** @description Name of the object, in the same namespace. */
+                    name: string;
+                };
+            };
+            /** @description What was last decided. */
+            status?: {
+                /** @description The last changes, the latest last. */
+                changes?: {
+                    /**
+                     * Format: date-time
+                     * @description When it was made.
+                     */
+                    at: string;
+                    /**
+                     * Format: int64
+                     * @description By how much; negative where replicas went.
+                     */
+                    change: number;
+                }[];
+                /** @description AbleToScale, ScalingActive, ScalingLimited and ScaledToZero. */
+                conditions?: {
+                    /**
+                     * Format: date-time
+                     * @description When the status last changed.
+                     */
+                    lastTransitionTime: string;
+                    /** @description Why, as a sentence for people. */
+                    message?: string;
+                    /**
+                     * Format: int64
+                     * @description Generation of the object that the condition was made from.
+                     */
+                    observedGeneration?: number;
+                    /** @description Why, as a code for programs. */
+                    reason?: string;
+                    /**
+                     * @description Whether it holds.
+                     * @enum {string}
+                     */
+                    status: "False" | "True" | "Unknown";
+                    /** @description What the condition is about, in one word. */
+                    type: string;
+                }[];
+                /** @description What the metrics were found to be. */
+                currentMetrics?: {
+                    /**
+                     * Format: int64
+                     * @description Percent of requests, on average.
+                     */
+                    averageUtilization?: number;
+                    /** @description For each pod or replica. */
+                    averageValue?: number | string;
+                    /** @description Which number it is. */
+                    name: string;
+                    /** @description What sort of number it is. */
+                    type: string;
+                    /** @description In all. */
+                    value?: number | string;
+                }[];
+                /**
+                 * Format: int64
+                 * @description Replicas that were asked for before.
+                 */
+                currentReplicas?: number;
+                /**
+                 * Format: int64
+                 * @description Replicas that are asked for.
+                 */
+                desiredReplicas?: number;
+                /**
+                 * Format: date-time
+                 * @description Since when nobody has been active.
+                 */
+                idleSince?: string;
+                /** @description Why it last changed. */
+                lastScaleReason?: string;
+                /**
+                 * Format: date-time
+                 * @description When the count last changed.
+                 */
+                lastScaleTime?: string;
+                /**
+                 * Format: int64
+                 * @description Most replicas now.
+                 */
+                maxReplicas?: number;
+                /**
+                 * Format: int64
+                 * @description Fewest replicas now, by the schedule that holds.
+                 */
+                minReplicas?: number;
+                /**
+                 * Format: int64
+                 * @description Generation that the status was made from.
+                 */
+                observedGeneration?: number;
+                /** @description The schedule that holds; empty: none. */
+                schedule?: string;
+            };
+        };
+        /** @description A list of FleetAutoscaler objects. */
+        "dev.fairway.serving.v1alpha1.FleetAutoscalerList": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The objects. */
+            items: components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"][];
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description The version of the list and where it goes on. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"];
+        };
+        /** @description One revision of a service: its template, kept by a Rollout for as long as it is needed. */
+        "dev.fairway.serving.v1alpha1.Revision": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description Name, labels and what else every object has. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
+            /** @description A template as it was. */
+            spec: {
+                /** @description A digest of the template, by which it is known. */
+                mark: string;
+                /** @description The objects to make in a cluster. */
+                template: {
+                    /** @description The objects; the first is the one that runs. */
+                    manifests: Record<string, unknown>[];
+                };
+                /** @description Name of the workload. */
+                workload: string;
+            };
+        };
+        /** @description A list of Revision objects. */
+        "dev.fairway.serving.v1alpha1.RevisionList": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The objects. */
+            items: components["schemas"]["dev.fairway.serving.v1alpha1.Revision"][];
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description The version of the list and where it goes on. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"];
+        };
+        /** @description How new revisions of a service go out: in batches, watched, and back again if bad. */
+        "dev.fairway.serving.v1alpha1.Rollout": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description Name, labels and what else every object has. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
+            /** @description Whose new revisions go out, and how. */
+            spec: {
+                /**
+                 * @description Whether a bad revision stays where it is, or the last good one comes back.
+                 * @default Rollback
+                 * @enum {string}
+                 */
+                onFailure: "Pause" | "Rollback";
+                /** @description Whether nothing further gets another revision. */
+                paused?: boolean;
+                /**
+                 * Format: int64
+                 * @description Time without progress after which a batch has failed.
+                 * @default 600
+                 */
+                progressDeadlineSeconds: number;
+                /**
+                 * Format: int64
+                 * @description Revisions that are kept besides those in use.
+                 * @default 10
+                 */
+                revisionHistoryLimit: number;
+                /** @description In which order, and how fast. */
+                strategy?: {
+                    /**
+                     * @description After which batches somebody must say that it goes on.
+                     * @default None
+                     * @enum {string}
+                     */
+                    approval: "AfterCanary" | "EachBatch" | "None";
+                    /** @description What goes out together, one after another; what none of them names comes last. None: everything is one batch. */
+                    batches?: {
+                        /** @description These clusters. */
+                        clusters?: string[];
+                        /** @description The clusters of this group of the workload's placement policy. */
+                        group?: string;
+                        /**
+                         * Format: int64
+                         * @description As many clusters as it takes until this much of all replicas have it.
+                         */
+                        percent?: number;
+                    }[];
+                    /** @description Whether each group of the placement policy is a batch, in the policy's order. */
+                    byGroup?: boolean;
+                    /** @description The few that go first; unset: none. */
+                    canary?: {
+                        /** @description Clusters that it is taken from; none: those with the fewest replicas first. */
+                        clusters?: string[];
+                        /**
+                         * Format: int64
+                         * @description How much of all replicas, rounded up; at least one.
+                         * @default 10
+                         */
+                        percent: number;
+                    };
+                    /** @description Numbers that must be as wanted while a batch soaks. */
+                    gates?: {
+                        /** @description What the number must be, such as `< 0.01`. */
+                        condition: string;
+                        /**
+                         * Format: int64
+                         * @description How often it may be otherwise before the rollout fails.
+                         */
+                        failureLimit?: number;
+                        /**
+                         * Format: int64
+                         * @description How often it is asked.
+                         */
+                        intervalSeconds?: number;
+                        /** @description Name of the gate. */
+                        name: string;
+                        /** @description Another server to ask, where the fleet allows it; unset: that of the fleet. */
+                        prometheus?: {
+                            /** @description Certificates, in PEM, by which it is believed; empty: the system's own. */
+                            authority?: string;
+                            /** @description Secret with the bearer token to show it. */
+                            token?: {
+                                /** @description Key in the Secret. */
+                                key: string;
+                                /** @description Name of the Secret. */
+                                name: string;
+                                /** @description Namespace of the Secret. */
+                                namespace: string;
+                            };
+                            /** @description Where it is, without /api/v1, such as https://prometheus.example.com/prefix. */
+                            url: string;
+                        };
+                        /** @description PromQL that yields one number. Filled in are ${revision} (the mark of its pods), ${namespace}, ${workload} and ${clusters} (those of the batches so far, joined by |). */
+                        query: string;
+                        /**
+                         * Format: int64
+                         * @description How often it must have been as wanted before a batch passes.
+                         */
+                        successes?: number;
+                    }[];
+                    /**
+                     * Format: int64
+                     * @description Further replicas that the workload asks for meanwhile. They are claimed like any others, so quota and capacity are charged for them.
+                     */
+                    maxSurge?: number;
+                    /**
+                     * Format: int64
+                     * @description Replicas, over all clusters, that may be lacking meanwhile; unset: by the percent.
+                     */
+                    maxUnavailable?: number;
+                    /**
+                     * Format: int64
+                     * @description The same in percent of all replicas, rounded down.
+                     * @default 25
+                     */
+                    maxUnavailablePercent: number;
+                    /**
+                     * Format: int64
+                     * @description How long a batch must be well before the next one begins.
+                     */
+                    soakSeconds?: number;
+                };
+                /** @description The service. */
+                workload: {
+                    /**
+                     * @description Workload, or the kind of the native object, such as Deployment.
+                     * @default Workload
+                     */
+                    kind: string;
+                    /** @description Name of the workload or of the native object. */
+                    name: string;
+                };
+            };
+            /** @description How far it is. */
+            status?: {
+                /**
+                 * Format: int64
+                 * @description How many batches there are.
+                 */
+                batches?: number;
+                /**
+                 * Format: date-time
+                 * @description Since when the batch is well.
+                 */
+                batchReadyAt?: string;
+                /** @description The revision of each cluster. */
+                clusters?: {
+                    /**
+                     * Format: int64
+                     * @description How many of its replicas may be lacking while it gets there.
+                     */
+                    allowance?: number;
+                    /**
+                     * Format: int64
+                     * @description Replicas of any revision that are ready.
+                     */
+                    available?: number;
+                    /** @description Name of the cluster. */
+                    cluster: string;
+                    /** @description Group of the policy that it is in. */
+                    group?: string;
+                    /** @description Its agent is silent; nobody waits for it. */
+                    isUnheard?: boolean;
+                    /** @description Mark of that revision. */
+                    mark?: string;
+                    /**
+                     * Format: int64
+                     * @description Replicas of the revision that are ready.
+                     */
+                    ready?: number;
+                    /**
+                     * Format: int64
+                     * @description Replicas that it is to have.
+                     */
+                    replicas?: number;
+                    /**
+                     * Format: int64
+                     * @description Number of the revision that it is to have.
+                     */
+                    revision?: number;
+                    /**
+                     * Format: int64
+                     * @description How many of its replicas are to have it; unset means all.
+                     */
+                    share?: number;
+                    /**
+                     * Format: int64
+                     * @description Replicas of the revision.
+                     */
+                    updated?: number;
+                }[];
+                /** @description State of the rollout, aspect by aspect. */
+                conditions?: {
+                    /**
+                     * Format: date-time
+                     * @description When the status last changed.
+                     */
+                    lastTransitionTime: string;
+                    /** @description Why, as a sentence for people. */
+                    message?: string;
+                    /**
+                     * Format: int64
+                     * @description Generation of the object that the condition was made from.
+                     */
+                    observedGeneration?: number;
+                    /** @description Why, as a code for programs. */
+                    reason?: string;
+                    /**
+                     * @description Whether it holds.
+                     * @enum {string}
+                     */
+                    status: "False" | "True" | "Unknown";
+                    /** @description What the condition is about, in one word. */
+                    type: string;
+                }[];
+                /**
+                 * Format: int64
+                 * @description The batch that is under way, from 0.
+                 */
+                currentBatch?: number;
+                /** @description Why the latest revision failed; empty: it has not. */
+                failure?: string;
+                /**
+                 * Format: int64
+                 * @description How often this revision failed.
+                 */
+                failures?: number;
+                /** @description What the gates said. */
+                gates?: {
+                    /**
+                     * Format: date-time
+                     * @description When it was last asked.
+                     */
+                    askedAt?: string;
+                    /**
+                     * Format: int64
+                     * @description How often it was not.
+                     */
+                    failures?: number;
+                    /** @description Why there is no number. */
+                    message?: string;
+                    /** @description Name of the gate. */
+                    name: string;
+                    /**
+                     * Format: int64
+                     * @description How often it was as wanted.
+                     */
+                    successes?: number;
+                    /** @description The number when it was last asked. */
+                    value?: string;
+                }[];
+                /** @description Whether the last good revision is to come back. */
+                goingBack?: boolean;
+                /** @description Revisions that are kept, the latest last. */
+                history?: {
+                    /** @description The annotation kubernetes.io/change-cause as it was then. */
+                    changeCause?: string;
+                    /**
+                     * Format: date-time
+                     * @description When it was first seen.
+                     */
+                    createdAt?: string;
+                    /** @description Its pods carry no mark: they ran before there was a Rollout. */
+                    isUnmarked?: boolean;
+                    /** @description A digest of the template, by which it is known. */
+                    mark: string;
+                    /** @description Completed, or why it failed; empty while it goes out. */
+                    outcome?: string;
+                    /**
+                     * Format: int64
+                     * @description Its number; the latest has the highest.
+                     */
+                    revision: number;
+                }[];
+                /** @description What it waits for or what went wrong, for people. */
+                message?: string;
+                /**
+                 * Format: int64
+                 * @description Generation that the status was made from.
+                 */
+                observedGeneration?: number;
+                /**
+                 * @description Where it is.
+                 * @enum {string}
+                 */
+                phase?: "AwaitingApproval" | "Completed" | "Failed" | "Paused" | "Progressing" | "RolledBack" | "RollingBack" | "Soaking";
+                /**
+                 * Format: int64
+                 * @description Replicas that were where they are to be, at most so far.
+                 */
+                progress?: number;
+                /**
+                 * Format: date-time
+                 * @description When it last came further.
+                 */
+                progressedAt?: string;
+                /**
+                 * Format: int64
+                 * @description Replicas of any revision that are ready.
+                 */
+                ready?: number;
+                /** @description Code of why it is in this phase. */
+                reason?: string;
+                /**
+                 * Format: int64
+                 * @description Replicas of the service that are placed.
+                 */
+                replicas?: number;
+                /**
+                 * Format: int64
+                 * @description Number of the latest revision.
+                 */
+                revision?: number;
+                /** @description Mark of that revision. */
+                stable?: string;
+                /**
+                 * Format: int64
+                 * @description Number of the revision that was last everywhere and well.
+                 */
+                stableRevision?: number;
+                /** @description Mark of the latest revision. */
+                target?: string;
+                /**
+                 * Format: int64
+                 * @description Replicas of the latest revision that are ready.
+                 */
+                updated?: number;
+                /**
+                 * Format: int64
+                 * @description Generation of the workload that the status was made from.
+                 */
+                workloadGeneration?: number;
+            };
+        };
+        /** @description A list of Rollout objects. */
+        "dev.fairway.serving.v1alpha1.RolloutList": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The objects. */
+            items: components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"][];
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description The version of the list and where it goes on. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"];
+        };
         /** @description A place where pods run: how to reach it, its labels, taints, profile, topology and pools. */
         "dev.fairway.v1alpha1.Cluster": {
             /** @description The group and version of this object. */
@@ -650,9 +1997,16 @@ export interface components {
                     countMax: number;
                     /**
                      * Format: int64
+                     * @description Nodes that stay though they are idle.
+                     */
+                    countMin?: number;
+                    /**
+                     * Format: int64
                      * @description How long a node is idle before it is given back.
                      */
                     idleSeconds?: number;
+                    /** @description Whether the provider may take nodes back: spot rather than on demand. */
+                    interruptible?: boolean;
                     /** @description Labels that each node will have. */
                     labels?: {
                         [key: string]: string;
@@ -661,11 +2015,15 @@ export interface components {
                     name: string;
                     /** @description Price of one node for an hour; unset means by its flavor. */
                     pricePerHour?: number | string;
+                    /** @description Class of the ProvisioningRequests by which nodes are asked for, in Kubernetes; empty: pods that find no node are enough. */
+                    provisioningClass?: string;
                     /**
                      * Format: int64
                      * @description Time until a node that is asked for is ready.
                      */
                     provisionSeconds?: number;
+                    /** @description Quota of the provider that it counts against, of those in the cluster. */
+                    quota?: string;
                     /** @description What each node will have for pods. */
                     shape: {
                         [key: string]: number | string;
@@ -704,8 +2062,54 @@ export interface components {
                  * @enum {string}
                  */
                 hold: "Hold" | "HoldAndDrain" | "None";
+                /** @description What nodes of some types have, for pools that are found by the inventory. */
+                instanceTypes?: {
+                    /** @description Name, as in node.kubernetes.io/instance-type. */
+                    name: string;
+                    /** @description Price for an hour on demand. */
+                    pricePerHour?: number | string;
+                    /**
+                     * Format: int64
+                     * @description Time until a node that is asked for is ready.
+                     */
+                    provisionSeconds?: number;
+                    /** @description What such a node has for pods. */
+                    shape: {
+                        [key: string]: number | string;
+                    };
+                    /** @description Price for an hour as spot. */
+                    spotPricePerHour?: number | string;
+                }[];
+                /** @description Where else its agent learns which nodes can be had. */
+                inventory?: {
+                    /** @description An endpoint that tells stock and prices. */
+                    http?: {
+                        /**
+                         * Format: int64
+                         * @description After how long without an answer nothing is known any more.
+                         * @default 600
+                         */
+                        expirySeconds: number;
+                        /**
+                         * Format: int64
+                         * @description How often it is asked.
+                         * @default 60
+                         */
+                        intervalSeconds: number;
+                        /** @description Where it is; the agent of the cluster asks it. */
+                        url: string;
+                    };
+                    /** @description Whether node pools of Karpenter, and node groups of cluster autoscaler by Cluster API, become pools of the cluster. */
+                    nodePools?: boolean;
+                };
                 /** @description Reached as a Kubernetes API server. */
                 kubernetes?: {
+                    /**
+                     * @description In whose name objects are made: the service account fairway-tenant of their namespace, or the agent itself. A work may name another.
+                     * @default Tenant
+                     * @enum {string}
+                     */
+                    actAs: "Agent" | "Tenant";
                     /**
                      * @description Whether the agent runs in the hub and reaches in, or in the cluster and reaches out.
                      * @default Push
@@ -724,6 +2128,15 @@ export interface components {
                         name: string;
                         /** @description Namespace of the Secret. */
                         namespace: string;
+                    };
+                    /** @description What workloads may do beyond what is harmless. */
+                    permits?: {
+                        /** @description Ways in which pods may reach the node itself. */
+                        host?: ("HostNamespaces" | "HostNetwork" | "HostPath" | "Privileged")[];
+                        /** @description Kinds of objects beyond the well-known ones, as group/Kind; never any that grant rights. */
+                        kinds?: string[];
+                        /** @description Service accounts of the cluster that pods may run as, besides default and those that come with their workload. */
+                        serviceAccounts?: string[];
                     };
                     /**
                      * Format: int64
@@ -809,10 +2222,21 @@ export interface components {
                         value?: string;
                     }[];
                 };
+                /** @description What the provider allows several pools together. */
+                providerQuotas?: {
+                    /** @description Most that all nodes of those pools may have together. */
+                    limits: {
+                        [key: string]: number | string;
+                    };
+                    /** @description Name by which pools refer to it. */
+                    name: string;
+                }[];
                 /** @description Simulated in the hub. */
                 simulated?: {
                     /** @description What goes wrong. */
                     faults?: {
+                        /** @description Images whose pods never become ready. */
+                        badImages?: string[];
                         /** @description Expected failures of each node in a day. */
                         nodeFailuresPerDay?: number | string;
                         /**
@@ -890,6 +2314,26 @@ export interface components {
                      * @default 2
                      */
                     startSeconds: number;
+                    /** @description When elastic pools are out of stock. */
+                    stockOuts?: {
+                        /**
+                         * Format: int64
+                         * @description When it begins, from the start of the simulation.
+                         */
+                        afterSeconds?: number;
+                        /**
+                         * Format: int64
+                         * @description Time from its beginning to its next; 0: there is no next.
+                         */
+                        everySeconds?: number;
+                        /** @description Name of the elastic pool. */
+                        pool: string;
+                        /**
+                         * Format: int64
+                         * @description How long it takes.
+                         */
+                        seconds: number;
+                    }[];
                     /**
                      * Format: int64
                      * @description Time that a pod takes to end when asked.
@@ -1015,6 +2459,13 @@ export interface components {
                 driverVersion?: string;
                 /** @description Its elastic pools. */
                 elasticPools?: {
+                    /**
+                     * Format: int64
+                     * @description Provisions that failed since the agent began.
+                     */
+                    failures?: number;
+                    /** @description Why the last one failed. */
+                    fault?: string;
                     /** @description Name of the pool. */
                     name: string;
                     /**
@@ -1022,6 +2473,8 @@ export interface components {
                      * @description Nodes it has.
                      */
                     nodes?: number;
+                    /** @description Price of one node for an hour, where a source tells it. */
+                    pricePerHour?: number | string;
                     /**
                      * Format: int64
                      * @description Nodes on their way.
@@ -1039,6 +2492,20 @@ export interface components {
                 };
                 /** @description Kinds it serves, as group/version/Kind. */
                 kinds?: string[];
+                /** @description Nodes that are given back. */
+                leavingNodes?: {
+                    /** @description Whether nothing is claimed that might go there, so that it can be given back. */
+                    mayGo?: boolean;
+                    /** @description Name of the node. */
+                    name: string;
+                    /** @description Pool that it is of. */
+                    pool: string;
+                    /**
+                     * Format: date-time
+                     * @description Since when nothing new goes there.
+                     */
+                    since: string;
+                }[];
                 /**
                  * Format: int64
                  * @description Nodes it has.
@@ -1049,6 +2516,83 @@ export interface components {
                  * @description Generation that the status was made from.
                  */
                 observedGeneration?: number;
+                /** @description Pools that the agent found; those of the same name in the spec go before them. */
+                offeredPools?: {
+                    /**
+                     * Format: int64
+                     * @description Most nodes of this pool at a time.
+                     */
+                    countMax: number;
+                    /**
+                     * Format: int64
+                     * @description Nodes that stay though they are idle.
+                     */
+                    countMin?: number;
+                    /**
+                     * Format: int64
+                     * @description How long a node is idle before it is given back.
+                     */
+                    idleSeconds?: number;
+                    /** @description Whether the provider may take nodes back: spot rather than on demand. */
+                    interruptible?: boolean;
+                    /** @description Labels that each node will have. */
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** @description Name of the pool in the cluster. */
+                    name: string;
+                    /** @description Price of one node for an hour; unset means by its flavor. */
+                    pricePerHour?: number | string;
+                    /** @description Class of the ProvisioningRequests by which nodes are asked for, in Kubernetes; empty: pods that find no node are enough. */
+                    provisioningClass?: string;
+                    /**
+                     * Format: int64
+                     * @description Time until a node that is asked for is ready.
+                     */
+                    provisionSeconds?: number;
+                    /** @description Quota of the provider that it counts against, of those in the cluster. */
+                    quota?: string;
+                    /** @description What each node will have for pods. */
+                    shape: {
+                        [key: string]: number | string;
+                    };
+                    /**
+                     * Format: int64
+                     * @description Nodes that the provider has left; unset: as reported, or no limit.
+                     */
+                    stock?: number;
+                    /** @description Taints that each node will have. */
+                    taints?: {
+                        /**
+                         * @description NoSchedule keeps new pods away, PreferNoSchedule if possible, NoExecute also evicts.
+                         * @enum {string}
+                         */
+                        effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+                        /** @description Key of the taint. */
+                        key: string;
+                        /**
+                         * Format: date-time
+                         * @description When the taint was added; toleration seconds count from here.
+                         */
+                        timeAdded?: string;
+                        /** @description Value of the taint. */
+                        value?: string;
+                    }[];
+                    /**
+                     * Format: int64
+                     * @description Nodes that come and go together, such as those of a TPU slice.
+                     */
+                    unit?: number;
+                }[];
+                /** @description Quotas of the pools that the agent found. */
+                offeredQuotas?: {
+                    /** @description Most that all nodes of those pools may have together. */
+                    limits: {
+                        [key: string]: number | string;
+                    };
+                    /** @description Name by which pools refer to it. */
+                    name: string;
+                }[];
                 /** @description Pending, Ready, Unready, Lost or Held. */
                 phase?: string;
                 /**
@@ -1056,6 +2600,45 @@ export interface components {
                  * @description Nodes that take pods.
                  */
                 readyNodes?: number;
+                /** @description What the hub has learned of the stock of its pools. */
+                stock?: {
+                    /** @description Weights of stock-outs that ended, by how long they took: the first within about a minute, each next within about 1.4 times as long. */
+                    ended?: number[];
+                    /**
+                     * Format: date-time
+                     * @description When a provision last failed.
+                     */
+                    failedAt?: string;
+                    /** @description Why the last provision failed. */
+                    fault?: string;
+                    /** @description Name of the pool. */
+                    name: string;
+                    /**
+                     * Format: date-time
+                     * @description Since when it is out of stock; unset: it is not known to be.
+                     */
+                    outSince?: string;
+                    /**
+                     * Format: date-time
+                     * @description When it may be asked again by everybody.
+                     */
+                    outUntil?: string;
+                    /**
+                     * Format: int64
+                     * @description How long nodes take to come, of late; unset: not known.
+                     */
+                    provisionSeconds?: number;
+                    /**
+                     * Format: int64
+                     * @description Provisions that failed in this stock-out.
+                     */
+                    tries?: number;
+                    /**
+                     * Format: date-time
+                     * @description When it may be asked again by who has nowhere else to go.
+                     */
+                    tryAt?: string;
+                }[];
                 /**
                  * Format: int64
                  * @description Workloads that have a claim here.
@@ -1160,6 +2743,13 @@ export interface components {
                 };
                 /** @description Elastic pools; in the first chunk only. */
                 pools?: {
+                    /**
+                     * Format: int64
+                     * @description Provisions that failed since the agent began.
+                     */
+                    failures?: number;
+                    /** @description Why the last one failed. */
+                    fault?: string;
                     /** @description Name of the pool. */
                     name: string;
                     /**
@@ -1167,6 +2757,8 @@ export interface components {
                      * @description Nodes it has.
                      */
                     nodes?: number;
+                    /** @description Price of one node for an hour, where a source tells it. */
+                    pricePerHour?: number | string;
                     /**
                      * Format: int64
                      * @description Nodes on their way.
@@ -1254,6 +2846,21 @@ export interface components {
                          * @description Pods that are ready.
                          */
                         ready?: number;
+                        /** @description Those that carry the mark of a revision, by revision. */
+                        revisions?: {
+                            /** @description The mark. */
+                            mark: string;
+                            /**
+                             * Format: int64
+                             * @description Pods that are not over, nor ending.
+                             */
+                            pods?: number;
+                            /**
+                             * Format: int64
+                             * @description Pods that are ready.
+                             */
+                            ready?: number;
+                        }[];
                         /**
                          * Format: int64
                          * @description Pods that succeeded.
@@ -1466,6 +3073,20 @@ export interface components {
             metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
             /** @description Settings of the whole fleet. */
             spec?: {
+                /** @description How it is recorded who used what. */
+                accounting?: {
+                    /**
+                     * Format: int64
+                     * @description For how many days accounts are kept.
+                     * @default 400
+                     */
+                    days: number;
+                    /**
+                     * @description Label by which workloads say of which team they are.
+                     * @default fairway.dev/team
+                     */
+                    teamLabel: string;
+                };
                 /** @description Limits past which the hub stops acting by itself. */
                 breakers?: {
                     /**
@@ -1483,7 +3104,7 @@ export interface components {
                      * @description Most preemptions; unset means no limit.
                      */
                     preemptionsPerHour?: number;
-                    /** @description Most money that provisioned nodes may cost, in the fleet's currency; unset: no limit. */
+                    /** @description Most money that elastic nodes may cost in an hour, in the fleet's currency; unset: no limit. */
                     pricePerHour?: number | string;
                 };
                 /**
@@ -1626,6 +3247,27 @@ export interface components {
                 historySeconds: number;
                 /** @description Resources whose names begin so need no quota. */
                 ignoredResourcePrefixes?: string[];
+                /** @description Who is asked how services do. */
+                metrics?: {
+                    /** @description Whether objects of tenants may name another server, which the hub then calls. */
+                    allowOwnServers?: boolean;
+                    /** @description The Prometheus that measures the fleet; unset: there is none. */
+                    prometheus?: {
+                        /** @description Certificates, in PEM, by which it is believed; empty: the system's own. */
+                        authority?: string;
+                        /** @description Secret with the bearer token to show it. */
+                        token?: {
+                            /** @description Key in the Secret. */
+                            key: string;
+                            /** @description Name of the Secret. */
+                            name: string;
+                            /** @description Namespace of the Secret. */
+                            namespace: string;
+                        };
+                        /** @description Where it is, without /api/v1, such as https://prometheus.example.com/prefix. */
+                        url: string;
+                    };
+                };
                 /** @description Stops all decisions and actions of the hub; what runs keeps running. */
                 paused?: boolean;
                 /** @description Why the fleet is paused. */
@@ -1685,7 +3327,7 @@ export interface components {
                      * @description Since when it stops the hub; unset: it does not.
                      */
                     openSince?: string;
-                    /** @description What was counted in the past hour. */
+                    /** @description What was counted in the past hour; of Price, what elastic nodes cost an hour now. */
                     pastHour: number | string;
                 }[];
                 /**
@@ -1771,6 +3413,12 @@ export interface components {
             spec?: {
                 /** @description How replicas are divided over clusters. */
                 division?: {
+                    /**
+                     * @description Whether each replica counts for one, or for the speed of its flavor: then replicas are asked for as of speed 1, and fewer are needed where they are faster.
+                     * @default Replicas
+                     * @enum {string}
+                     */
+                    countBy: "Replicas" | "Speed";
                     /**
                      * Format: int64
                      * @description Most replicas in a cluster; unset means no limit.
@@ -2731,6 +4379,21 @@ export interface components {
                      * @description Pods that are ready.
                      */
                     ready?: number;
+                    /** @description Those that carry the mark of a revision, by revision. */
+                    revisions?: {
+                        /** @description The mark. */
+                        mark: string;
+                        /**
+                         * Format: int64
+                         * @description Pods that are not over, nor ending.
+                         */
+                        pods?: number;
+                        /**
+                         * Format: int64
+                         * @description Pods that are ready.
+                         */
+                        ready?: number;
+                    }[];
                     /**
                      * Format: int64
                      * @description Pods that succeeded.
@@ -2871,6 +4534,15 @@ export interface components {
                     /** @description UID of the object, where one incarnation is meant. */
                     uid?: string;
                 }[];
+                /** @description How many replicas of a Divided workload moves and drains may take away at a time; unset: as a PodDisruptionBudget of the template says, else one in a move. */
+                disruption?: {
+                    /**
+                     * Format: int64
+                     * @description Most replicas that may be missing while others are moved or drained; 0: none is stopped before its replacement is ready.
+                     * @default 1
+                     */
+                    maxUnavailable: number;
+                };
                 /**
                  * Format: int64
                  * @description How long it is kept once finished; unset: as in the fleet.
@@ -3121,6 +4793,8 @@ export interface components {
                      * @description Rises with each decision to run it anew.
                      */
                     attempt: number;
+                    /** @description It was given more, or less, since: some of it may run though the rest waits. */
+                    begun?: boolean;
                     /**
                      * Format: date-time
                      * @description When the claim is given up if it is not ready.
@@ -3140,8 +4814,15 @@ export interface components {
                         attempt?: number;
                         /** @description Name of the cluster; empty where there are none and quota alone decides. */
                         cluster: string;
+                        /** @description Cluster where replicas start once those of a place that is left are gone. */
+                        givesWayTo?: string;
                         /** @description Group of the policy that it is in. */
                         group?: string;
+                        /**
+                         * @description When a place that is left is stopped: now; when as many replicas are ready in their new places; or as soon as the workload's disruption budget allows.
+                         * @enum {string}
+                         */
+                        leaves?: "Now" | "WhenReplaced" | "WithinBudget";
                         /** @description The pods. */
                         podSets?: {
                             /**
@@ -3195,6 +4876,11 @@ export interface components {
                     term: number;
                     /** @description What must happen before the pods can run. */
                     waitsFor?: {
+                        /**
+                         * Format: int64
+                         * @description The last attempt of it that must be gone.
+                         */
+                        attempt?: number;
                         /** @description The cluster where it must happen. */
                         cluster?: string;
                         /**
@@ -3373,8 +5059,15 @@ export interface components {
                     attempt?: number;
                     /** @description Name of the cluster; empty where there are none and quota alone decides. */
                     cluster: string;
+                    /** @description Cluster where replicas start once those of a place that is left are gone. */
+                    givesWayTo?: string;
                     /** @description Group of the policy that it is in. */
                     group?: string;
+                    /**
+                     * @description When a place that is left is stopped: now; when as many replicas are ready in their new places; or as soon as the workload's disruption budget allows.
+                     * @enum {string}
+                     */
+                    leaves?: "Now" | "WhenReplaced" | "WithinBudget";
                     /** @description The pods. */
                     podSets?: {
                         /**
@@ -3458,6 +5151,26 @@ export interface components {
                 startedAt?: string;
                 /** @description Tasks that succeeded, as ranges such as 0-41,43. */
                 succeededTasks?: string;
+                /**
+                 * Format: int64
+                 * @description Further replicas that it asks for while a new revision goes out.
+                 */
+                surgeReplicas?: number;
+                /** @description How the traffic of a Divided workload should be shared by its clusters. */
+                traffic?: {
+                    /** @description Name of the cluster. */
+                    cluster: string;
+                    /**
+                     * Format: int64
+                     * @description Replicas there that are ready.
+                     */
+                    ready?: number;
+                    /**
+                     * Format: int64
+                     * @description Its share, in thousandths of all; all are 0 where nothing is ready.
+                     */
+                    weight?: number;
+                }[];
             };
         };
         /** @description A list of Workload objects. */
@@ -3466,6 +5179,144 @@ export interface components {
             apiVersion?: string;
             /** @description The objects. */
             items: components["schemas"]["dev.fairway.v1alpha1.Workload"][];
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description The version of the list and where it goes on. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"];
+        };
+        /** @description A kind of capacity: the nodes and clusters that make it, its speed and its price. */
+        "dev.fairway.v1beta1.Flavor": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The kind of this object. */
+            kind?: string;
+            /** @description Name, labels and what else every object has. */
+            metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
+            /** @description Which nodes have this flavor, and its worth. */
+            spec?: {
+                /**
+                 * @description How such nodes are bought: on demand, reserved (paid for whether used or not), or as spot capacity, which the provider may take back; unset means on demand.
+                 * @enum {string}
+                 */
+                capacity?: "OnDemand" | "Reserved" | "Spot";
+                /** @description What makes a cluster one that has such nodes. */
+                clusters?: {
+                    /** @description Labels that the cluster of such a node has. */
+                    labels?: {
+                        [key: string]: string;
+                    };
+                };
+                /** @description What this kind of capacity is, for people. */
+                description?: string;
+                /** @description What makes a node one of this flavor. */
+                nodes?: {
+                    /** @description Labels that a node of this flavor has, as the cluster's profile names them. */
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** @description Taints of such nodes, which pods must tolerate. */
+                    taints?: {
+                        /**
+                         * @description NoSchedule keeps new pods away, PreferNoSchedule if possible, NoExecute also evicts.
+                         * @enum {string}
+                         */
+                        effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+                        /** @description Key of the taint. */
+                        key: string;
+                        /**
+                         * Format: date-time
+                         * @description When the taint was added; toleration seconds count from here.
+                         */
+                        timeAdded?: string;
+                        /** @description Value of the taint. */
+                        value?: string;
+                    }[];
+                };
+                /** @description Price of each resource. */
+                prices?: {
+                    /** @description Price of one unit of it for an hour. */
+                    perHour: number | string;
+                    /** @description The resource. */
+                    resource: string;
+                }[];
+                /**
+                 * @description How fast work runs here relative to other flavors; 1 is the yardstick.
+                 * @default 1
+                 */
+                speed: number | string;
+                /** @description Tolerations given to pods placed on this flavor. */
+                tolerations?: {
+                    /**
+                     * @description Effect of the taint; unset means any.
+                     * @enum {string}
+                     */
+                    effect?: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+                    /** @description Key of the taint; empty with operator Exists means any. */
+                    key?: string;
+                    /**
+                     * @description Whether the value is compared, or only the key.
+                     * @enum {string}
+                     */
+                    operator?: "Equal" | "Exists";
+                    /**
+                     * Format: int64
+                     * @description How long a NoExecute taint is borne from when it was added; unset means for ever.
+                     */
+                    tolerationSeconds?: number;
+                    /** @description Value of the taint, for operator Equal. */
+                    value?: string;
+                }[];
+            };
+            /** @description Where the flavor was seen. */
+            status?: {
+                /** @description What those nodes have for pods, together. */
+                allocatable?: {
+                    [key: string]: number | string;
+                };
+                /** @description Clusters that have such nodes. */
+                clusters?: string[];
+                /** @description State of the flavor, aspect by aspect. */
+                conditions?: {
+                    /**
+                     * Format: date-time
+                     * @description When the status last changed.
+                     */
+                    lastTransitionTime: string;
+                    /** @description Why, as a sentence for people. */
+                    message?: string;
+                    /**
+                     * Format: int64
+                     * @description Generation of the object that the condition was made from.
+                     */
+                    observedGeneration?: number;
+                    /** @description Why, as a code for programs. */
+                    reason?: string;
+                    /**
+                     * @description Whether it holds.
+                     * @enum {string}
+                     */
+                    status: "False" | "True" | "Unknown";
+                    /** @description What the condition is about, in one word. */
+                    type: string;
+                }[];
+                /**
+                 * Format: int64
+                 * @description Nodes of this flavor in the fleet.
+                 */
+                nodes?: number;
+                /**
+                 * Format: int64
+                 * @description Generation that the status was made from.
+                 */
+                observedGeneration?: number;
+            };
+        };
+        /** @description A list of Flavor objects. */
+        "dev.fairway.v1beta1.FlavorList": {
+            /** @description The group and version of this object. */
+            apiVersion?: string;
+            /** @description The objects. */
+            items: components["schemas"]["dev.fairway.v1beta1.Flavor"][];
             /** @description The kind of this object. */
             kind?: string;
             /** @description The version of the list and where it goes on. */
@@ -3612,6 +5463,399 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    listCostsFairwayDevV1alpha1CostAccount: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccountList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccountList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    createCostsFairwayDevV1alpha1CostAccount: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+                "application/yaml": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+                    "application/yaml": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+                    "application/yaml": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteCollectionCostsFairwayDevV1alpha1CostAccount: {
+        parameters: {
+            query?: {
+                continue?: string;
+                dryRun?: string;
+                fieldSelector?: string;
+                gracePeriodSeconds?: number;
+                labelSelector?: string;
+                limit?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readCostsFairwayDevV1alpha1CostAccount: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+                    "application/yaml": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceCostsFairwayDevV1alpha1CostAccount: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+                "application/yaml": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+                    "application/yaml": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+                    "application/yaml": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteCostsFairwayDevV1alpha1CostAccount: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                gracePeriodSeconds?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchCostsFairwayDevV1alpha1CostAccount: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+                    "application/yaml": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+                    "application/yaml": components["schemas"]["dev.fairway.costs.v1alpha1.CostAccount"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
     listFairwayDevV1alpha1ClusterReport: {
         parameters: {
             query?: {
@@ -5670,6 +7914,63 @@ export interface operations {
             };
         };
     };
+    readFleetTraffic: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description When this was so, in seconds since 1970. */
+                        now: number;
+                        /** @description Services in order of namespace and name. */
+                        services: {
+                            /** @description Its clusters in order of name. */
+                            clusters: {
+                                /** @description Name of the cluster. */
+                                cluster: string;
+                                /** @description Replicas there that are ready. */
+                                ready: number;
+                                /** @description Its share, in thousandths of all. */
+                                weight: number;
+                            }[];
+                            /** @description Name of the workload. */
+                            name: string;
+                            /** @description Namespace of the workload. */
+                            namespace: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
     listFairwayDevV1alpha1NamespacedPlacementPolicy: {
         parameters: {
             query?: {
@@ -6971,6 +9272,64 @@ export interface operations {
             };
         };
     };
+    readWorkloadTraffic: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description When this was so, in seconds since 1970. */
+                        now: number;
+                        /** @description Services in order of namespace and name. */
+                        services: {
+                            /** @description Its clusters in order of name. */
+                            clusters: {
+                                /** @description Name of the cluster. */
+                                cluster: string;
+                                /** @description Replicas there that are ready. */
+                                ready: number;
+                                /** @description Its share, in thousandths of all. */
+                                weight: number;
+                            }[];
+                            /** @description Name of the workload. */
+                            name: string;
+                            /** @description Namespace of the workload. */
+                            namespace: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
     listFairwayDevV1alpha1NamespacedWork: {
         parameters: {
             query?: {
@@ -8224,6 +10583,2250 @@ export interface operations {
                     "application/json": components["schemas"]["dev.fairway.v1alpha1.WorkList"];
                     "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
                     "application/yaml": components["schemas"]["dev.fairway.v1alpha1.WorkList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listFairwayDevV1beta1Flavor: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1beta1.FlavorList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1beta1.FlavorList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    createFairwayDevV1beta1Flavor: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                "application/yaml": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteCollectionFairwayDevV1beta1Flavor: {
+        parameters: {
+            query?: {
+                continue?: string;
+                dryRun?: string;
+                fieldSelector?: string;
+                gracePeriodSeconds?: number;
+                labelSelector?: string;
+                limit?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1beta1Flavor: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1beta1Flavor: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                "application/yaml": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteFairwayDevV1beta1Flavor: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                gracePeriodSeconds?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1beta1Flavor: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readFairwayDevV1beta1FlavorStatus: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceFairwayDevV1beta1FlavorStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                "application/yaml": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchFairwayDevV1beta1FlavorStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                    "application/yaml": components["schemas"]["dev.fairway.v1beta1.Flavor"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listServingFairwayDevV1alpha1FleetAutoscalerForAllNamespaces: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscalerList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscalerList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listServingFairwayDevV1alpha1NamespacedFleetAutoscaler: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscalerList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscalerList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    createServingFairwayDevV1alpha1NamespacedFleetAutoscaler: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteCollectionServingFairwayDevV1alpha1NamespacedFleetAutoscaler: {
+        parameters: {
+            query?: {
+                continue?: string;
+                dryRun?: string;
+                fieldSelector?: string;
+                gracePeriodSeconds?: number;
+                labelSelector?: string;
+                limit?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readServingFairwayDevV1alpha1NamespacedFleetAutoscaler: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceServingFairwayDevV1alpha1NamespacedFleetAutoscaler: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteServingFairwayDevV1alpha1NamespacedFleetAutoscaler: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                gracePeriodSeconds?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchServingFairwayDevV1alpha1NamespacedFleetAutoscaler: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readServingFairwayDevV1alpha1NamespacedFleetAutoscalerStatus: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceServingFairwayDevV1alpha1NamespacedFleetAutoscalerStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchServingFairwayDevV1alpha1NamespacedFleetAutoscalerStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listServingFairwayDevV1alpha1NamespacedRevision: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.RevisionList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.RevisionList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    createServingFairwayDevV1alpha1NamespacedRevision: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+                "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteCollectionServingFairwayDevV1alpha1NamespacedRevision: {
+        parameters: {
+            query?: {
+                continue?: string;
+                dryRun?: string;
+                fieldSelector?: string;
+                gracePeriodSeconds?: number;
+                labelSelector?: string;
+                limit?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readServingFairwayDevV1alpha1NamespacedRevision: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceServingFairwayDevV1alpha1NamespacedRevision: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+                "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteServingFairwayDevV1alpha1NamespacedRevision: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                gracePeriodSeconds?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchServingFairwayDevV1alpha1NamespacedRevision: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Revision"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listServingFairwayDevV1alpha1NamespacedRollout: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.RolloutList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.RolloutList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    createServingFairwayDevV1alpha1NamespacedRollout: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteCollectionServingFairwayDevV1alpha1NamespacedRollout: {
+        parameters: {
+            query?: {
+                continue?: string;
+                dryRun?: string;
+                fieldSelector?: string;
+                gracePeriodSeconds?: number;
+                labelSelector?: string;
+                limit?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+            };
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readServingFairwayDevV1alpha1NamespacedRollout: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceServingFairwayDevV1alpha1NamespacedRollout: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    deleteServingFairwayDevV1alpha1NamespacedRollout: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                gracePeriodSeconds?: number;
+                orphanDependents?: boolean;
+                pretty?: string;
+                propagationPolicy?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+                "application/yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                    "application/yaml": Record<string, unknown>;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchServingFairwayDevV1alpha1NamespacedRollout: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    readServingFairwayDevV1alpha1NamespacedRolloutStatus: {
+        parameters: {
+            query?: {
+                pretty?: string;
+                resourceVersion?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    replaceServingFairwayDevV1alpha1NamespacedRolloutStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    patchServingFairwayDevV1alpha1NamespacedRolloutStatus: {
+        parameters: {
+            query?: {
+                dryRun?: string;
+                fieldManager?: string;
+                fieldValidation?: string;
+                force?: boolean;
+                pretty?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/apply-patch+yaml": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/json-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+                "application/merge-patch+json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Patch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.Rollout"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listServingFairwayDevV1alpha1RevisionForAllNamespaces: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.RevisionList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.RevisionList"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Status"];
+                };
+            };
+        };
+    };
+    listServingFairwayDevV1alpha1RolloutForAllNamespaces: {
+        parameters: {
+            query?: {
+                allowWatchBookmarks?: boolean;
+                continue?: string;
+                fieldSelector?: string;
+                labelSelector?: string;
+                limit?: number;
+                pretty?: string;
+                resourceVersion?: string;
+                resourceVersionMatch?: string;
+                sendInitialEvents?: boolean;
+                timeoutSeconds?: number;
+                watch?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["dev.fairway.serving.v1alpha1.RolloutList"];
+                    "application/json;stream=watch": components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"];
+                    "application/yaml": components["schemas"]["dev.fairway.serving.v1alpha1.RolloutList"];
                 };
             };
             /** @description Unauthorized */
