@@ -23,7 +23,7 @@ from tests.waiting import seen_at_last
 WORKLOADS_KIND = "workloads.fairway.dev"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     if found is None:
@@ -37,12 +37,12 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     yield from demo_hub(tmp_path_factory.mktemp("hub"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client(hub: Hub) -> Iterator[Client]:
     with Client.connect(str(hub.kubeconfig)) as client:
         for one in WORKLOADS:
