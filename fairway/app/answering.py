@@ -5,9 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from fairway.app.reaching import Output, Reaching
+from fairway.controllers.history.reading import Asked
 from fairway.controllers.plane import ControlPlane
 from fairway.controllers.whatif import WhatIf, read_change
 from fairway.schema.node import JsonObject
+from fairway.server.histories import HistoryRequest
 from fairway.server.questions import LogRequest
 
 
@@ -40,6 +42,16 @@ class HubAnswers:
         now = float(snapshot["metadata"]["annotations"]["fairway.dev/now"])
         objects = [msgspec.json.decode(one) for one in snapshot["items"]]
         return await self._whatif.answer(objects, now, wanted)
+
+    async def history(self, request: HistoryRequest) -> JsonObject:
+        return self._plane.history.answer(
+            Asked(
+                series=request.series,
+                names=request.names,
+                since=request.since,
+                points=request.points,
+            )
+        )
 
     async def log(self, request: LogRequest) -> Output:
         return await self._reaching.log(request)

@@ -23,6 +23,8 @@ from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters
 from fairway.controllers.heartbeats import LOOK_SECONDS
+from fairway.controllers.history.keeping import Keeper, NoKeeper
+from fairway.controllers.history.sampling import History
 from fairway.controllers.inventory.controller import Inventory
 from fairway.controllers.kindrules import KindRules
 from fairway.controllers.lifecycle.controller import Lifecycle
@@ -65,6 +67,7 @@ class PlaneOptions:
     look_seconds: float = LOOK_SECONDS  # how often clusters and queues are looked at
     sources: Sources = field(default_factory=NoSources)  # whom to ask for numbers
     meter: PodMeter = field(default_factory=NoPodMeter)  # whom to ask what pods use
+    history: Keeper = field(default_factory=NoKeeper)  # where the last hours and days are kept
     is_alone: bool = True  # false: Kubernetes' own controllers see the objects, too
 
 
@@ -102,6 +105,9 @@ class ControlPlane:
         )
         self.traffic = Traffic(
             store=store, cache=self.cache, states=self.states, clock=clock, notes=notes
+        )
+        self.history = History(
+            cache=self.cache, scheduler=self.scheduler, clock=clock, keeper=options.history
         )
         self._clock = clock
         self._is_alone = options.terms.takes_over_at_once
@@ -209,7 +215,7 @@ class ControlPlane:
 
     async def run(self) -> None:
         """Runs until cancelled; ends in order."""
-        parts = (self.cache.run, self.scheduler.run, self._lead)
+        parts = (self.cache.run, self.scheduler.run, self._lead, self.history.run)
         await run_all([kept_up(one, self._clock) for one in parts])
 
     async def close(self) -> None:

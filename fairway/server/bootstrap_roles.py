@@ -35,6 +35,7 @@ _SERVING_KINDS = ("fleetautoscalers", "rollouts")
 _PLATFORM_KINDS = ("fleets", "clusters", "clusterreports", "flavors", "queues")
 _QUESTIONS = (
     "workloads/explain", "workloads/log", "workloads/traffic", "fleets/standing", "fleets/traffic",
+    "fleets/history",
 )  # fmt: skip
 _HEALTH = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _DISCOVERY = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")

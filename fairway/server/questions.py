@@ -10,6 +10,7 @@ They are subresources, so that rights hold for them like for everything else:
     workloads/NAME/traffic      how the load of a service should be shared by its clusters
     fleets/fleet/traffic        the same of all services
     fleets/fleet/decisions      what was decided lately, the latest last
+    fleets/fleet/history        how queues, clusters and services stood over the last hours and days
     fleets/fleet/standing       queues with what they hold and who is next
     fleets/fleet/snapshot       everything that a decision looks at, for `fairway plan`
     fleets/fleet/whatif         the plan with some changes beside the plan without; by POST
@@ -27,14 +28,17 @@ from fairway.api.meta import GROUP
 from fairway.schema.node import JsonObject
 from fairway.server import options
 from fairway.server.exchange import ByteStream, Request, Response, json_response
+from fairway.server.histories import HistoryRequest, history_request
 from fairway.server.objects import Call
+from fairway.server.rbac import Authorizer
+from fairway.server.rbac_rules import Attributes
 from fairway.server.routes import OPENED
 from fairway.store.interface import Store
 
 SUBRESOURCES = {
     "workloads": ("explain", "log", "exec", "portforward", "traffic"),
     "clusters": ("stream",),
-    "fleets": ("decisions", "standing", "snapshot", "whatif", "traffic"),
+    "fleets": ("decisions", "standing", "snapshot", "whatif", "traffic", "history"),
 }
 _ASKED_BY_POST = frozenset({"whatif"})
 _OPENED = frozenset(subresource for _, subresource in OPENED)
@@ -80,6 +84,8 @@ class Answers(Protocol):
 
     async def whatif(self, change: JsonObject) -> JsonObject: ...
 
+    async def history(self, request: HistoryRequest) -> JsonObject: ...
+
     async def log(self, request: LogRequest) -> ByteStream:
         """Output as it comes; returns once it is known that there is such output."""
         ...
@@ -88,8 +94,11 @@ class Answers(Protocol):
 class Questions:
     """Answers what is worked out when read."""
 
-    def __init__(self, store: Store, answers: Answers | None = None) -> None:
+    def __init__(
+        self, store: Store, authorizer: Authorizer, answers: Answers | None = None
+    ) -> None:
         self._store = store
+        self._authorizer = authorizer
         self.answers_from: Answers | None = answers
         self.is_deciding = False  # whether there is, was or will be somebody who answers
 
@@ -127,11 +136,25 @@ class Questions:
                 return json_response(await self.answers_from.traffic(*whose))
             case "standing":
                 return json_response(await self.answers_from.standing())
+            case "history":
+                asked = history_request(call.request, lambda where: self._may_list(call, where))
+                return json_response(await self.answers_from.history(asked))
             case "whatif":
                 change = options.object_body(call.request)
                 return json_response(await self.answers_from.whatif(change))
             case _:
                 return json_response(await self.answers_from.snapshot())
+
+    def _may_list(self, call: Call, namespace: str) -> bool:
+        wanted = Attributes(
+            user=call.identity.user,
+            groups=call.identity.groups,
+            verb="list",
+            group=GROUP,
+            resource="workloads",
+            namespace=namespace,
+        )
+        return self._authorizer.authorize(wanted).allowed
 
     def _unanswered(self) -> Unavailable:
         if not self.is_deciding:

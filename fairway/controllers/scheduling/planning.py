@@ -17,11 +17,12 @@ from fairway.api.errors import ApiError
 from fairway.api.names import namespace_and_name
 from fairway.api.reasons import Reason, headline
 from fairway.controllers.scheduling.noticing import Notice
-from fairway.core import cycle, explain, standings
+from fairway.core import cycle, explain, gauges, standings
 from fairway.core.costs import supplies
 from fairway.core.costs.accounts import Place
 from fairway.core.cycle import START, Cursor
 from fairway.core.dividing.homecoming import Homeward
+from fairway.core.gauges import Gauges
 from fairway.core.inventory import releasing
 from fairway.core.inventory.releasing import Idle
 from fairway.core.snapshot import Snapshot
@@ -241,6 +242,10 @@ class Planning:
     def supplies(self, now: float) -> dict[Place, int]:
         """Accelerators that clusters have, in thousandths, by cluster and flavor."""
         return supplies.supplies(self._view.snapshot(now))
+
+    def gauges(self, now: float) -> Gauges:
+        """What a history keeps of the fleet."""
+        return gauges.gauges(self._view.snapshot(now))
 
     def shadow(self, now: float) -> dict[str, list[str]]:
         """Which of those who wait would get something in clusters that are only shadowed."""

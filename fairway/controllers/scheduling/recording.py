@@ -20,6 +20,7 @@ import msgspec
 from fairway.controllers.scheduling.planner import Planner
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
 from fairway.core.costs.accounts import Place
+from fairway.core.gauges import Gauges
 from fairway.core.inventory.releasing import Idle
 from fairway.core.standings import Standing
 
@@ -149,6 +150,10 @@ class RecordingPlanner:
     async def supplies(self, now: float) -> dict[Place, int]:
         async with self._calling:
             return await self._planner.supplies(now)
+
+    async def gauges(self, now: float) -> Gauges:
+        async with self._calling:
+            return await self._planner.gauges(now)
 
     async def shadow(self, now: float) -> dict[str, list[str]]:
         async with self._calling:

@@ -47,6 +47,7 @@ from fairway.controllers.scheduling.recording import RecordingPlanner
 from fairway.controllers.scheduling.restraint import Restrained
 from fairway.controllers.terms import NotLeader, Terms
 from fairway.core.costs.accounts import Place
+from fairway.core.gauges import Gauges
 from fairway.core.inventory.releasing import Idle
 from fairway.core.standings import Standing
 from fairway.loops import Alarm
@@ -382,6 +383,12 @@ class Scheduler:
         with self._asked():
             await self._feed()
             return await self._planner.supplies(self._clock.now())
+
+    async def gauges(self) -> Gauges:
+        """What a history keeps of the fleet, as it is now."""
+        with self._asked():
+            await self._feed()
+            return await self._planner.gauges(self._clock.now())
 
     @contextmanager
     def _asked(self) -> Iterator[None]:
