@@ -9,9 +9,10 @@ Everything is bounded: so many names of each kind, so many parts of each, so man
 track. Past these the largest names are kept and the rest is summed under the name `(others)`; of a
 track that is too large the oldest goes first. Moments at which nobody looked are gaps.
 
-The question `fleets/fleet/history` answers, by the rooms `tracks` (one resolution), `book` (names
-and tracks together), `reading` (answers), `sampling` (who looks) and `keeping` (how a hub that is
-started again goes on). Its parameters, and its answer:
+Modules: `tracks` is one resolution, `book` names and tracks together, `services` and `sights` what
+is seen, `sampling` who looks, `reading` answers, `keeping` how a hub that is started again goes on.
+
+The question is `fleets/fleet/history`. Its parameters, and its answer:
 
     series=queues|clusters|services
     name=ONE,TWO      up to 100; of services as namespace/name. Without: the whole fleet, under the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairway.controllers.history.book import KINDS, OTHERS, Book
-from fairway.controllers.history.tracks import Track, Values
+from fairway.controllers.history.tracks import Columns, Track, Values
 
 _BESIDE = " "  # between a flavor and a resource in the name of a part
 
@@ -29,18 +29,35 @@ def answer(book: Book, asked: Asked, now: float) -> dict[str, Any]:
     """What is kept of the names that are known."""
     track = _track(book, asked.since)
     times = _times(track, asked, now)
-    found = []
-    for name in asked.names:
-        parts = book.of_name.get((asked.series, name))
-        if parts:
-            found.append({"name": name, **_told(book, track, times, (asked.series, name))})
+    kind, series = KINDS[asked.series], asked.series
+    labels = [
+        (name, part, field)
+        for name in asked.names
+        for part in book.of_name.get((series, name), ())
+        for field in kind.of_part(part)
+    ]
+    values: dict[str, dict[str, dict[str, list[float | None]]]] = {}
+    numbers = track.read(_columns(book, asked), times, book.peaks)
+    for (name, part, field), line in zip(labels, numbers, strict=True):
+        values.setdefault(name, {}).setdefault(part, {})[field] = _plain(line)
     return {
         "now": now,
-        "series": asked.series,
+        "series": series,
         "step": int(times[1] - times[0]),
         "times": times.tolist(),
-        "found": found,
+        "found": [_told(name, parts) for name, parts in values.items()],
     }
+
+
+def _columns(book: Book, asked: Asked) -> Columns:
+    """All columns of all names, in order."""
+    kind, series = KINDS[asked.series], asked.series
+    found: list[int] = []
+    for name in asked.names:
+        for part in book.of_name.get((series, name), ()):
+            first = book.columns[series, name, part]
+            found.extend(range(first, first + len(kind.of_part(part))))
+    return np.array(found, np.uint32)
 
 
 def _track(book: Book, since: int) -> Track:
@@ -58,29 +75,14 @@ def _times(track: Track, asked: Asked, now: float) -> npt.NDArray[np.int64]:
     return last - width * np.arange(count - 1, -1, -1, dtype=np.int64)
 
 
-def _told(
-    book: Book, track: Track, times: npt.NDArray[np.int64], key: tuple[str, str]
-) -> dict[str, Any]:
-    """The numbers of a thing and of those parts that were there."""
-    series, name = key
-    kind = KINDS[series]
-    labels = [(part, field) for part in book.of_name[key] for field in kind.of_part(part)]
-    columns = np.concatenate(
-        [
-            np.arange(len(kind.of_part(part)), dtype=np.uint32) + book.columns[series, name, part]
-            for part in book.of_name[key]
-        ]
-    )
-    numbers = track.read(columns.astype(np.uint32), times, book.peaks)
-    values: dict[str, dict[str, list[float | None]]] = {}
-    for (part, field), line in zip(labels, numbers, strict=True):
-        values.setdefault(part, {})[field] = _plain(line)
+def _told(name: str, values: Mapping[str, dict[str, list[float | None]]]) -> dict[str, Any]:
+    """A thing, and those of its parts that were there."""
     parts = [
         {**_named(part), "values": told}
         for part, told in sorted(values.items(), key=lambda one: (one[0] == OTHERS, one[0]))
         if part and any(one is not None for line in told.values() for one in line)
     ]
-    return {"values": values.get("", {}), "parts": parts}
+    return {"name": name, "values": values.get("", {}), "parts": parts}
 
 
 def _named(part: str) -> dict[str, str]:
