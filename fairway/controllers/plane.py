@@ -44,6 +44,7 @@ from fairway.controllers.terms import Settings, Terms
 from fairway.controllers.traffic.controller import Traffic
 from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
+from fairway.core.gauges import fair_of
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import end, in_slices
 from fairway.metrics.interface import NoPodMeter, NoSources, PodMeter, Sources
@@ -264,7 +265,9 @@ class ControlPlane:
         return found[::-1]
 
     async def standing(self) -> dict[str, Any]:
-        queues = [one.render() for one in await self.scheduler.standings()]
+        found = await self.scheduler.standings()
+        fair = fair_of(found)
+        queues = [{**one.render(), "fair": round(fair[one.queue], 3)} for one in found]
         return {"now": self._clock.now(), "queues": queues}
 
     async def share(self, namespace: str, name: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from fairway.core.nodes import Amounts, Cluster
 from fairway.core.snapshot import Snapshot
 from fairway.core.standings import Holding, Standing, standings
 
+_CPU = "cpu"
 _NANO = 1_000_000_000
 _MILLI = 1_000  # accelerators are counted in thousandths
 
@@ -41,8 +42,8 @@ class QueueGauge(NamedTuple):
     waiting: int
     running: int
     share: int | None  # weighted dominant share in thousandths; None: infinite
-    used: float  # of all that is kept, together
-    fair: float  # what it would have of that if all were divided fairly
+    used: float  # accelerators of all flavors; where there are none, CPUs
+    fair: float  # what it would have of these if all were divided fairly
     holdings: tuple[HoldingGauge, ...]
 
 
@@ -73,19 +74,15 @@ def gauges(snapshot: Snapshot) -> Gauges:
 
 def _queues(found: Sequence[Standing]) -> dict[str, QueueGauge]:
     kept = {one.queue: _kept(one.holdings) for one in found}
-    siblings: dict[str, list[Standing]] = {}
-    for one in found:
-        siblings.setdefault(one.parent or f"/{one.queue}", []).append(one)
-    fair: dict[str, float] = {}
-    for parent, group in siblings.items():
-        fair.update(_fair(group, kept, kept.get(parent, ())))
+    counted = {queue: _counted(one) for queue, one in kept.items()}
+    fair = _fair(found, counted)
     return {
         one.queue: QueueGauge(
             parent=one.parent,
             waiting=one.waiting,
             running=one.running,
             share=one.share,
-            used=sum(each.used for each in kept[one.queue]),
+            used=sum(each.used for each in counted[one.queue]),
             fair=fair[one.queue],
             holdings=kept[one.queue],
         )
@@ -143,12 +140,38 @@ def fair_shares(wishes: Sequence[Wish], pot: float) -> list[float]:
     return found
 
 
+def fair_of(found: Sequence[Standing]) -> dict[str, float]:
+    """What each queue would have if all were divided fairly; see `QueueGauge`."""
+    return _fair(found, {one.queue: _counted(_kept(one.holdings)) for one in found})
+
+
+def _counted(kept: tuple[HoldingGauge, ...]) -> tuple[HoldingGauge, ...]:
+    """What can be counted together: accelerators, or else one resource."""
+    if not kept or is_accelerator(kept[0].resource):
+        return kept
+    resources = [one.resource for one in kept]
+    chosen = _CPU if _CPU in resources else resources[0]
+    return tuple(one for one in kept if one.resource == chosen)
+
+
 def _fair(
+    found: Sequence[Standing], counted: Mapping[str, tuple[HoldingGauge, ...]]
+) -> dict[str, float]:
+    siblings: dict[str, list[Standing]] = {}
+    for one in found:  # roots have nobody to share with
+        siblings.setdefault(one.parent or f"/{one.queue}", []).append(one)
+    fair: dict[str, float] = {}
+    for parent, group in siblings.items():
+        fair.update(_divided(group, counted, counted.get(parent, ())))
+    return fair
+
+
+def _divided(
     group: Sequence[Standing],
     kept: Mapping[str, tuple[HoldingGauge, ...]],
     above: Sequence[HoldingGauge],
 ) -> dict[str, float]:
-    """Of all that is kept of each, together; flavor by flavor, since one is no other."""
+    """Of all that is counted of each, together; flavor by flavor, since one is no other."""
     whole = {(one.flavor, one.resource): one.nominal for one in above}
     by_pair: dict[tuple[str, str], list[tuple[Standing, HoldingGauge]]] = {}
     for queue in group:
