@@ -9,13 +9,7 @@ import type { Cluster, ClusterReport, Flavor, Standing, Workload } from "../api/
 import { keyOf, rowOf, type Row } from "./rows";
 
 const SHOWN_EVERY = 200;
-const SAMPLES_MAX = 1000;
 export const ROWS_MAX = 200_000;
-
-export interface Sample {
-  at: number;
-  shares: Record<string, number>;
-}
 
 interface Link {
   state: State;
@@ -33,8 +27,6 @@ class Fleet {
   flavors = $state.raw<Flavor[]>([]);
   standings = $state.raw<Standing[]>([]);
   standingFault = $state("");
-  /** Shares in percent as they were, the oldest dropped first. */
-  shares = $state.raw<Sample[]>([]);
   links = $state<Record<string, Link>>({});
   now = $state(Date.now());
 
@@ -70,7 +62,6 @@ class Fleet {
     this.rows = [];
     this.clusters = [];
     this.standings = [];
-    this.shares = [];
     this.links = {};
     this.loaded = 0;
     this.isComplete = false;
@@ -136,7 +127,7 @@ class Fleet {
   }
 
   /** How queues stand is worked out when asked, so it is asked when something has changed. */
-  private askLater(): void {
+  askLater(): void {
     if (this.standingTimer || document.visibilityState !== "visible") return;
     const wait = Math.max(0, this.standingAt + 2000 - Date.now());
     this.standingTimer = setTimeout(() => {
@@ -150,8 +141,6 @@ class Fleet {
     ask<{ queues: Standing[] }>(ours("fleets", "", "fleet", "standing"))
       .then((found) => {
         this.standings = found.queues;
-        const shares = found.queues.flatMap((one) => (one.share === null ? [] : [[one.queue, one.share / 10]]));
-        this.shares = [...this.shares, { at: Date.now(), shares: Object.fromEntries(shares) }].slice(-SAMPLES_MAX);
         this.standingFault = "";
       })
       .catch((fault: unknown) => (this.standingFault = told(fault)));

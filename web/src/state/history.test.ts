@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { entryOf, type Entry, type History, isEmpty, latest, less, lineOf, summed } from "./history";
+import { entryOf, type Entry, type History, isEmpty, latest, less, lineOf, spanOf, summed } from "./history";
 
 const entry: Entry = {
   name: "research",
@@ -31,4 +31,16 @@ test("the latest is the last that is known", () => {
   expect(latest([1, 2, null])).toBe(2);
   expect(latest([null])).toBeNull();
   expect(isEmpty([null, null])).toBe(true);
+});
+
+test("the axis of time begins where something is known, and is never too short", () => {
+  const long = (known: number[]): History => ({
+    ...history,
+    times: Array.from({ length: 12 }, (_, at) => at * 10),
+    found: [{ ...entry, values: { used: Array.from({ length: 12 }, (_, at) => (known.includes(at) ? 1 : null)) } }],
+  });
+  expect(spanOf(long([0]), 120)).toEqual([0, 120]);
+  expect(spanOf(long([6, 7]), 120)).toEqual([60, 120]);
+  expect(spanOf(long([11]), 1200)).toEqual([20, 120]);
+  expect(spanOf(long([]), 120)).toEqual([0, 120]);
 });

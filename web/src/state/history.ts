@@ -42,13 +42,15 @@ export interface Asked {
 export const RANGES: Record<string, number> = { "1 h": 3600, "12 h": 43_200, "7 d": 604_800 };
 /** So many names may be asked for at once. */
 export const NAMES_MOST = 100;
+/** A moment for every few pixels of a chart; of the last hour all that the hub has. */
+const POINTS = 361;
 const AGAIN_LEAST = 10_000;
 const AGAIN_MOST = 60_000;
 
 export function askHistory(asked: Asked, signal?: AbortSignal): Promise<History> {
   return ask<History>(ours("fleets", "", "fleet", "history"), {
     signal,
-    query: { series: asked.series, name: asked.names?.slice(0, NAMES_MOST).join(","), since: asked.since, points: asked.points },
+    query: { series: asked.series, name: asked.names?.slice(0, NAMES_MOST).join(","), since: asked.since, points: asked.points ?? POINTS },
   });
 }
 
@@ -114,6 +116,16 @@ export function less(one: Values, other: Values): Values {
 
 export function isEmpty(values: Values): boolean {
   return values.every((one) => one === null);
+}
+
+const LEAST = 1 / 12;
+
+/** The axis of time of a chart: as far back as was asked, or as anything is known if that is much less. */
+export function spanOf(history: History, since: number): [number, number] {
+  const end = (history.times.at(-1) ?? 0) + history.step;
+  const isKnown = (at: number) => history.found.some((entry) => Object.values(entry.values).some((line) => line[at] != null));
+  const first = history.times.find((_, at) => isKnown(at)) ?? end - since;
+  return [Math.max(end - since, Math.min(first, end - since * LEAST)), end];
 }
 
 /** The last number that is known. */
