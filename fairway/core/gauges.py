@@ -107,27 +107,25 @@ def _kept(holdings: Sequence[Holding]) -> tuple[HoldingGauge, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What one of several siblings has of something, and whether it wants more."""
+    """What one of several siblings owns of something, and how much it wants in all."""
 
     weight: float
     nominal: float
-    used: float
-    wants_more: bool
+    wanted: float
 
 
 def fair_shares(wishes: Sequence[Wish], pot: float) -> list[float]:
     """How much each would have if all of a pot were divided fairly.
 
     Everybody first gets what they own, as far as they want it. What is left goes by weight to those
-    who want more, and nobody gets more than they want: weighted max-min fairness. Who waits may
-    want anything; who does not, wants what they use.
+    who want more, and nobody gets more than they want: weighted max-min fairness.
     """
-    found = [one.nominal if one.wants_more else min(one.nominal, one.used) for one in wishes]
+    found = [min(one.nominal, one.wanted) for one in wishes]
     # By how much each could still be raised; who is satisfied first comes first.
     wanted = [
-        ((float("inf") if one.wants_more else one.used) - found[at], at)
+        (one.wanted - found[at], at)
         for at, one in enumerate(wishes)
-        if one.weight > 0 and (one.wants_more or one.used > found[at])
+        if one.weight > 0 and one.wanted > found[at]
     ]
     wanted.sort(key=lambda each: (each[0] / wishes[each[1]].weight, each[1]))
     left = max(0.0, pot - sum(found))
@@ -182,22 +180,23 @@ def _divided(
         wanted = kept[queue.queue] or (tuple(of_others) if queue.waiting else ())
         for one in wanted:
             by_pair.setdefault((one.flavor, one.resource), []).append((queue, one))
-    found = {one.queue: 0.0 for one in group}
+    fair = {one.queue: 0.0 for one in group}
+    used = {one.queue: sum(each.used for each in kept[one.queue]) for one in group}
     for held in by_pair.values():
         wishes = [
             Wish(
                 weight=queue.weight_nanos / _NANO,
                 nominal=one.nominal,
-                used=one.used,
-                wants_more=queue.waiting > 0,
+                wanted=one.used + queue.asks.of(one.flavor),
             )
             for queue, one in held
         ]
         # What is in use is divided: quota may promise more than there is anywhere.
-        pot = sum(one.used for one in wishes)
+        pot = sum(one.used for _, one in held)
         for (queue, _), amount in zip(held, fair_shares(wishes, pot), strict=True):
-            found[queue.queue] += amount
-    return found
+            fair[queue.queue] += amount
+    # Who takes any flavor wants it once all the same.
+    return {one.queue: min(fair[one.queue], used[one.queue] + one.asks.total) for one in group}
 
 
 # Places.

@@ -5,16 +5,21 @@ For people and for the status of queues; no decision looks at it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from fairway.api.amounts import Quantity, family_of
+from fairway.core.costs.supplies import is_accelerator
 from fairway.core.model import FlavorResource, Workload, unit_nanos
 from fairway.core.snapshot import Snapshot
 from fairway.core.turns.quota import Tree
 from fairway.core.turns.shares import Rules, Shares
 
 _HEADS = 20  # of those who wait in a queue, how many are named
+_ASKED = 10  # and of how many it is looked at what they ask for
+_MILLI = 1_000  # accelerators are counted in thousandths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +49,26 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asks:
+    """Accelerators that those who wait ask for; infinite where that is not known."""
+
+    total: float = 0.0
+    by_flavor: Mapping[str, float] = field(default_factory=dict)  # "": by those who take any
+
+    def of(self, flavor: str) -> float:
+        """At most, of one flavor."""
+        return self.by_flavor.get(flavor, 0.0) + self.by_flavor.get("", 0.0)
+
+    def plus(self, other: Asks) -> Asks:
+        if not other.total:
+            return self
+        by_flavor = dict(self.by_flavor)
+        for flavor, amount in other.by_flavor.items():
+            by_flavor[flavor] = by_flavor.get(flavor, 0.0) + amount
+        return Asks(total=self.total + other.total, by_flavor=by_flavor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """One queue, with all below it."""
 
@@ -56,6 +81,7 @@ class Standing:
     share: int | None  # weighted dominant share in thousandths; None: infinite
     holdings: tuple[Holding, ...]
     heads: tuple[str, ...]  # the first who wait in this very queue
+    asks: Asks = Asks()
 
     def render(self) -> dict[str, Any]:
         return {
@@ -83,6 +109,7 @@ def standings(snapshot: Snapshot) -> list[Standing]:
         queue: sum(_runs(snapshot.facts.workloads.get(key)) for key in keys)
         for queue, keys in snapshot.holding.items()
     }
+    asks = {queue: _asks(line) for queue, line in snapshot.lines.items()}
     found = []
     for node in tree.nodes:
         below = _with_all_below(tree, node.name)
@@ -97,9 +124,52 @@ def standings(snapshot: Snapshot) -> list[Standing]:
                 share=shares.thousandths(node.name),
                 holdings=_holdings(tree, node.name, below),
                 heads=tuple(one.key for one in snapshot.lines.get(node.name, ())[:_HEADS]),
+                asks=_sum(asks[name] for name in below if name in asks),
             )
         )
     return found
+
+
+def _asks(line: Sequence[Workload]) -> Asks:
+    """What those in a line ask for; of a long one more than anybody has."""
+    if len(line) > _ASKED:
+        return _ANYTHING
+    found = Asks()
+    for workload in line:
+        form = workload.forms[0]
+        amount = _count(workload) * sum(
+            pods.count * each
+            for pods in form.pod_sets
+            for resource, each in pods.shape.requests
+            if is_accelerator(resource)
+        )
+        if not amount:
+            return _ANYTHING  # it asks for something else
+        by_flavor = dict.fromkeys(form.flavors or ("",), amount / _MILLI)
+        found = found.plus(Asks(total=amount / _MILLI, by_flavor=by_flavor))
+    return found
+
+
+def _count(workload: Workload) -> int:
+    """How often its pods are asked for; what it holds already is not asked for again."""
+    held = workload.held.placed if workload.held else ()
+    match workload.mode:
+        case "Divided":
+            return max(1, workload.replicas - sum(one.replicas for one in held))
+        case "Independent":
+            return min(workload.concurrency or workload.tasks, workload.tasks)
+        case _:
+            return 1
+
+
+def _sum(asks: Iterable[Asks]) -> Asks:
+    found = Asks()
+    for one in asks:
+        found = found.plus(one)
+    return found
+
+
+_ANYTHING = Asks(total=inf, by_flavor={"": inf})
 
 
 def _runs(workload: Workload | None) -> bool:

@@ -8,7 +8,7 @@ from fairway.core.gauges import Wish, fair_shares
 
 
 def wish(nominal: float, used: float, *, waits: bool = False, weight: float = 1.0) -> Wish:
-    return Wish(weight=weight, nominal=nominal, used=used, wants_more=waits)
+    return Wish(weight=weight, nominal=nominal, wanted=float("inf") if waits else used)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,12 @@ def wish(nominal: float, used: float, *, waits: bool = False, weight: float = 1.
             12,
             [4, 8],
             id="without weight there is nothing beyond what is owned",
+        ),
+        pytest.param(
+            [Wish(weight=1, nominal=0, wanted=6), wish(0, 12, waits=True)],
+            12,
+            [6, 6],
+            id="nobody gets more than they want",
         ),
         pytest.param([], 16, [], id="nobody"),
     ],

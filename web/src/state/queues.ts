@@ -133,15 +133,18 @@ export function markOf(stand: Stand): string {
   return MARKS[stand];
 }
 
+const LEAST = 0.5; // less is nobody's business
+
 /** How a queue stands against its fair share, for people. */
 export function fairnessOf(one: Standing): Fairness {
   if (!one.parent) return { stand: "alone", by: 0, words: "" }; // it has nobody to share with
   const { used, resource } = totalOf(amountsOf(one.holdings));
   const fair = one.fair ?? used;
   const by = Math.abs(used - fair);
-  const amount = `${short(by)} ${unitOf(resource, by)}`;
-  if (by >= 0.001 && used > fair) return { stand: "over", by, words: `${amount} over its fair share` };
-  if (by >= 0.001) return { stand: "owed", by, words: `${amount} below its fair share` };
+  const told = by >= 1 ? Math.round(by) : by;
+  const amount = `${short(told)} ${unitOf(resource, told)}`;
+  if (by >= LEAST && used > fair) return { stand: "over", by, words: `${amount} over its fair share` };
+  if (by >= LEAST) return { stand: "owed", by, words: `${amount} below its fair share` };
   if (!used && !one.waiting) return { stand: "idle", by: 0, words: "asks for nothing" };
   return { stand: "fair", by: 0, words: one.waiting ? "has its fair share" : "has all it asks for" };
 }
