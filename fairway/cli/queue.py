@@ -4,30 +4,40 @@ from __future__ import annotations
 
 import click
 
-from fairway.cli import options, render_objects, render_table, standing, terminal
+from fairway.cli import options, past, render_objects, render_table, standing, terminal
 from fairway.cli.commands import Command
 from fairway.cli.completion import complete_queues
+from fairway.cli.options import Duration
 from fairway.cli.session import Failure, current, say
 from fairway.client.wire import Object
 
 EXAMPLES = """
-    fairway queue               all queues as a tree
-    fairway queue research      one, with those below it and who waits there
-    fairway queue -o wide       with processors and memory too
-    fairway queue -o json       for programs
+    fairway queue                       all queues as a tree
+    fairway queue research              one, with those below it and who waits there
+    fairway queue research --last 12h   how it stood over the last hours
+    fairway queue -o wide               with processors and memory too
+    fairway queue -o json               for programs
 """
 
 
 @click.command(cls=Command, examples=EXAMPLES)
 @click.argument("name", default="", metavar="[QUEUE]", shell_complete=complete_queues)
+@click.option(
+    "--last",
+    type=Duration(),
+    metavar="TIME",
+    help="How QUEUE stood over this time, up to 7d, as the hub has kept it.",
+)
 @options.output()
 @click.option("--no-headers", is_flag=True, help="Leave out the headings.")
-def queue(*, name: str, output: str, no_headers: bool) -> int:
+def queue(*, name: str, last: float | None, output: str, no_headers: bool) -> int:
     """Show queues: what each owns, uses, borrows and lends, and who is next.
 
     SHARE is the weighted share of what may be borrowed; the smaller goes first. NEXT is the
     first that waits in that very queue.
     """
+    if last is not None:
+        return _show_past(name, last, output, with_headings=not no_headers)
     queues = standing.read(current())
     if name:
         queues = standing.below(queues, name)
@@ -48,6 +58,18 @@ def queue(*, name: str, output: str, no_headers: bool) -> int:
     render_table.show(grid, with_headings=not no_headers)
     if name:
         _show_line(queues[0])
+    return 0
+
+
+def _show_past(name: str, seconds: float, output: str, *, with_headings: bool) -> int:
+    if not name:
+        raise Failure("say whose: fairway queue QUEUE --last 12h")
+    found = past.read(current(), name, seconds)
+    if output in {"json", "yaml"}:
+        click.echo(render_objects.render(output, [found], is_single=True))
+        return 0
+    terminal.write([past.title(found)])
+    render_table.show(past.grid(found), with_headings=with_headings)
     return 0
 
 

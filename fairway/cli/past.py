@@ -1,0 +1,78 @@
+"""How a queue stood over the last hours, as lines of small bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairway.cli.ages import span
+from fairway.cli.render_table import Grid
+from fairway.cli.session import Failure, Session
+from fairway.client.wire import Object
+
+SECONDS_MOST = 7 * 86_400.0
+HEADINGS = ["WHAT", "NOW", "LEAST", "MOST", "OVER TIME"]
+_POINTS = 48  # as many as fit on a line beside the rest
+_BARS = "▁▂▃▄▅▆▇█"
+_GAP = " "
+_OF_QUEUE = {
+    "used": "in use",
+    "fair": "fair share",
+    "waiting": "waiting",
+    "running": "running",
+}
+_OF_FLAVOR = ("nominal", "used", "borrowed", "lent")
+
+Line = Sequence[float | None]
+
+
+def read(session: Session, queue: str, seconds: float) -> Object:
+    """What the hub has kept of a queue."""
+    query = {
+        "series": "queues",
+        "name": queue,
+        "since": str(int(min(max(seconds, 60), SECONDS_MOST))),
+        "points": str(_POINTS),
+    }
+    found = session.client.ask("fleets.fairway.dev", "fleet", "history", query=query)
+    if not found.get("found"):
+        raise Failure(f"the hub has kept nothing of a queue {queue} in this time")
+    return found
+
+
+def title(found: Object) -> str:
+    """`research, 48 steps of 15m, until now; a blank is a time in which nobody looked`."""
+    step, count = float(found["step"]), len(found["times"])
+    return f"{found['found'][0]['name']}, {count} steps of {span(step)}, the last is now"
+
+
+def grid(found: Object) -> Grid:
+    """A line for each number of the queue and of its flavors."""
+    one = found["found"][0]
+    rows = [_row(word, one["values"][field]) for field, word in _OF_QUEUE.items()]
+    for part in one["parts"]:
+        for field in _OF_FLAVOR:
+            line = part["values"][field]
+            if field in ("nominal", "used") or any(line):
+                rows.append(_row(f"{part['name']} {field}", line))
+    return Grid(HEADINGS, rows)
+
+
+def _row(what: str, line: Line) -> list[str]:
+    known = [one for one in line if one is not None]
+    if not known:
+        return [what, "", "", "", ""]
+    amounts = [known[-1], min(known), max(known)]
+    return [what, *(f"{one:g}" for one in amounts), bars(line)]
+
+
+def bars(line: Line) -> str:
+    """A line as small bars: from nothing to its most; a time in which nobody looked is blank."""
+    most = max((one for one in line if one is not None), default=0)
+    return "".join(
+        _GAP
+        if one is None
+        else _BARS[round(one / most * (len(_BARS) - 1))]
+        if most > 0
+        else _BARS[0]
+        for one in line
+    )
