@@ -26,11 +26,6 @@ _LATE = (
     "train-large-2 in onprem-hangzhou",
     "waits      evaluate-2",
 )
-    *_EARLY,
-    "the region cloud-east goes down",
-    "train-large-2 in onprem",
-    "waits      evaluate-2",
-)
 
 
 @pytest.fixture(scope="module")
