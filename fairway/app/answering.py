@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from fairway.api.discretion import MayLook
 from fairway.app.reaching import Output, Reaching
 from fairway.controllers.plane import ControlPlane
 from fairway.controllers.whatif import WhatIf, read_change
@@ -19,8 +20,8 @@ class HubAnswers:
         self._reaching = reaching
         self._whatif = WhatIf()
 
-    async def explain(self, namespace: str, name: str) -> JsonObject | None:
-        return await self._plane.explain(namespace, name)
+    async def explain(self, namespace: str, name: str, may: MayLook) -> JsonObject | None:
+        return await self._plane.explain(namespace, name, may)
 
     async def decisions(self, workload: str, most: int) -> list[JsonObject]:
         return await self._plane.decisions(workload, most)

@@ -57,7 +57,7 @@ def make_api(backing: Backing, data: Path, audit_log: AuditLog, clock: Clock) ->
         authorizer=authorizer,
         objects=Objects(store, clock, Streams(store, clock, metrics), _gate(authorizer)),
         reviewer=reviewer,
-        questions=Questions(store),
+        questions=Questions(store, authorizer),
         talks=Talks(store, clock),
         documents=documents,
         page=Page(built_files()),

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from fairway.api.discretion import MayLook, discreet_explanation, within
 from fairway.clock import Clock
 from fairway.controllers.accounting.controller import Accounting
 from fairway.controllers.autoscaling.controller import Autoscaling
@@ -241,8 +242,14 @@ class ControlPlane:
 
     # Questions.
 
-    async def explain(self, namespace: str, name: str) -> dict[str, Any] | None:
-        return await self.scheduler.explain(f"{namespace}/{name}")
+    async def explain(
+        self, namespace: str, name: str, may: MayLook | None = None
+    ) -> dict[str, Any] | None:
+        """Why a workload waits, for somebody who may look into some namespaces; None: its own."""
+        found = await self.scheduler.explain(f"{namespace}/{name}")
+        if found is None:
+            return None
+        return discreet_explanation(found, may or within(namespace)).render()
 
     async def decisions(self, workload: str, most: int) -> list[dict[str, Any]]:
         """What was decided lately, of everybody or of one workload, the latest last."""

@@ -14,6 +14,10 @@ They are subresources, so that rights hold for them like for everything else:
     fleets/fleet/snapshot       everything that a decision looks at, for `fairway plan`
     fleets/fleet/whatif         the plan with some changes beside the plan without; by POST
 
+What is asked by people of one team among others tells no names of the others' workloads: such an
+answer goes through `discreet`, with what the caller `may` see. The snapshot is everything, and so
+for those alone who may see everything; how all traffic is shared is for who shares it.
+
 Who answers is given from outside; the server knows only what may be asked.
 """
 
@@ -22,12 +26,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from fairway.api.discretion import MayLook, discreet
 from fairway.api.errors import BadRequest, MethodNotAllowed, NotFound, Unavailable
 from fairway.api.meta import GROUP
 from fairway.schema.node import JsonObject
 from fairway.server import options
+from fairway.server.discretion import may_look
 from fairway.server.exchange import ByteStream, Request, Response, json_response
 from fairway.server.objects import Call
+from fairway.server.rbac import Authorizer
 from fairway.server.routes import OPENED
 from fairway.store.interface import Store
 
@@ -68,7 +75,7 @@ class LogRequest(PodRequest):
 class Answers(Protocol):
     """Who knows."""
 
-    async def explain(self, namespace: str, name: str) -> JsonObject | None: ...
+    async def explain(self, namespace: str, name: str, may: MayLook) -> JsonObject | None: ...
 
     async def decisions(self, workload: str, most: int) -> list[JsonObject]: ...
 
@@ -88,8 +95,11 @@ class Answers(Protocol):
 class Questions:
     """Answers what is worked out when read."""
 
-    def __init__(self, store: Store, answers: Answers | None = None) -> None:
+    def __init__(
+        self, store: Store, authorizer: Authorizer, answers: Answers | None = None
+    ) -> None:
         self._store = store
+        self._authorizer = authorizer
         self.answers_from: Answers | None = answers
         self.is_deciding = False  # whether there is, was or will be somebody who answers
 
@@ -120,18 +130,24 @@ class Questions:
                 most = min(_number(call.request, "limit") or _DECISIONS, _DECISIONS_MOST)
                 workload = call.request.parameter("workload")
                 found = await self.answers_from.decisions(workload, most)
-                return json_response({"decisions": found})
+                return json_response(discreet({"decisions": found}, self.may(call)))
             case "traffic":
                 is_one = call.target.plural == "workloads"
                 whose = (call.namespace, call.target.name) if is_one else ("", "")
                 return json_response(await self.answers_from.traffic(*whose))
             case "standing":
-                return json_response(await self.answers_from.standing())
+                answer = await self.answers_from.standing()
+                return json_response(discreet(answer, self.may(call)))
             case "whatif":
                 change = options.object_body(call.request)
-                return json_response(await self.answers_from.whatif(change))
+                answer = await self.answers_from.whatif(change)
+                return json_response(discreet(answer, self.may(call)))
             case _:
                 return json_response(await self.answers_from.snapshot())
+
+    def may(self, call: Call) -> MayLook:
+        """Of which namespaces the caller may know what is in them; see `api/discretion`."""
+        return may_look(self._authorizer, call.identity, within=call.namespace)
 
     def _unanswered(self) -> Unavailable:
         if not self.is_deciding:
@@ -142,7 +158,7 @@ class Questions:
         )
 
     async def _explain(self, call: Call, answers: Answers) -> Response:
-        found = await answers.explain(call.namespace, call.target.name)
+        found = await answers.explain(call.namespace, call.target.name, self.may(call))
         if found is None:
             raise NotFound("nothing is to be decided on it any more", details={})
         return json_response(found)

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
+from fairway.api.explanations import Explanation
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
 from fairway.core.costs.accounts import Place
 from fairway.core.inventory.releasing import Idle
@@ -41,7 +42,7 @@ class Planner(Protocol):
 
     async def plan(self, now: float, budget: int) -> Planned: ...
 
-    async def explain(self, key: str, now: float) -> dict[str, Any] | None: ...
+    async def explain(self, key: str, now: float) -> Explanation | None: ...
 
     async def standings(self, now: float) -> list[Standing]: ...
 
@@ -69,7 +70,7 @@ class InlinePlanner:
     async def plan(self, now: float, budget: int) -> Planned:
         return self._planning.plan(now, budget)
 
-    async def explain(self, key: str, now: float) -> dict[str, Any] | None:
+    async def explain(self, key: str, now: float) -> Explanation | None:
         return self._planning.explain(key, now)
 
     async def standings(self, now: float) -> list[Standing]:
@@ -108,8 +109,8 @@ class ProcessPlanner:
     async def plan(self, now: float, budget: int) -> Planned:
         return cast("Planned", await self._call("plan", now, budget))
 
-    async def explain(self, key: str, now: float) -> dict[str, Any] | None:
-        return cast("dict[str, Any] | None", await self._call("explain", key, now))
+    async def explain(self, key: str, now: float) -> Explanation | None:
+        return cast("Explanation | None", await self._call("explain", key, now))
 
     async def standings(self, now: float) -> list[Standing]:
         return cast("list[Standing]", await self._call("standings", now))

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from fairway.api.explanations import Explanation
 from fairway.controllers.scheduling.planner import Planner
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
 from fairway.core.costs.accounts import Place
@@ -134,7 +135,7 @@ class RecordingPlanner:
         if kept:
             self.decisions.append({**last, "steps": kept})
 
-    async def explain(self, key: str, now: float) -> dict[str, Any] | None:
+    async def explain(self, key: str, now: float) -> Explanation | None:
         async with self._calling:  # never of a planner that has not been fed everything yet
             return await self._planner.explain(key, now)
 

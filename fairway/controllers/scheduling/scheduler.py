@@ -17,13 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from itertools import islice
-from typing import Any
 
 from msgspec.structs import replace
 
 from fairway.api import codec
 from fairway.api.cluster import Cluster, pools_of
 from fairway.api.errors import ApiError, NotFound, Unavailable
+from fairway.api.explanations import Explanation
 from fairway.api.flavor import Flavor
 from fairway.api.names import namespace_and_name
 from fairway.api.workload import Workload
@@ -359,7 +359,7 @@ class Scheduler:
                 return node_price(found, one, self._cache.all(Flavor)) or 0
         return 0
 
-    async def explain(self, key: str) -> dict[str, Any] | None:
+    async def explain(self, key: str) -> Explanation | None:
         """Why a workload waits, worked out now."""
         with self._asked():
             await self._feed()
