@@ -16,8 +16,9 @@ from fairway.server.identity import Identity
 from fairway.server.metrics import Metrics
 from fairway.server.objects import Gate, Objects
 from fairway.server.page import Page
-from fairway.server.questions import Questions
+from fairway.server.questions import Questions, Sees
 from fairway.server.rbac import Authorizer
+from fairway.server.rbac_rules import Attributes
 from fairway.server.reviewing import Reviewer
 from fairway.server.routes import Target
 from fairway.server.service_accounts import ServiceAccountTokens
@@ -25,7 +26,7 @@ from fairway.server.talks import Talks
 from fairway.server.tokens import Authenticator
 from fairway.server.vouching import Vouching
 from fairway.server.watching import Streams
-from fairway.store.keys import RBAC
+from fairway.store.keys import RBAC, WORKLOADS
 
 
 def make_api(backing: Backing, data: Path, audit_log: AuditLog, clock: Clock) -> Api:
@@ -57,7 +58,7 @@ def make_api(backing: Backing, data: Path, audit_log: AuditLog, clock: Clock) ->
         authorizer=authorizer,
         objects=Objects(store, clock, Streams(store, clock, metrics), _gate(authorizer)),
         reviewer=reviewer,
-        questions=Questions(store),
+        questions=Questions(store, sees=_sees(authorizer)),
         talks=Talks(store, clock),
         documents=documents,
         page=Page(built_files()),
@@ -66,6 +67,23 @@ def make_api(backing: Backing, data: Path, audit_log: AuditLog, clock: Clock) ->
         clock=clock,
         vouching=Vouching(backing.vouch, clock) if backing.vouch is not None else None,
     )
+
+
+def _sees(authorizer: Authorizer) -> Sees:
+    """Who may list the workloads of a namespace may know their names."""
+
+    def sees(identity: Identity, namespace: str) -> bool:
+        wanted = Attributes(
+            user=identity.user,
+            groups=tuple(identity.groups),
+            verb="list",
+            group=WORKLOADS.group,
+            resource=WORKLOADS.plural,
+            namespace=namespace,
+        )
+        return authorizer.authorize(wanted).allowed
+
+    return sees
 
 
 def _gate(authorizer: Authorizer) -> Gate:

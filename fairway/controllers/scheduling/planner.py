@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
 from fairway.core.inventory.releasing import Idle
 from fairway.core.standings import Standing
@@ -51,6 +52,8 @@ class Planner(Protocol):
 
     async def supplies(self, now: float) -> dict[Place, int]: ...
 
+    async def ahead(self, now: float) -> list[Ahead]: ...
+
     async def close(self) -> None: ...
 
 
@@ -83,6 +86,9 @@ class InlinePlanner:
 
     async def supplies(self, now: float) -> dict[Place, int]:
         return self._planning.supplies(now)
+
+    async def ahead(self, now: float) -> list[Ahead]:
+        return self._planning.ahead(now)
 
     async def close(self) -> None:
         return
@@ -122,6 +128,9 @@ class ProcessPlanner:
 
     async def supplies(self, now: float) -> dict[Place, int]:
         return cast("dict[Place, int]", await self._call("supplies", now))
+
+    async def ahead(self, now: float) -> list[Ahead]:
+        return cast("list[Ahead]", await self._call("ahead", now))
 
     async def close(self) -> None:
         process = self._process
