@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from fairway.api.discretion import MayLook
 from fairway.app.reaching import Output, Reaching
 from fairway.controllers.plane import ControlPlane
+from fairway.controllers.timeline.drawing import Wanted
 from fairway.controllers.whatif import WhatIf, read_change
 from fairway.schema.node import JsonObject
-from fairway.server.questions import LogRequest
+from fairway.server.questions import LogRequest, TimelineRequest
 
 
 class HubAnswers:
@@ -34,6 +37,12 @@ class HubAnswers:
 
     async def snapshot(self) -> JsonObject:
         return await self._plane.snapshot()
+
+    async def timeline(self, request: TimelineRequest, sees: Callable[[str], bool]) -> JsonObject:
+        timeline = self._plane.timeline
+        start, end = request.between(timeline.now())
+        wanted = Wanted(by=request.by, start=start, end=end, most=request.most)
+        return await timeline.answer(wanted, sees)
 
     async def whatif(self, change: JsonObject) -> JsonObject:
         wanted = read_change(change)

@@ -11,6 +11,7 @@ They are subresources, so that rights hold for them like for everything else:
     fleets/fleet/traffic        the same of all services
     fleets/fleet/decisions      what was decided lately, the latest last
     fleets/fleet/standing       queues with what they hold and who is next
+    fleets/fleet/timeline       who had which GPUs when, and who is expected next
     fleets/fleet/snapshot       everything that a decision looks at, for `fairway plan`
     fleets/fleet/whatif         the plan with some changes beside the plan without; by POST
 
@@ -24,7 +25,7 @@ Who answers is given from outside; the server knows only what may be asked.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from fairway.api.discretion import MayLook, discreet
 from fairway.api.errors import BadRequest, MethodNotAllowed, NotFound, Unavailable
@@ -41,12 +42,18 @@ from fairway.store.interface import Store
 SUBRESOURCES = {
     "workloads": ("explain", "log", "exec", "portforward", "traffic"),
     "clusters": ("stream",),
-    "fleets": ("decisions", "standing", "snapshot", "whatif", "traffic"),
+    "fleets": ("decisions", "standing", "snapshot", "timeline", "whatif", "traffic"),
 }
 _ASKED_BY_POST = frozenset({"whatif"})
 _OPENED = frozenset(subresource for _, subresource in OPENED)
 _DECISIONS = 100
 _DECISIONS_MOST = 5_000
+_SPANS = 100
+_SPANS_MOST = 1_000
+_HOUR = 3600.0
+_FROM_NOW_BELOW = 1e8  # moments so small are seconds from now
+
+# Whether somebody may know the workloads of a namespace.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +79,25 @@ class LogRequest(PodRequest):
     is_previous: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineRequest:
+    """Which part of the timeline; moments below a hundred million are seconds from now."""
+
+    by: Literal["cluster", "queue"] = "cluster"
+    start: float = -_HOUR
+    end: float = _HOUR / 4
+    most: int = _SPANS  # spans of a group that are told one by one
+
+    def between(self, now: float) -> tuple[float, float]:
+        """From when to when."""
+        start, end = (
+            now + one if abs(one) < _FROM_NOW_BELOW else one for one in (self.start, self.end)
+        )
+        if not start < end:
+            raise BadRequest("from: expected a moment before to")
+        return start, end
+
+
 class Answers(Protocol):
     """Who knows."""
 
@@ -82,6 +108,8 @@ class Answers(Protocol):
     async def standing(self) -> JsonObject: ...
 
     async def snapshot(self) -> JsonObject: ...
+
+    async def timeline(self, request: TimelineRequest, may: MayLook) -> JsonObject: ...
 
     async def traffic(self, namespace: str, name: str) -> JsonObject: ...
 
@@ -138,6 +166,9 @@ class Questions:
             case "standing":
                 answer = await self.answers_from.standing()
                 return json_response(discreet(answer, self.may(call)))
+            case "timeline":
+                asked = _timeline(call.request)
+                return json_response(await self.answers_from.timeline(asked, self.may(call)))
             case "whatif":
                 change = options.object_body(call.request)
                 answer = await self.answers_from.whatif(change)
@@ -194,6 +225,31 @@ def pod_of(call: Call) -> dict[str, Any]:
         "user": call.identity.user,
         "groups": tuple(call.identity.groups),
     }
+
+
+def _timeline(request: Request) -> TimelineRequest:
+    plain = TimelineRequest()
+    by = request.parameter("by") or plain.by
+    if by not in ("cluster", "queue"):
+        raise BadRequest(f"by: expected cluster or queue, got {by!r}")
+    most = _number(request, "most")
+    return TimelineRequest(
+        by="queue" if by == "queue" else "cluster",
+        start=_seconds(request, "from", plain.start),
+        end=_seconds(request, "to", plain.end),
+        most=plain.most if most is None else min(most, _SPANS_MOST),
+    )
+
+
+def _seconds(request: Request, name: str, default: float) -> float:
+    text = request.parameter(name)
+    try:
+        found = float(text) if text else default
+    except ValueError:
+        found = float("nan")
+    if not abs(found) < float("inf"):
+        raise BadRequest(f"{name}: expected seconds, got {text!r}")
+    return found
 
 
 def _number(request: Request, name: str) -> int | None:
