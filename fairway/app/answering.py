@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from fairway.app.pod_lists import PodLists
 from fairway.app.reaching import Output, Reaching
 from fairway.controllers.plane import ControlPlane
 from fairway.controllers.whatif import WhatIf, read_change
 from fairway.schema.node import JsonObject
-from fairway.server.questions import LogRequest
+from fairway.server.questions import LogRequest, PodsRequest
 
 
 class HubAnswers:
@@ -17,6 +18,7 @@ class HubAnswers:
     def __init__(self, plane: ControlPlane, reaching: Reaching) -> None:
         self._plane = plane
         self._reaching = reaching
+        self._pods = PodLists(reaching)
         self._whatif = WhatIf()
 
     async def explain(self, namespace: str, name: str) -> JsonObject | None:
@@ -40,6 +42,9 @@ class HubAnswers:
         now = float(snapshot["metadata"]["annotations"]["fairway.dev/now"])
         objects = [msgspec.json.decode(one) for one in snapshot["items"]]
         return await self._whatif.answer(objects, now, wanted)
+
+    async def pods(self, request: PodsRequest) -> JsonObject:
+        return await self._pods.answer(request)
 
     async def log(self, request: LogRequest) -> Output:
         return await self._reaching.log(request)
