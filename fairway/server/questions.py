@@ -3,6 +3,7 @@
 They are subresources, so that rights hold for them like for everything else:
 
     workloads/NAME/explain      why it waits, and what would let it start
+    workloads/NAME/pods         its pods by name, a page at a time, and how many are in which state
     workloads/NAME/log          the output of its pods, as text, followed if asked
     workloads/NAME/exec         a command in one of its pods; see `talks`, as for the next two
     workloads/NAME/portforward  a port of one of its pods
@@ -40,7 +41,7 @@ from fairway.server.routes import OPENED
 from fairway.store.interface import Store
 
 SUBRESOURCES = {
-    "workloads": ("explain", "log", "exec", "portforward", "traffic"),
+    "workloads": ("explain", "pods", "log", "exec", "portforward", "traffic"),
     "clusters": ("stream",),
     "fleets": ("decisions", "standing", "snapshot", "timeline", "whatif", "traffic"),
 }
@@ -53,7 +54,8 @@ _SPANS_MOST = 1_000
 _HOUR = 3600.0
 _FROM_NOW_BELOW = 1e8  # moments so small are seconds from now
 
-# Whether somebody may know the workloads of a namespace.
+_PODS = 500
+_PODS_MOST = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +100,14 @@ class TimelineRequest:
         return start, end
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodsRequest(PodRequest):
+    """Which page of its pods."""
+
+    most: int
+    after: str = ""  # as an earlier page said how it goes on
+
+
 class Answers(Protocol):
     """Who knows."""
 
@@ -114,6 +124,8 @@ class Answers(Protocol):
     async def traffic(self, namespace: str, name: str) -> JsonObject: ...
 
     async def whatif(self, change: JsonObject) -> JsonObject: ...
+
+    async def pods(self, request: PodsRequest) -> JsonObject: ...
 
     async def log(self, request: LogRequest) -> ByteStream:
         """Output as it comes; returns once it is known that there is such output."""
@@ -154,6 +166,8 @@ class Questions:
                 return await self._explain(call, self.answers_from)
             case "log":
                 return await _log(call, self.answers_from)
+            case "pods":
+                return json_response(await self.answers_from.pods(_page(call)))
             case "decisions":
                 most = min(_number(call.request, "limit") or _DECISIONS, _DECISIONS_MOST)
                 workload = call.request.parameter("workload")
@@ -198,6 +212,11 @@ class Questions:
 def verb_of(subresource: str) -> str:
     """The verb by which a question is asked: one that carries much is a POST."""
     return "create" if subresource in _ASKED_BY_POST | _OPENED else "get"
+
+
+def _page(call: Call) -> PodsRequest:
+    most = min(_number(call.request, "limit") or _PODS, _PODS_MOST)
+    return PodsRequest(**pod_of(call), most=most, after=call.request.parameter("continue"))
 
 
 async def _log(call: Call, answers: Answers) -> Response:
