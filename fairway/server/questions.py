@@ -11,6 +11,7 @@ They are subresources, so that rights hold for them like for everything else:
     workloads/NAME/traffic      how the load of a service should be shared by its clusters
     fleets/fleet/traffic        the same of all services
     fleets/fleet/decisions      what was decided lately, the latest last
+    fleets/fleet/history        how queues, clusters and services stood over the last hours and days
     fleets/fleet/standing       queues with what they hold and who is next
     fleets/fleet/timeline       who had which GPUs when, and who is expected next
     fleets/fleet/snapshot       everything that a decision looks at, for `fairway plan`
@@ -35,6 +36,7 @@ from fairway.schema.node import JsonObject
 from fairway.server import options
 from fairway.server.discretion import may_look
 from fairway.server.exchange import ByteStream, Request, Response, json_response
+from fairway.server.histories import HistoryRequest, history_request
 from fairway.server.objects import Call
 from fairway.server.rbac import Authorizer
 from fairway.server.routes import OPENED
@@ -43,7 +45,7 @@ from fairway.store.interface import Store
 SUBRESOURCES = {
     "workloads": ("explain", "pods", "log", "exec", "portforward", "traffic"),
     "clusters": ("stream",),
-    "fleets": ("decisions", "standing", "snapshot", "timeline", "whatif", "traffic"),
+    "fleets": ("decisions", "standing", "history", "snapshot", "timeline", "whatif", "traffic"),
 }
 _ASKED_BY_POST = frozenset({"whatif"})
 _OPENED = frozenset(subresource for _, subresource in OPENED)
@@ -127,6 +129,8 @@ class Answers(Protocol):
 
     async def pods(self, request: PodsRequest) -> JsonObject: ...
 
+    async def history(self, request: HistoryRequest) -> JsonObject: ...
+
     async def log(self, request: LogRequest) -> ByteStream:
         """Output as it comes; returns once it is known that there is such output."""
         ...
@@ -183,6 +187,9 @@ class Questions:
             case "timeline":
                 asked = _timeline(call.request)
                 return json_response(await self.answers_from.timeline(asked, self.may(call)))
+            case "history":
+                wanted = history_request(call.request, self.may(call))
+                return json_response(await self.answers_from.history(wanted))
             case "whatif":
                 change = options.object_body(call.request)
                 answer = await self.answers_from.whatif(change)
