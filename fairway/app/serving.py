@@ -100,7 +100,7 @@ def make_api(
         authorizer=authorizer,
         objects=Objects(store, clock, Streams(store, clock, metrics), _gate(authorizer)),
         reviewer=reviewer,
-        questions=Questions(store),
+        questions=Questions(store, authorizer),
         talks=Talks(store, clock),
         documents=documents,
         page=Page(built_files()),
