@@ -10,6 +10,7 @@ They are subresources, so that rights hold for them like for everything else:
     workloads/NAME/traffic      how the load of a service should be shared by its clusters
     fleets/fleet/traffic        the same of all services
     fleets/fleet/decisions      what was decided lately, the latest last
+    fleets/fleet/namespaces     the namespaces into which the caller may look
     fleets/fleet/standing       queues with what they hold and who is next
     fleets/fleet/snapshot       everything that a decision looks at, for `fairway plan`
     fleets/fleet/whatif         the plan with some changes beside the plan without; by POST
@@ -31,7 +32,7 @@ from fairway.api.errors import BadRequest, MethodNotAllowed, NotFound, Unavailab
 from fairway.api.meta import GROUP
 from fairway.schema.node import JsonObject
 from fairway.server import options
-from fairway.server.discretion import may_look
+from fairway.server.discretion import may_look, namespaces_of
 from fairway.server.exchange import ByteStream, Request, Response, json_response
 from fairway.server.objects import Call
 from fairway.server.rbac import Authorizer
@@ -41,7 +42,7 @@ from fairway.store.interface import Store
 SUBRESOURCES = {
     "workloads": ("explain", "log", "exec", "portforward", "traffic"),
     "clusters": ("stream",),
-    "fleets": ("decisions", "standing", "snapshot", "whatif", "traffic"),
+    "fleets": ("decisions", "standing", "snapshot", "whatif", "traffic", "namespaces"),
 }
 _ASKED_BY_POST = frozenset({"whatif"})
 _OPENED = frozenset(subresource for _, subresource in OPENED)
@@ -116,6 +117,8 @@ class Questions:
             raise MethodNotAllowed(
                 "the server does not allow this method on the requested resource", details={}
             )
+        if call.target.subresource == "namespaces":
+            return json_response(self._namespaces(call))
         if self.answers_from is None:
             raise self._unanswered()
         if call.target.plural == "workloads":
@@ -148,6 +151,10 @@ class Questions:
     def may(self, call: Call) -> MayLook:
         """Of which namespaces the caller may know what is in them; see `api/discretion`."""
         return may_look(self._authorizer, call.identity, within=call.namespace)
+
+    def _namespaces(self, call: Call) -> JsonObject:
+        found = namespaces_of(self._authorizer, call.identity)
+        return {"all": found is None, "namespaces": found or []}
 
     def _unanswered(self) -> Unavailable:
         if not self.is_deciding:
