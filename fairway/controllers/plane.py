@@ -40,6 +40,8 @@ from fairway.controllers.scheduling.scheduler import Settings as SchedulerSettin
 from fairway.controllers.shadows import Shadows
 from fairway.controllers.states import States
 from fairway.controllers.terms import Settings, Terms
+from fairway.controllers.timeline.spans import Keeper, NoKeeper
+from fairway.controllers.timeline.timeline import Timeline
 from fairway.controllers.traffic.controller import Traffic
 from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
@@ -62,6 +64,7 @@ class PlaneOptions:
     scheduling: SchedulerSettings = field(default_factory=SchedulerSettings)
     make_planner: Callable[[], Planner] = InlinePlanner
     sink: Sink = field(default_factory=NoSink)
+    keeper: Keeper = field(default_factory=NoKeeper)  # of spans that have ended
     beside: Sequence[Controller] = ()  # what else only the leader may run, such as agents
     look_seconds: float = LOOK_SECONDS  # how often clusters and queues are looked at
     sources: Sources = field(default_factory=NoSources)  # whom to ask for numbers
@@ -103,6 +106,9 @@ class ControlPlane:
         )
         self.traffic = Traffic(
             store=store, cache=self.cache, states=self.states, clock=clock, notes=notes
+        )
+        self.timeline = Timeline(
+            cache=self.cache, scheduler=self.scheduler, clock=clock, keeper=options.keeper
         )
         self._clock = clock
         self._is_alone = options.terms.takes_over_at_once

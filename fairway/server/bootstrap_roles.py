@@ -39,10 +39,11 @@ _TENANT_KINDS = ("workloads", "placementpolicies")
 _SERVING_KINDS = ("fleetautoscalers", "rollouts")
 _PLATFORM_KINDS = ("fleets", "clusters", "clusterreports", "flavors", "queues")
 _QUESTIONS = (
-    "workloads/explain", "workloads/log", "workloads/traffic", "fleets/standing", "fleets/traffic",
+    "workloads/explain", "workloads/pods", "workloads/log", "workloads/traffic",
+    "fleets/standing", "fleets/timeline", "fleets/traffic",
 )  # fmt: skip
 _SHARED_KINDS = ("fleets", "clusters", "flavors", "queues")  # these name nobody's workloads
-_OWN_NAMESPACES = "fleets/namespaces"  # answers each with what they may see
+_OWN_ACCESS = "fleets/access"  # answers each with what they may see
 _HEALTH = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _DISCOVERY = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")
 _REVIEWS = "authorization.k8s.io"
@@ -116,7 +117,7 @@ def _plain_roles() -> list[JsonObject]:
             ],
         ),
         _role(FLEET_VIEWER, _fleet_rules()),
-        _role(BASIC_USER, [_rule(("get",), (_FAIRWAY,), (_OWN_NAMESPACES,))]),
+        _role(BASIC_USER, [_rule(("get",), (_FAIRWAY,), (_OWN_ACCESS,))]),
         _role(
             "system:monitoring",
             [_urls("/metrics", "/healthz", "/healthz/*", "/livez", "/livez/*"), _urls("/readyz")],
@@ -162,7 +163,7 @@ def _fleet_rules() -> list[JsonObject]:
     shared = [f"{kind}{suffix}" for kind in _SHARED_KINDS for suffix in ("", "/status")]
     return [
         _rule(_READ, (_FAIRWAY,), (*shared, "clusterreports/nodes")),
-        _rule(("get",), (_FAIRWAY,), ("fleets/standing",)),
+        _rule(("get",), (_FAIRWAY,), ("fleets/standing", "fleets/timeline", "fleets/history")),
         _rule(_READ, (KINDS_GROUP,), ("kindrules", "kindrules/status")),
     ]
 

@@ -15,6 +15,7 @@ import msgspec
 from fairway.api.discretion import MayLook, everywhere
 from fairway.api.errors import ApiError
 from fairway.api.meta import GROUP
+from fairway.schema.node import JsonObject
 from fairway.server.identity import Identity
 from fairway.server.objects import Call
 from fairway.server.rbac import Authorizer
@@ -46,12 +47,20 @@ def may_look(authorizer: Authorizer, identity: Identity, *, within: str = "") ->
     return lambda namespace: namespace == within or lists(namespace)
 
 
-def namespaces_of(authorizer: Authorizer, identity: Identity) -> list[str] | None:
-    """The namespaces whose workloads a caller may list; None: all there are."""
+def access_of(authorizer: Authorizer, identity: Identity) -> JsonObject:
+    """What a caller may see, for a page that would rather not ask what is refused.
+
+    `namespaces` are those whose workloads they may list, unless they may list `all`; `rules` are
+    what they hold over all namespaces and in none.
+    """
     may = may_look(authorizer, identity)
-    if may is everywhere:
-        return None
-    return [one for one in authorizer.namespaces_of(identity) if may(one)]
+    is_all = may is everywhere
+    held = authorizer.rules_for(identity, _EVERY)
+    return {
+        "all": is_all,
+        "namespaces": [] if is_all else [*filter(may, authorizer.namespaces_of(identity))],
+        "rules": [one.raw() for one in held if one.resources],
+    }
 
 
 def _listing(identity: Identity, namespace: str) -> Attributes:

@@ -3,6 +3,7 @@
 They are subresources, so that rights hold for them like for everything else:
 
     workloads/NAME/explain      why it waits, and what would let it start
+    workloads/NAME/pods         its pods by name, a page at a time, and how many are in which state
     workloads/NAME/log          the output of its pods, as text, followed if asked
     workloads/NAME/exec         a command in one of its pods; see `talks`, as for the next two
     workloads/NAME/portforward  a port of one of its pods
@@ -10,8 +11,9 @@ They are subresources, so that rights hold for them like for everything else:
     workloads/NAME/traffic      how the load of a service should be shared by its clusters
     fleets/fleet/traffic        the same of all services
     fleets/fleet/decisions      what was decided lately, the latest last
-    fleets/fleet/namespaces     the namespaces into which the caller may look
+    fleets/fleet/access         into which namespaces the caller may look, and what else
     fleets/fleet/standing       queues with what they hold and who is next
+    fleets/fleet/timeline       who had which GPUs when, and who is expected next
     fleets/fleet/snapshot       everything that a decision looks at, for `fairway plan`
     fleets/fleet/whatif         the plan with some changes beside the plan without; by POST
 
@@ -25,14 +27,14 @@ Who answers is given from outside; the server knows only what may be asked.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from fairway.api.discretion import MayLook, discreet
 from fairway.api.errors import BadRequest, MethodNotAllowed, NotFound, Unavailable
 from fairway.api.meta import GROUP
 from fairway.schema.node import JsonObject
 from fairway.server import options
-from fairway.server.discretion import may_look, namespaces_of
+from fairway.server.discretion import access_of, may_look
 from fairway.server.exchange import ByteStream, Request, Response, json_response
 from fairway.server.objects import Call
 from fairway.server.rbac import Authorizer
@@ -40,14 +42,29 @@ from fairway.server.routes import OPENED
 from fairway.store.interface import Store
 
 SUBRESOURCES = {
-    "workloads": ("explain", "log", "exec", "portforward", "traffic"),
+    "workloads": ("explain", "pods", "log", "exec", "portforward", "traffic"),
     "clusters": ("stream",),
-    "fleets": ("decisions", "standing", "snapshot", "whatif", "traffic", "namespaces"),
+    "fleets": (
+        "access",
+        "decisions",
+        "snapshot",
+        "standing",
+        "timeline",
+        "traffic",
+        "whatif",
+    ),
 }
 _ASKED_BY_POST = frozenset({"whatif"})
 _OPENED = frozenset(subresource for _, subresource in OPENED)
 _DECISIONS = 100
 _DECISIONS_MOST = 5_000
+_SPANS = 100
+_SPANS_MOST = 1_000
+_HOUR = 3600.0
+_FROM_NOW_BELOW = 1e8  # moments so small are seconds from now
+
+_PODS = 500
+_PODS_MOST = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +90,33 @@ class LogRequest(PodRequest):
     is_previous: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineRequest:
+    """Which part of the timeline; moments below a hundred million are seconds from now."""
+
+    by: Literal["cluster", "queue"] = "cluster"
+    start: float = -_HOUR
+    end: float = _HOUR / 4
+    most: int = _SPANS  # spans of a group that are told one by one
+
+    def between(self, now: float) -> tuple[float, float]:
+        """From when to when."""
+        start, end = (
+            now + one if abs(one) < _FROM_NOW_BELOW else one for one in (self.start, self.end)
+        )
+        if not start < end:
+            raise BadRequest("from: expected a moment before to")
+        return start, end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodsRequest(PodRequest):
+    """Which page of its pods."""
+
+    most: int
+    after: str = ""  # as an earlier page said how it goes on
+
+
 class Answers(Protocol):
     """Who knows."""
 
@@ -84,9 +128,13 @@ class Answers(Protocol):
 
     async def snapshot(self) -> JsonObject: ...
 
+    async def timeline(self, request: TimelineRequest, may: MayLook) -> JsonObject: ...
+
     async def traffic(self, namespace: str, name: str) -> JsonObject: ...
 
     async def whatif(self, change: JsonObject) -> JsonObject: ...
+
+    async def pods(self, request: PodsRequest) -> JsonObject: ...
 
     async def log(self, request: LogRequest) -> ByteStream:
         """Output as it comes; returns once it is known that there is such output."""
@@ -117,44 +165,48 @@ class Questions:
             raise MethodNotAllowed(
                 "the server does not allow this method on the requested resource", details={}
             )
-        if call.target.subresource == "namespaces":
-            return json_response(self._namespaces(call))
+        if call.target.subresource == "access":
+            return json_response(access_of(self._authorizer, call.identity))
         if self.answers_from is None:
             raise self._unanswered()
         if call.target.plural == "workloads":
             # Raises NotFound for one that does not exist.
             await self._store.get(call.key, call.target.name, call.namespace)
+        return await self._answered(call, self.answers_from)
+
+    async def _answered(self, call: Call, answers: Answers) -> Response:
         match call.target.subresource:
             case "explain":
-                return await self._explain(call, self.answers_from)
+                return await self._explain(call, answers)
             case "log":
-                return await _log(call, self.answers_from)
+                return await _log(call, answers)
+            case "pods":
+                return json_response(await answers.pods(_page(call)))
             case "decisions":
                 most = min(_number(call.request, "limit") or _DECISIONS, _DECISIONS_MOST)
                 workload = call.request.parameter("workload")
-                found = await self.answers_from.decisions(workload, most)
+                found = await answers.decisions(workload, most)
                 return json_response(discreet({"decisions": found}, self.may(call)))
             case "traffic":
                 is_one = call.target.plural == "workloads"
                 whose = (call.namespace, call.target.name) if is_one else ("", "")
-                return json_response(await self.answers_from.traffic(*whose))
+                return json_response(await answers.traffic(*whose))
             case "standing":
-                answer = await self.answers_from.standing()
+                answer = await answers.standing()
                 return json_response(discreet(answer, self.may(call)))
+            case "timeline":
+                asked = _timeline(call.request)
+                return json_response(await answers.timeline(asked, self.may(call)))
             case "whatif":
                 change = options.object_body(call.request)
-                answer = await self.answers_from.whatif(change)
+                answer = await answers.whatif(change)
                 return json_response(discreet(answer, self.may(call)))
             case _:
-                return json_response(await self.answers_from.snapshot())
+                return json_response(await answers.snapshot())
 
     def may(self, call: Call) -> MayLook:
         """Of which namespaces the caller may know what is in them; see `api/discretion`."""
         return may_look(self._authorizer, call.identity, within=call.namespace)
-
-    def _namespaces(self, call: Call) -> JsonObject:
-        found = namespaces_of(self._authorizer, call.identity)
-        return {"all": found is None, "namespaces": found or []}
 
     def _unanswered(self) -> Unavailable:
         if not self.is_deciding:
@@ -174,6 +226,11 @@ class Questions:
 def verb_of(subresource: str) -> str:
     """The verb by which a question is asked: one that carries much is a POST."""
     return "create" if subresource in _ASKED_BY_POST | _OPENED else "get"
+
+
+def _page(call: Call) -> PodsRequest:
+    most = min(_number(call.request, "limit") or _PODS, _PODS_MOST)
+    return PodsRequest(**pod_of(call), most=most, after=call.request.parameter("continue"))
 
 
 async def _log(call: Call, answers: Answers) -> Response:
@@ -201,6 +258,31 @@ def pod_of(call: Call) -> dict[str, Any]:
         "user": call.identity.user,
         "groups": tuple(call.identity.groups),
     }
+
+
+def _timeline(request: Request) -> TimelineRequest:
+    plain = TimelineRequest()
+    by = request.parameter("by") or plain.by
+    if by not in ("cluster", "queue"):
+        raise BadRequest(f"by: expected cluster or queue, got {by!r}")
+    most = _number(request, "most")
+    return TimelineRequest(
+        by="queue" if by == "queue" else "cluster",
+        start=_seconds(request, "from", plain.start),
+        end=_seconds(request, "to", plain.end),
+        most=plain.most if most is None else min(most, _SPANS_MOST),
+    )
+
+
+def _seconds(request: Request, name: str, default: float) -> float:
+    text = request.parameter(name)
+    try:
+        found = float(text) if text else default
+    except ValueError:
+        found = float("nan")
+    if not abs(found) < float("inf"):
+        raise BadRequest(f"{name}: expected seconds, got {text!r}")
+    return found
 
 
 def _number(request: Request, name: str) -> int | None:

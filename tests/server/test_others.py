@@ -203,13 +203,21 @@ async def test_a_part_of_a_kind_is_for_reading_alone(member: Caller) -> None:
 async def test_one_is_told_into_which_namespaces_one_may_look(
     admin: Caller, member: Caller
 ) -> None:
-    answered = await member("GET", f"{FLEET}/namespaces")
-    assert answered.json == {"all": False, "namespaces": [OURS]}
-    answered = await admin("GET", f"{FLEET}/namespaces")
-    assert answered.json == {"all": True, "namespaces": []}
+    found = (await member("GET", f"{FLEET}/access")).json
+    assert (found["all"], found["namespaces"]) == (False, [OURS])
+    held = {
+        (verb, one)
+        for rule in found["rules"]
+        for verb in rule["verbs"]
+        for one in rule["resources"]
+    }
+    assert ("list", "clusters") in held
+    assert ("list", "workloads") not in held
+    found = (await admin("GET", f"{FLEET}/access")).json
+    assert (found["all"], found["namespaces"]) == (True, [])
 
 
 async def test_somebody_without_any_right_may_look_into_no_namespace(admin: Caller) -> None:
     as_nobody = {"Impersonate-User": "nobody", "Impersonate-Group": "system:authenticated"}
-    answered = await admin("GET", f"{FLEET}/namespaces", headers=as_nobody)
-    assert answered.json == {"all": False, "namespaces": []}
+    found = (await admin("GET", f"{FLEET}/access", headers=as_nobody)).json
+    assert (found["all"], found["namespaces"]) == (False, [])

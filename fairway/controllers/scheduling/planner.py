@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast
 
 from fairway.api.explanations import Explanation
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
 from fairway.core.inventory.releasing import Idle
 from fairway.core.standings import Standing
@@ -52,6 +53,8 @@ class Planner(Protocol):
 
     async def supplies(self, now: float) -> dict[Place, int]: ...
 
+    async def ahead(self, now: float) -> list[Ahead]: ...
+
     async def close(self) -> None: ...
 
 
@@ -84,6 +87,9 @@ class InlinePlanner:
 
     async def supplies(self, now: float) -> dict[Place, int]:
         return self._planning.supplies(now)
+
+    async def ahead(self, now: float) -> list[Ahead]:
+        return self._planning.ahead(now)
 
     async def close(self) -> None:
         return
@@ -123,6 +129,9 @@ class ProcessPlanner:
 
     async def supplies(self, now: float) -> dict[Place, int]:
         return cast("dict[Place, int]", await self._call("supplies", now))
+
+    async def ahead(self, now: float) -> list[Ahead]:
+        return cast("list[Ahead]", await self._call("ahead", now))
 
     async def close(self) -> None:
         process = self._process

@@ -17,6 +17,7 @@ from fairway.api.errors import ApiError
 from fairway.api.explanations import Explanation
 from fairway.api.reasons import headline
 from fairway.controllers.scheduling.noticing import Notice
+from fairway.controllers.timeline import ahead
 from fairway.core import cycle, explain, standings
 from fairway.core.costs import supplies
 from fairway.core.costs.accounts import Place
@@ -240,6 +241,10 @@ class Planning:
     def supplies(self, now: float) -> dict[Place, int]:
         """Accelerators that clusters have, in thousandths, by cluster and flavor."""
         return supplies.supplies(self._view.snapshot(now))
+
+    def ahead(self, now: float) -> list[ahead.Ahead]:
+        """Who is expected to start next, and where."""
+        return ahead.ahead(self._view.facts(now))
 
     def shadow(self, now: float) -> dict[str, list[str]]:
         """Which of those who wait would get something in clusters that are only shadowed."""

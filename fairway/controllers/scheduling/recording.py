@@ -20,6 +20,7 @@ import msgspec
 from fairway.api.explanations import Explanation
 from fairway.controllers.scheduling.planner import Planner
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
 from fairway.core.inventory.releasing import Idle
 from fairway.core.standings import Standing
@@ -150,6 +151,10 @@ class RecordingPlanner:
     async def supplies(self, now: float) -> dict[Place, int]:
         async with self._calling:
             return await self._planner.supplies(now)
+
+    async def ahead(self, now: float) -> list[Ahead]:
+        async with self._calling:
+            return await self._planner.ahead(now)
 
     async def shadow(self, now: float) -> dict[str, list[str]]:
         async with self._calling:

@@ -46,6 +46,7 @@ from fairway.controllers.scheduling.planning import Fed, Planned, SetAside
 from fairway.controllers.scheduling.recording import RecordingPlanner
 from fairway.controllers.scheduling.restraint import Restrained
 from fairway.controllers.terms import NotLeader, Terms
+from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
 from fairway.core.inventory.releasing import Idle
 from fairway.core.standings import Standing
@@ -382,6 +383,12 @@ class Scheduler:
         with self._asked():
             await self._feed()
             return await self._planner.supplies(self._clock.now())
+
+    async def ahead(self) -> list[Ahead]:
+        """Who is expected to start next."""
+        with self._asked():
+            await self._feed()
+            return await self._planner.ahead(self._clock.now())
 
     @contextmanager
     def _asked(self) -> Iterator[None]:
