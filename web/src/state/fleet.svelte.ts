@@ -5,10 +5,11 @@
 
 import { ask, ours, told } from "../api/client";
 import { follow, type State } from "../api/live";
-import type { Cluster, ClusterReport, Flavor, Standing, Workload } from "../api/kinds";
-import { keyOf, rowOf, type Row } from "./rows";
+import type { Cluster, ClusterReport, Flavor, Standing } from "../api/kinds";
+import { keyOf, ROWS, type Row } from "./rows";
 
 const SHOWN_EVERY = 200;
+const PAGE_SIZES: [number, number] = [250, 5000];
 const SAMPLES_MAX = 1000;
 export const ROWS_MAX = 200_000;
 
@@ -38,6 +39,10 @@ class Fleet {
   links = $state<Record<string, Link>>({});
   now = $state(Date.now());
 
+  /** Keys of the rows that came, changed or went with this revision; not reactive by itself. */
+  changes: ReadonlySet<string> = new Set();
+
+  private touched = new Set<string>();
   private byKey = new Map<string, Row>();
   private stale: Set<string> | null = null;
   private stops: (() => void)[] = [];
@@ -67,6 +72,8 @@ class Fleet {
     if (this.standingTimer) clearTimeout(this.standingTimer);
     this.timer = this.standingTimer = null;
     this.byKey.clear();
+    this.touched = new Set();
+    this.stale = null;
     this.rows = [];
     this.clusters = [];
     this.standings = [];
@@ -93,28 +100,29 @@ class Fleet {
 
   private followWorkloads(namespace: string): void {
     this.stops.push(
-      follow<Workload>({
+      follow<Row>({
         path: ours("workloads", namespace),
-        pageSize: 500,
+        pageSizes: PAGE_SIZES,
+        form: ROWS,
         itemsMax: ROWS_MAX,
         began: () => {
           this.stale = new Set(this.byKey.keys());
           this.isComplete = false;
         },
-        put: (objects) => {
-          for (const one of objects) {
-            const row = rowOf(one);
+        put: (rows) => {
+          for (const row of rows) {
             this.byKey.set(row.key, row);
             this.stale?.delete(row.key);
+            this.touched.add(row.key);
           }
           this.changed();
         },
-        removed: (objects) => {
-          for (const one of objects) this.byKey.delete(keyOf(one));
+        removed: (rows) => {
+          for (const { key } of rows) this.drop(key);
           this.changed();
         },
         listed: (isCut) => {
-          for (const key of this.stale ?? []) this.byKey.delete(key);
+          for (const key of this.stale ?? []) this.drop(key);
           this.stale = null;
           this.isCut = isCut;
           this.isComplete = true;
@@ -125,9 +133,16 @@ class Fleet {
     );
   }
 
+  private drop(key: string): void {
+    this.byKey.delete(key);
+    this.touched.add(key);
+  }
+
   private changed(): void {
     this.timer ??= setTimeout(() => {
       this.timer = null;
+      this.changes = this.touched;
+      this.touched = new Set();
       this.rows = [...this.byKey.values()];
       this.loaded = this.rows.length;
       this.revision += 1;
