@@ -9,6 +9,8 @@ import type { Cluster, ClusterReport, Flavor, Standing } from "../api/kinds";
 import { keyOf, ROWS, type Row } from "./rows";
 
 const SHOWN_EVERY = 200;
+const SHOWN_EVERY_OF_MANY = 500;
+const MANY = 10_000;
 const PAGE_SIZES: [number, number] = [250, 5000];
 const SAMPLES_MAX = 1000;
 export const ROWS_MAX = 200_000;
@@ -147,7 +149,7 @@ class Fleet {
       this.loaded = this.rows.length;
       this.revision += 1;
       this.askLater();
-    }, this.rows.length ? SHOWN_EVERY : 0);
+    }, this.rows.length > MANY ? SHOWN_EVERY_OF_MANY : this.rows.length ? SHOWN_EVERY : 0);
   }
 
   /** How queues stand is worked out when asked, so it is asked when something has changed. */
