@@ -7,12 +7,12 @@ the pods of what runs, and no node has more pods than it can hold.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
@@ -29,6 +29,7 @@ TEAMS = 40
 USERS = 120
 _GPUS = 8  # of a node
 _PODS = (1, 1, 2, 4, 1, 8, 2, 1)
+_GPUS_EACH = (8, 4, 8, 1, 2, 8, 3)
 # What comes of a hundred workloads, in the order of their numbers.
 _FATES = ("Running",) * 14 + ("Claimed",) * 2 + ("Waiting",) * 54 + ("Held",) * 2
 _ENDS = ("Succeeded",) * 22 + ("Failed",) * 4 + ("Cancelled",) * 2
@@ -37,6 +38,11 @@ _ENDS = ("Succeeded",) * 22 + ("Failed",) * 4 + ("Cancelled",) * 2
 def phase_of(number: int) -> str:
     """What became of a workload, by its number alone."""
     return (*_FATES, *_ENDS)[number * 37 % 100]
+
+
+def _mixed(number: int) -> int:
+    """A number without the patterns of the one it is made from, and the same every time."""
+    return crc32(str(number).encode())
 
 
 def nodes_of(cluster: int) -> int:
@@ -51,16 +57,12 @@ def workload_name(number: int) -> str:
     return f"{('train', 'tune', 'sweep', 'embed')[number % 4]}-{number:06d}"
 
 
-def fill(data: Path, *, clusters: int, workloads: int) -> None:
+async def fill(data: Path, *, clusters: int, workloads: int) -> None:
     """Writes a fleet into the data folder of a hub that has none yet."""
     data.mkdir(parents=True, exist_ok=True)
-    asyncio.run(_written(data / "fairway.db", _objects(clusters, workloads)))
-
-
-async def _written(path: Path, objects: Iterator[tuple[str, Object]]) -> None:
-    journal = SqliteJournal(path, is_inline=True)
+    journal = SqliteJournal(data / "fairway.db", is_inline=True)
     rows: list[Row] = []
-    for version, (plural, body) in enumerate(objects, start=1):
+    for version, (plural, body) in enumerate(_objects(clusters, workloads), start=1):
         metadata = body["metadata"]
         metadata["resourceVersion"] = str(version)
         namespace = metadata.get("namespace", "")
@@ -110,18 +112,19 @@ class _Board:
 
 
 def _workload(number: int, board: list[_Board]) -> Object:
-    team, pods = number % TEAMS, _PODS[number % len(_PODS)]
-    gpus = (8, 4, 8, 1, 2, 8)[number % 6]
+    team, mixed = number % TEAMS, _mixed(number)
+    pods, gpus = _PODS[mixed % len(_PODS)], _GPUS_EACH[mixed // 8 % len(_GPUS_EACH)]
+    place = board[mixed // 64 % len(board)] if board else None
     namespace, name, phase = f"team-{team:02d}", workload_name(number), phase_of(number)
     created = NOW - timedelta(seconds=number % 90_000)
     status: Object = {"phase": phase, "queue": f"queue-{team:02d}", "queuedAt": _stamp(created)}
-    if phase in ("Running", "Claimed") and board:
-        claim = _claim(board[number % len(board)], number, (namespace, name), pods, gpus)
+    if phase in ("Running", "Claimed") and place:
+        claim = _claim(place, number, (namespace, name), pods, gpus)
         status |= claim or {"phase": "Waiting", "reason": "DoesNotFit"}
     elif phase == "Waiting":
         status["reason"] = ("QuotaExceeded", "DoesNotFit", "BehindReservation")[number % 3]
     elif phase in _ENDS:
-        status |= _ending(created, board[number % len(board)] if board else None, phase)
+        status |= _ending(created, place, phase)
     spec = {
         "queue": f"queue-{team:02d}",
         "priority": 100 * (number % 5),

@@ -11,6 +11,7 @@ import { keyOf, ROWS, type Row } from "./rows";
 const SHOWN_EVERY = 200;
 const SHOWN_EVERY_OF_MANY = 500;
 const MANY = 10_000;
+const FEW = 50;
 const PAGE_SIZES: [number, number] = [250, 5000];
 const SAMPLES_MAX = 1000;
 export const ROWS_MAX = 200_000;
@@ -189,17 +190,26 @@ export function followAll<T extends { metadata?: { name?: string; namespace?: st
 ): () => void {
   let known = new Map<string, T>();
   let fresh: Map<string, T> | null = null;
+  let waiting: ReturnType<typeof setTimeout> | null = null;
   const shown = () => show([...known.entries()].sort(byName).map(([, one]) => one));
-  return follow<T>({
+  // Of many that change all the time, what changed meanwhile is shown together.
+  const later = () => {
+    if (known.size <= FEW) shown();
+    else waiting ??= setTimeout(() => {
+      waiting = null;
+      shown();
+    }, SHOWN_EVERY_OF_MANY);
+  };
+  const stop = follow<T>({
     path: ours(plural),
     began: () => (fresh = new Map()),
     put: (objects) => {
       for (const one of objects) (fresh ?? known).set(keyOf(one), one);
-      if (!fresh) shown();
+      if (!fresh) later();
     },
     removed: (objects) => {
       for (const one of objects) known.delete(keyOf(one));
-      shown();
+      later();
     },
     listed: () => {
       known = fresh ?? known;
@@ -208,6 +218,10 @@ export function followAll<T extends { metadata?: { name?: string; namespace?: st
     },
     state,
   });
+  return () => {
+    stop();
+    if (waiting) clearTimeout(waiting);
+  };
 }
 
 function byName(one: [string, unknown], other: [string, unknown]): number {

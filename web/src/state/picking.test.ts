@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Filter, Ordered, picked, sortOf, SORTS } from "./picking";
+import { type Filter, Ordered, Picked, sortOf, SORTS } from "./picking";
 import { type Cells, type Row, rowFrom } from "./rows";
 
 const PHASES = ["Running", "Waiting", "Failed"];
@@ -40,21 +40,22 @@ describe("an order that is kept equals one that is made anew", () => {
 
 describe("what is picked", () => {
   it("is everything without a filter", () => {
-    const { listed, counts } = picked(ROWS, NONE);
-    expect(listed).toEqual(ROWS);
-    expect([...counts.state.values()].reduce((sum, one) => sum + one)).toBe(ROWS.length);
+    const found = new Picked(ROWS, NONE);
+    expect(found.listed).toEqual(ROWS);
+    expect([...found.counts("state").values()].reduce((sum, one) => sum + one)).toBe(ROWS.length);
   });
 
   it("has every word of the text, wherever it stands", () => {
-    expect(picked(ROWS, { ...NONE, text: "JOB-12 team-0" }).listed.map((one) => one.name)).toEqual(["job-12", "job-120", "job-123", "job-126", "job-129"]);
+    expect(new Picked(ROWS, { ...NONE, text: "JOB-12 team-0" }).listed.map((one) => one.name)).toEqual(["job-12", "job-120", "job-123", "job-126", "job-129"]);
   });
 
   it("counts for each facet what the other filters leave", () => {
-    const { listed, counts } = picked(ROWS, { ...NONE, state: "Running", cluster: "west" });
+    const found = new Picked(ROWS, { ...NONE, state: "Running", cluster: "west" });
+    const { listed } = found;
     expect(listed.every((one) => one.phase === "Running" && one.clusters === "west")).toBe(true);
-    expect(counts.cluster.get("west")).toBe(listed.length);
-    expect(counts.cluster.get("east")).toBe(ROWS.filter((one) => one.phase === "Running" && one.clusters === "east").length);
-    expect(counts.state.get("Running")).toBe(listed.length);
-    expect(counts.state.has("Waiting")).toBe(false);
+    expect(found.counts("cluster").get("west")).toBe(listed.length);
+    expect(found.counts("cluster").get("east")).toBe(ROWS.filter((one) => one.phase === "Running" && one.clusters === "east").length);
+    expect(found.counts("state").get("Running")).toBe(listed.length);
+    expect(found.counts("state").has("Waiting")).toBe(false);
   });
 });

@@ -9,7 +9,6 @@ import type { Row } from "./rows";
 export const FACETS = ["state", "queue", "kind", "cluster", "user", "namespace"] as const;
 export type Facet = (typeof FACETS)[number];
 export type Filter = Record<Facet, string> & { text: string };
-export type Counts = Record<Facet, Map<string, number>>;
 export type Compare = (one: Row, other: Row) => number;
 
 const text = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0);
@@ -83,32 +82,53 @@ export function matches(row: Row, facet: Facet, wanted: string): boolean {
   return VALUES[facet](row) === wanted;
 }
 
-/** Rows that match, and for each facet how many would match with each of its values instead. */
-export function picked(rows: Row[], filter: Filter): { listed: Row[]; counts: Counts } {
-  const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
-  const active = FACETS.filter((facet) => filter[facet]);
-  const counts = Object.fromEntries(FACETS.map((facet) => [facet, new Map()])) as Counts;
-  const listed: Row[] = [];
-  for (const row of rows) {
-    if (!words.every((word) => row.text.includes(word))) continue;
-    let missed: Facet | "" = "";
-    let misses = 0;
+/** Rows that match, and those that one facet alone keeps out. */
+export class Picked {
+  readonly listed: Row[] = [];
+  private readonly kept = new Map<Facet, Row[]>();
+  private readonly known = new Map<Facet, ReadonlyMap<string, number>>();
+
+  constructor(rows: Row[], filter: Filter) {
+    const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
+    const active = FACETS.filter((facet) => filter[facet]);
+    for (const facet of active) this.kept.set(facet, []);
+    for (const row of rows) if (has(row.text, words)) this.sort(row, active, filter);
+  }
+
+  private sort(row: Row, active: readonly Facet[], filter: Filter): void {
+    let missed: Facet | null = null;
     for (const facet of active)
       if (!matches(row, facet, filter[facet])) {
+        if (missed) return;
         missed = facet;
-        misses += 1;
       }
-    if (misses === 0) {
-      listed.push(row);
-      for (const facet of FACETS) counted(counts[facet], row, facet);
-    } else if (misses === 1 && missed) counted(counts[missed], row, missed);
+    (missed ? this.kept.get(missed)! : this.listed).push(row);
   }
-  return { listed, counts };
+
+  /** How many there would be with each value of a facet; counted when asked for. */
+  counts(facet: Facet): ReadonlyMap<string, number> {
+    const known = this.known.get(facet) ?? tallied(facet, this.listed, this.kept.get(facet) ?? []);
+    this.known.set(facet, known);
+    return known;
+  }
 }
 
-function counted(counts: Map<string, number>, row: Row, facet: Facet): void {
-  if (facet !== "cluster") {
-    const value = VALUES[facet](row);
-    if (value) counts.set(value, (counts.get(value) ?? 0) + 1);
-  } else for (const { cluster } of row.places) if (cluster) counts.set(cluster, (counts.get(cluster) ?? 0) + 1);
+function has(text: string, words: string[]): boolean {
+  for (const word of words) if (!text.includes(word)) return false;
+  return true;
+}
+
+function tallied(facet: Facet, ...lists: Row[][]): Map<string, number> {
+  const tallies = new Map<string, { count: number }>();
+  const add = (value: string) => {
+    const known = tallies.get(value);
+    if (known) known.count += 1;
+    else if (value) tallies.set(value, { count: 1 });
+  };
+  const read = facet === "cluster" ? null : VALUES[facet];
+  for (const rows of lists)
+    for (const row of rows)
+      if (read) add(read(row));
+      else for (const place of row.places) add(place.cluster);
+  return new Map([...tallies].map(([value, { count }]) => [value, count]));
 }
