@@ -5,6 +5,7 @@ type Schemas = components["schemas"];
 export type Workload = Schemas["dev.fairway.v1alpha1.Workload"];
 export type Cluster = Schemas["dev.fairway.v1alpha1.Cluster"];
 export type ClusterReport = Schemas["dev.fairway.v1alpha1.ClusterReport"];
+export type PlacementPolicy = Schemas["dev.fairway.v1alpha1.PlacementPolicy"];
 export type Flavor = Schemas["dev.fairway.v1alpha1.Flavor"];
 export type Queue = Schemas["dev.fairway.v1alpha1.Queue"];
 export type ObjectMeta = Schemas["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
