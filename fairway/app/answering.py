@@ -9,7 +9,8 @@ import msgspec
 from fairway.app.reaching import Output, Reaching
 from fairway.controllers.plane import ControlPlane
 from fairway.controllers.timeline.drawing import Wanted
-from fairway.controllers.whatif import WhatIf, read_change
+from fairway.controllers.whatif import WhatIf
+from fairway.controllers.whatif_edits import read_change
 from fairway.schema.node import JsonObject
 from fairway.server.questions import LogRequest, TimelineRequest
 
