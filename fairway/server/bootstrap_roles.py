@@ -34,8 +34,8 @@ _TENANT_KINDS = ("workloads", "placementpolicies")
 _SERVING_KINDS = ("fleetautoscalers", "rollouts")
 _PLATFORM_KINDS = ("fleets", "clusters", "clusterreports", "flavors", "queues")
 _QUESTIONS = (
-    "workloads/explain", "workloads/log", "workloads/traffic", "fleets/standing", "fleets/timeline",
-    "fleets/traffic",
+    "workloads/explain", "workloads/pods", "workloads/log", "workloads/traffic",
+    "fleets/standing", "fleets/history", "fleets/timeline", "fleets/traffic",
 )  # fmt: skip
 _HEALTH = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _DISCOVERY = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")

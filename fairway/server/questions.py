@@ -3,6 +3,7 @@
 They are subresources, so that rights hold for them like for everything else:
 
     workloads/NAME/explain      why it waits, and what would let it start
+    workloads/NAME/pods         its pods by name, a page at a time, and how many are in which state
     workloads/NAME/log          the output of its pods, as text, followed if asked
     workloads/NAME/exec         a command in one of its pods; see `talks`, as for the next two
     workloads/NAME/portforward  a port of one of its pods
@@ -10,35 +11,41 @@ They are subresources, so that rights hold for them like for everything else:
     workloads/NAME/traffic      how the load of a service should be shared by its clusters
     fleets/fleet/traffic        the same of all services
     fleets/fleet/decisions      what was decided lately, the latest last
+    fleets/fleet/history        how queues, clusters and services stood over the last hours and days
     fleets/fleet/standing       queues with what they hold and who is next
     fleets/fleet/timeline       who had which GPUs when, and who is expected next
     fleets/fleet/snapshot       everything that a decision looks at, for `fairway plan`
     fleets/fleet/whatif         the plan with some changes beside the plan without; by POST
+
+What is asked by people of one team among others tells no names of the others' workloads: such an
+answer goes through `discreet`, with what the caller `may` see. The snapshot is everything, and so
+for those alone who may see everything; how all traffic is shared is for who shares it.
 
 Who answers is given from outside; the server knows only what may be asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, Protocol
 
+from fairway.api.discretion import MayLook, discreet
 from fairway.api.errors import BadRequest, MethodNotAllowed, NotFound, Unavailable
 from fairway.api.meta import GROUP
 from fairway.schema.node import JsonObject
 from fairway.server import options
+from fairway.server.discretion import may_look
 from fairway.server.exchange import ByteStream, Request, Response, json_response
-from fairway.server.identity import Identity
+from fairway.server.histories import HistoryRequest, history_request
 from fairway.server.objects import Call
+from fairway.server.rbac import Authorizer
 from fairway.server.routes import OPENED
 from fairway.store.interface import Store
 
 SUBRESOURCES = {
-    "workloads": ("explain", "log", "exec", "portforward", "traffic"),
+    "workloads": ("explain", "pods", "log", "exec", "portforward", "traffic"),
     "clusters": ("stream",),
-    "fleets": ("decisions", "standing", "snapshot", "timeline", "whatif", "traffic"),
+    "fleets": ("decisions", "standing", "history", "snapshot", "timeline", "whatif", "traffic"),
 }
 _ASKED_BY_POST = frozenset({"whatif"})
 _OPENED = frozenset(subresource for _, subresource in OPENED)
@@ -49,8 +56,8 @@ _SPANS_MOST = 1_000
 _HOUR = 3600.0
 _FROM_NOW_BELOW = 1e8  # moments so small are seconds from now
 
-# Whether somebody may know the workloads of a namespace.
-Sees = Callable[[Identity, str], bool]
+_PODS = 500
+_PODS_MOST = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +102,18 @@ class TimelineRequest:
         return start, end
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodsRequest(PodRequest):
+    """Which page of its pods."""
+
+    most: int
+    after: str = ""  # as an earlier page said how it goes on
+
+
 class Answers(Protocol):
     """Who knows."""
 
-    async def explain(self, namespace: str, name: str) -> JsonObject | None: ...
+    async def explain(self, namespace: str, name: str, may: MayLook) -> JsonObject | None: ...
 
     async def decisions(self, workload: str, most: int) -> list[JsonObject]: ...
 
@@ -106,13 +121,15 @@ class Answers(Protocol):
 
     async def snapshot(self) -> JsonObject: ...
 
-    async def timeline(
-        self, request: TimelineRequest, sees: Callable[[str], bool]
-    ) -> JsonObject: ...
+    async def timeline(self, request: TimelineRequest, may: MayLook) -> JsonObject: ...
 
     async def traffic(self, namespace: str, name: str) -> JsonObject: ...
 
     async def whatif(self, change: JsonObject) -> JsonObject: ...
+
+    async def pods(self, request: PodsRequest) -> JsonObject: ...
+
+    async def history(self, request: HistoryRequest) -> JsonObject: ...
 
     async def log(self, request: LogRequest) -> ByteStream:
         """Output as it comes; returns once it is known that there is such output."""
@@ -123,10 +140,10 @@ class Questions:
     """Answers what is worked out when read."""
 
     def __init__(
-        self, store: Store, answers: Answers | None = None, *, sees: Sees | None = None
+        self, store: Store, authorizer: Authorizer, answers: Answers | None = None
     ) -> None:
         self._store = store
-        self._sees: Sees = sees or (lambda identity, namespace: False)
+        self._authorizer = authorizer
         self.answers_from: Answers | None = answers
         self.is_deciding = False  # whether there is, was or will be somebody who answers
 
@@ -153,27 +170,36 @@ class Questions:
                 return await self._explain(call, self.answers_from)
             case "log":
                 return await _log(call, self.answers_from)
+            case "pods":
+                return json_response(await self.answers_from.pods(_page(call)))
             case "decisions":
                 most = min(_number(call.request, "limit") or _DECISIONS, _DECISIONS_MOST)
                 workload = call.request.parameter("workload")
                 found = await self.answers_from.decisions(workload, most)
-                return json_response({"decisions": found})
+                return json_response(discreet({"decisions": found}, self.may(call)))
             case "traffic":
                 is_one = call.target.plural == "workloads"
                 whose = (call.namespace, call.target.name) if is_one else ("", "")
                 return json_response(await self.answers_from.traffic(*whose))
             case "standing":
-                return json_response(await self.answers_from.standing())
+                answer = await self.answers_from.standing()
+                return json_response(discreet(answer, self.may(call)))
             case "timeline":
-                sees = partial(self._sees, call.identity)
-                return json_response(
-                    await self.answers_from.timeline(_timeline(call.request), sees)
-                )
+                asked = _timeline(call.request)
+                return json_response(await self.answers_from.timeline(asked, self.may(call)))
+            case "history":
+                wanted = history_request(call.request, self.may(call))
+                return json_response(await self.answers_from.history(wanted))
             case "whatif":
                 change = options.object_body(call.request)
-                return json_response(await self.answers_from.whatif(change))
+                answer = await self.answers_from.whatif(change)
+                return json_response(discreet(answer, self.may(call)))
             case _:
                 return json_response(await self.answers_from.snapshot())
+
+    def may(self, call: Call) -> MayLook:
+        """Of which namespaces the caller may know what is in them; see `api/discretion`."""
+        return may_look(self._authorizer, call.identity, within=call.namespace)
 
     def _unanswered(self) -> Unavailable:
         if not self.is_deciding:
@@ -184,7 +210,7 @@ class Questions:
         )
 
     async def _explain(self, call: Call, answers: Answers) -> Response:
-        found = await answers.explain(call.namespace, call.target.name)
+        found = await answers.explain(call.namespace, call.target.name, self.may(call))
         if found is None:
             raise NotFound("nothing is to be decided on it any more", details={})
         return json_response(found)
@@ -193,6 +219,11 @@ class Questions:
 def verb_of(subresource: str) -> str:
     """The verb by which a question is asked: one that carries much is a POST."""
     return "create" if subresource in _ASKED_BY_POST | _OPENED else "get"
+
+
+def _page(call: Call) -> PodsRequest:
+    most = min(_number(call.request, "limit") or _PODS, _PODS_MOST)
+    return PodsRequest(**pod_of(call), most=most, after=call.request.parameter("continue"))
 
 
 async def _log(call: Call, answers: Answers) -> Response:

@@ -73,7 +73,7 @@ class Span:
         return now + (left if left > 0 else max(_OVERDUE_SECONDS_MIN, -left))
 
 
-class Keeper(Protocol):
+class SpanKeeper(Protocol):
     """Who keeps spans that have ended, for the next hub."""
 
     def kept(self) -> Iterable[bytes]:
@@ -84,7 +84,7 @@ class Keeper(Protocol):
 
 
 @dataclass(slots=True)
-class NoKeeper:
+class NoSpanKeeper:
     """What has ended is forgotten with the hub."""
 
     def kept(self) -> Iterable[bytes]:
@@ -97,9 +97,9 @@ class NoKeeper:
 class Spans:
     """All spans of the last day."""
 
-    def __init__(self, cache: Cache, clock: Clock, keeper: Keeper | None = None) -> None:
+    def __init__(self, cache: Cache, clock: Clock, keeper: SpanKeeper | None = None) -> None:
         self._clock = clock
-        self._keeper = keeper or NoKeeper()
+        self._keeper = keeper or NoSpanKeeper()
         self._open: dict[Name, dict[Place, Span]] = {}
         self.reserved: dict[str, tuple[str, Reserved]] = {}  # workload -> queue, what is kept
         self._ended: deque[Span] = deque()
