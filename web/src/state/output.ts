@@ -35,7 +35,7 @@ export class Output {
     }
     // Another object where something changed, so that whoever draws blocks sees it.
     const last = this.blocks.at(-1);
-    if (lines.length && last) this.blocks[this.blocks.length - 1] = { ...last };
+    if (lines.length && last) this.blocks[this.blocks.length - 1] = { ...last, lines: [...last.lines] };
   }
 
   /** Takes lines of a new connection: those that are here already are left out. */
