@@ -3,6 +3,7 @@
 import type { Workload } from "../api/kinds";
 import { acceleratorsOf } from "../words/amounts";
 import { moment } from "../words/times";
+import { servicePartOf, type ServicePart } from "./services";
 
 export interface Place {
   cluster: string;
@@ -44,6 +45,8 @@ export interface Row {
   running: number | null;
   past: Past[];
   reservation: { cluster: string; starts: number | null } | null;
+  /** Of a Divided workload: its replicas, place by place. */
+  service: ServicePart | null;
   text: string;
 }
 
@@ -98,6 +101,7 @@ export function rowOf(workload: Workload): Row {
     reservation: status.reservation
       ? { cluster: status.reservation.cluster, starts: moment(status.reservation.startsAt) }
       : null,
+    service: spec.mode === "Divided" ? servicePartOf(workload) : null,
     text: `${metadata.namespace}/${metadata.name} ${queue} ${clusters} ${user} ${kind}`.toLowerCase(),
   };
 }
