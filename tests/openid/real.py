@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Page
 
 from fairway.server import certificates
 from fairway.server.openid.settings import Settings
@@ -133,6 +134,15 @@ def running(folder: Path, pages: list[str]) -> Iterator[RealProvider]:
         finally:
             process.terminate()
             process.wait(PATIENCE_SECONDS)
+
+
+def sign_in(page: Page, name: str) -> None:
+    """Signs in on the provider's own pages."""
+    page.get_by_role("button", name="Sign in with Example").click()
+    page.get_by_placeholder("Enter any login").fill(name)
+    page.get_by_placeholder("and password").fill("any")
+    page.get_by_role("button", name="Sign-in").click()
+    page.get_by_role("button", name="Continue").click()
 
 
 def demand() -> None:

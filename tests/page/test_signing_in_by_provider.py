@@ -91,17 +91,8 @@ def visit(browser: Browser, provided: Hub) -> Iterator[Visit]:
     assert [one for one in watched.complaints if "403" not in one and "401" not in one] == []
 
 
-def at_the_provider(page: Page, name: str) -> None:
-    """Signs in on the provider's own pages."""
-    page.get_by_role("button", name="Sign in with Example").click()
-    page.get_by_placeholder("Enter any login").fill(name)
-    page.get_by_placeholder("and password").fill("any")
-    page.get_by_role("button", name="Sign-in").click()
-    page.get_by_role("button", name="Continue").click()
-
-
 def signed_in_as(visit: Visit, name: str) -> Page:
-    at_the_provider(visit.page, name)
+    real.sign_in(visit.page, name)
     expect(visit.page.get_by_text(f"{name}@example.com", exact=True)).to_be_visible()
     return visit.page
 
@@ -148,7 +139,7 @@ def test_who_has_no_rights_here_is_shown_nothing(visit: Visit) -> None:
 
 
 def test_who_is_refused_by_the_hub_learns_why(visit: Visit) -> None:
-    at_the_provider(visit.page, "eve")
+    real.sign_in(visit.page, "eve")
     expect(visit.page.get_by_role("alert")).to_have_text(
         "You are not signed in: the claim department is required to be 'models' and is not"
     )
