@@ -23,6 +23,13 @@ export function speakWith(given: string, signedOut: () => void): void {
   whenSignedOut = signedOut;
 }
 
+let guard: (path: string) => Promise<string> = () => Promise.resolve("");
+
+/** Asks, before anything is read, why it need not be: what is known to be refused is not sent. */
+export function guardBy(asked: (path: string) => Promise<string>): void {
+  guard = asked;
+}
+
 export interface Asking {
   method?: string;
   body?: unknown;
@@ -32,6 +39,8 @@ export interface Asking {
 }
 
 export async function open(path: string, asking: Asking = {}): Promise<Response> {
+  const refused = (asking.method ?? "GET") === "GET" ? await guard(path) : "";
+  if (refused) throw new Refused(403, refused, "Forbidden");
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(asking.query ?? {}))
     if (value !== undefined && value !== "") query.set(key, String(value));
@@ -55,9 +64,9 @@ export async function open(path: string, asking: Asking = {}): Promise<Response>
     throw new Unreachable("The hub does not answer.");
   }
   if (response.ok) return response;
-  const refused = await refusal(response);
-  if (refused.code === 401) whenSignedOut();
-  throw refused;
+  const answer = await refusal(response);
+  if (answer.code === 401) whenSignedOut();
+  throw answer;
 }
 
 export async function ask<T>(path: string, asking: Asking = {}): Promise<T> {
@@ -87,7 +96,7 @@ export function ours(plural: string, namespace = "", name = "", more = ""): stri
 
 /** A sentence for a person, whatever went wrong. */
 export function told(fault: unknown): string {
-  if (fault instanceof Refused && fault.code === 403)
+  if (fault instanceof Refused && fault.code === 403 && !fault.message.startsWith("You may not"))
     return `You may not see or do this: ${fault.message}`;
   return fault instanceof Error ? fault.message : String(fault);
 }

@@ -1,6 +1,7 @@
 // Who is signed in. The token lives in this tab alone and goes with it.
 
 import { ask, Refused, speakWith, told, Unreachable } from "../api/client";
+import { access } from "./access.svelte";
 
 const KEY = "fairway.token";
 
@@ -41,6 +42,8 @@ class Session {
         method: "POST",
         body: { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" },
       });
+      await access.begin();
+      this.choose(access.home(this.namespace));
       sessionStorage.setItem(KEY, token);
       this.user = review.status.userInfo?.username ?? "";
       this.groups = review.status.userInfo?.groups ?? [];
