@@ -55,14 +55,14 @@ def test_who_may_look_at_one_namespace_lands_there_and_asks_for_nothing_else(
     )
     watched = signed_in(browser, hub.url, VISITOR_TOKEN)
     page = watched.page
-    expect(page.get_by_role("alert").first).to_contain_text("You may not see clusters")
+    expect(page.get_by_text("You may not see the clusters.")).to_be_visible()
     expect(page.locator("header").get_by_text("team-product")).to_be_visible()
     keep(page, "rights-one-namespace")
     look(page, "workloads")
     expect(line(page, "finetune")).to_be_visible()
     assert page.get_by_text("pretrain").count() == 0
     look(page, "queues")
-    expect(page.get_by_role("alert").first).to_contain_text("You may not see how queues stand")
+    expect(page.get_by_text("You may not see how queues stand.")).to_be_visible()
     open_workload(page, "finetune", "team-product")
     expect(page.get_by_role("button", name="Suspend")).to_be_disabled()
     client.delete("rolebindings", "visitor", namespace="team-product")
@@ -76,6 +76,16 @@ def shows(page: Page, view: str) -> None:
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
     expect(page.get_by_role("heading", level=1).first).to_be_visible()
     expect(page.get_by_text("Loading…")).to_have_count(0)
+
+
+def test_a_phone_shows_whose_namespace_it_is(browser: Browser, teams: Hub) -> None:
+    watched = signed_in(browser, teams.url, MEMBER_TOKEN, size=(390, 844))
+    shows(watched.page, "workloads")
+    expect(watched.page.locator("header").get_by_text(OURS, exact=True)).to_be_visible()
+    keep(watched.page, "rights-phone")
+    width = watched.page.evaluate("document.documentElement.scrollWidth")
+    watched.close()
+    assert (width, watched.complaints) == (390, [])
 
 
 @pytest.mark.parametrize("view", VIEWS)

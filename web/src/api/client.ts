@@ -1,5 +1,7 @@
 // Calls to the hub. The token travels in a header only: no address, no cookie, no log has it.
 
+import { isRefusal } from "../state/rights";
+
 export const OURS = "/apis/fairway.dev/v1alpha1";
 
 export class Refused extends Error {
@@ -96,7 +98,7 @@ export function ours(plural: string, namespace = "", name = "", more = ""): stri
 
 /** A sentence for a person, whatever went wrong. */
 export function told(fault: unknown): string {
-  if (fault instanceof Refused && fault.code === 403 && !fault.message.startsWith("You may not"))
+  if (fault instanceof Refused && fault.code === 403 && !isRefusal(fault.message))
     return `You may not see or do this: ${fault.message}`;
   return fault instanceof Error ? fault.message : String(fault);
 }

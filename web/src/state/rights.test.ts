@@ -60,9 +60,10 @@ describe("what rules allow", () => {
 
 describe("what is said instead", () => {
   it.each([
-    [`${OURS}/workloads`, "You may not see workloads of the whole fleet."],
+    [`${OURS}/workloads`, "You may not see workloads of all namespaces."],
+    [`${OURS}/clusters`, "You may not see the clusters."],
     [`${OURS}/namespaces/team/workloads`, "You may not see workloads in team."],
-    [`${OURS}/fleets/fleet/decisions`, "You may not see what was decided lately of the whole fleet."],
+    [`${OURS}/fleets/fleet/decisions`, "You may not see what was decided lately."],
   ])("%s", (path, said) => {
     expect(refusalOf(wantedOf(path)!)).toBe(said);
   });

@@ -35,6 +35,15 @@ const QUESTIONS: Record<string, string> = {
   traffic: "how load is shared",
 };
 
+const SHARED: Record<string, string> = {
+  clusterreports: "the nodes of clusters",
+  clusters: "the clusters",
+  costaccounts: "what everybody's use cost",
+  flavors: "the flavors",
+  fleets: "the settings of the fleet",
+  queues: "the queues",
+};
+
 /** What a path asks for; null: nothing that rules speak of. */
 export function wantedOf(path: string): Wanted | null {
   const parts = path.split("?")[0]!.split("/").filter(Boolean).map(decodeURIComponent);
@@ -69,6 +78,12 @@ function holds(listed: string[], one: string): boolean {
 /** What is not for this person, as a sentence. */
 export function refusalOf(wanted: Wanted): string {
   const { resource, subresource, namespace } = wanted;
-  const what = QUESTIONS[subresource] ?? resource;
-  return `You may not see ${what}${namespace ? ` in ${namespace}` : " of the whole fleet"}.`;
+  const what = QUESTIONS[subresource] ?? SHARED[resource] ?? resource;
+  const isWhole = subresource in QUESTIONS || resource in SHARED;
+  return `You may not see ${what}${namespace ? ` in ${namespace}` : isWhole ? "" : " of all namespaces"}.`;
+}
+
+/** Whether a text is one of those: no fault, but how things are. */
+export function isRefusal(text: string): boolean {
+  return text.startsWith("You may not");
 }
