@@ -40,7 +40,7 @@ _SERVING_KINDS = ("fleetautoscalers", "rollouts")
 _PLATFORM_KINDS = ("fleets", "clusters", "clusterreports", "flavors", "queues")
 _QUESTIONS = (
     "workloads/explain", "workloads/pods", "workloads/log", "workloads/traffic",
-    "fleets/standing", "fleets/timeline", "fleets/traffic",
+    "fleets/standing", "fleets/history", "fleets/timeline", "fleets/traffic",
 )  # fmt: skip
 _SHARED_KINDS = ("fleets", "clusters", "flavors", "queues")  # these name nobody's workloads
 _OWN_ACCESS = "fleets/access"  # answers each with what they may see

@@ -11,7 +11,7 @@ from fairway.api.errors import ApiError, BadRequest, MethodNotAllowed, NotFound
 from fairway.clock import Clock
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
-from fairway.server import options, rendering
+from fairway.server import options, rendering, rows
 from fairway.server.duplicates import duplicate_fields
 from fairway.server.exchange import Request, Response, json_response
 from fairway.server.identity import Identity
@@ -108,6 +108,8 @@ class Objects:
         show = await self._parts(call)
         if show is not None:
             listing = replace(listing, items=[show(one) for one in listing.items])
+        if form.kind == "rows" and rows.has_rows(call.resource):
+            return Response(body=await rows.many(listing, rendering.list_metadata(listing)))
         return Response(body=rendering.many(listing, call.resource, form, self._clock.now()))
 
     async def _watch(self, call: Call) -> Response:

@@ -15,7 +15,7 @@ import msgspec
 from fairway.api.errors import ApiError
 from fairway.clock import Clock
 from fairway.resources.resource import Resource
-from fairway.server import options, rendering
+from fairway.server import options, rendering, rows
 from fairway.server.exchange import ByteStream, Request
 from fairway.server.metrics import Metrics
 from fairway.store.interface import ResourceKey, Selection, Store, Stored, Watch, WatchEvent
@@ -110,6 +110,8 @@ def _line(event: WatchEvent, resource: Resource, form: rendering.Form, now: floa
     body = event.stored.raw
     if form.kind == "table" and event.type == "BOOKMARK":
         body = _table_bookmark(event, form)
+    elif form.kind == "rows":
+        body = rows.one(event) if rows.has_rows(resource) else body
     elif form.kind != "object":
         body = rendering.one(event.stored, resource, form, now)
     return b'{"type":"%s","object":%s}\n' % (event.type.encode(), body)
