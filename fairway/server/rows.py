@@ -52,6 +52,9 @@ COLUMNS = (
     "running",
     "past",  # [clusters, from, to, reason] of each attempt that ran
     "reservation",  # [cluster, expected start, flavors]
+    # Of a service: [surge, policy, whether it is native, pods ready, placements: [cluster, group,
+    # replicas], what leaves: the same and how and for whom, traffic: [cluster, ready, weight]].
+    "service",
 )
 _SERVED = frozenset({("fairway.dev", "v1alpha1", "workloads")})
 _NOT_DEVICES = ("memory", "hugepages")
@@ -103,10 +106,15 @@ class _Spec(_Part, frozen=True):
     source: _Source | None = None
     template: _Template | None = None
     tasks: _Tasks | None = None
+    policy: str = ""
 
 
 class _Placement(_Part, frozen=True):
     cluster: str = ""
+    group: str = ""
+    replicas: int | None = None
+    leaves: str = ""
+    gives_way_to: str = ""
     pod_sets: list[_PodSet] = []
 
 
@@ -129,6 +137,12 @@ class _Reservation(_Part, frozen=True):
     flavors: list[str] = []
 
 
+class _Weight(_Part, frozen=True):
+    cluster: str = ""
+    ready: int = 0
+    weight: int = 0
+
+
 class _Pods(_Part, frozen=True):
     wanted: int = 0
     ready: int = 0
@@ -147,6 +161,9 @@ class _Status(_Part, frozen=True):
     reservation: _Reservation | None = None
     history: list[_Attempt] = []
     pods: _Pods = _Pods()
+    surge_replicas: int = 0
+    releasing: list[_Placement] = []
+    traffic: list[_Weight] = []
 
 
 class _Workload(_Part, frozen=True):
@@ -214,6 +231,7 @@ def row_of(stored: Stored) -> list[Any]:
         claim.ready_at,
         _past(status.history),
         _reserved(status.reservation),
+        _service(spec, status, claim) if spec.mode == "Divided" else None,
     ]
     while row[-1] in _NOTHING:
         row.pop()
@@ -241,6 +259,21 @@ def _past(history: list[_Attempt]) -> list[Any]:
 
 def _reserved(found: _Reservation | None) -> list[Any] | None:
     return [found.cluster, found.starts_at, found.flavors] if found is not None else None
+
+
+def _service(spec: _Spec, status: _Status, claim: _Claim) -> list[Any]:
+    return [
+        status.surge_replicas,
+        spec.policy,
+        spec.source is not None,
+        status.pods.ready,
+        [[one.cluster, one.group, one.replicas or 0] for one in claim.placements],
+        [
+            [one.cluster, one.group, one.replicas or 0, one.leaves or "Now", one.gives_way_to]
+            for one in status.releasing
+        ],
+        [[one.cluster, one.ready, one.weight] for one in status.traffic],
+    ]
 
 
 def _kind(spec: _Spec) -> str:

@@ -1,6 +1,8 @@
 // Calls to the hub. The token travels in a header only: no address, no cookie, no log has it.
 
 export const OURS = "/apis/fairway.dev/v1alpha1";
+export const SERVING = "/apis/serving.fairway.dev/v1alpha1";
+export const COSTS = "/apis/costs.fairway.dev/v1alpha1";
 
 export class Refused extends Error {
   constructor(
@@ -81,9 +83,14 @@ export function patch<T>(path: string, body: unknown): Promise<T> {
 
 /** The path of a kind of ours, in a namespace or over all. */
 export function ours(plural: string, namespace = "", name = "", more = ""): string {
+  return pathIn(OURS, plural, namespace, name, more);
+}
+
+/** The path of a kind of any group. */
+export function pathIn(root: string, plural: string, namespace = "", name = "", more = ""): string {
   const within = namespace ? `/namespaces/${encodeURIComponent(namespace)}` : "";
   const one = name ? `/${encodeURIComponent(name)}` : "";
-  return `${OURS}${within}/${plural}${one}${more ? `/${more}` : ""}`;
+  return `${root}${within}/${plural}${one}${more ? `/${more}` : ""}`;
 }
 
 /** A sentence for a person, whatever went wrong. */

@@ -182,7 +182,7 @@ class Fleet {
 
 export const fleet = new Fleet();
 
-/** A small kind as a whole, kept up to date. */
+/** A small kind as a whole, kept up to date: one of ours by its plural, or any by its path. */
 export function followAll<T extends { metadata?: { name?: string; namespace?: string } }>(
   plural: string,
   show: (objects: T[]) => void,
@@ -201,7 +201,7 @@ export function followAll<T extends { metadata?: { name?: string; namespace?: st
     }, SHOWN_EVERY_OF_MANY);
   };
   const stop = follow<T>({
-    path: ours(plural),
+    path: plural.startsWith("/") ? plural : ours(plural),
     began: () => (fresh = new Map()),
     put: (objects) => {
       for (const one of objects) (fresh ?? known).set(keyOf(one), one);

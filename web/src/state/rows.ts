@@ -8,6 +8,7 @@ import type { Workload } from "../api/kinds";
 import type { Form } from "../api/live";
 import { acceleratorsOf } from "../words/amounts";
 import { moment } from "../words/times";
+import { type ServiceCell, servicePartFrom, servicePartOf, type ServicePart } from "./services";
 
 export interface Place {
   cluster: string;
@@ -49,6 +50,8 @@ export interface Row {
   running: number | null;
   past: Past[];
   reservation: { cluster: string; starts: number | null; flavors: string[] } | null;
+  /** Of a Divided workload: its replicas, place by place. */
+  service: ServicePart | null;
   text: string;
 }
 
@@ -104,6 +107,7 @@ export function rowOf(workload: Workload): Row {
           flavors: [...status.reservation.flavors],
         }
       : null,
+    service: spec.mode === "Divided" ? servicePartOf(workload) : null,
   });
 }
 
@@ -133,7 +137,7 @@ export type Cells = [
   reason?: string, kind?: string, mode?: string, priority?: number, gpus?: number | null, wanted?: number, ready?: number,
   replicas?: number | null, places?: [string, number, number, string][] | null, queued?: Time, decided?: Time,
   started?: Time, finished?: Time, running?: Time, past?: [string[], string, string, string][] | null,
-  reservation?: [string, Time, string[]] | null,
+  reservation?: [string, Time, string[]] | null, service?: ServiceCell | null,
 ];
 
 const NO_PLACES: Place[] = [];
@@ -142,7 +146,7 @@ const NO_PAST: Past[] = [];
 export function rowFrom(cells: Cells): Row {
   const [
     namespace, name, version, created, user, queue, phase, reason, kind, mode, priority, gpus, wanted, ready, replicas,
-    places, queued, decided, started, ended, running, past, reservation,
+    places, queued, decided, started, ended, running, past, reservation, service,
   ] = cells;
   const since = moment(created) ?? 0;
   return finished({
@@ -175,6 +179,7 @@ export function rowFrom(cells: Cells): Row {
     reservation: reservation
       ? { cluster: shared(reservation[0]), starts: moment(reservation[1]), flavors: reservation[2] }
       : null,
+    service: service ? servicePartFrom(service, replicas ?? null, wanted ?? 0) : null,
   });
 }
 
