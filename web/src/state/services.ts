@@ -45,8 +45,8 @@ export function servicePartOf(workload: Workload): ServicePart {
   const place = (one: (typeof placements)[number], leaves: string): ServicePlace => {
     const replicas = one.replicas ?? 0;
     const share = shares.get(one.cluster);
-    // With one place all that is ready is there; the weight, which is written seldom, says the rest.
-    const here = placements.length === 1 ? ready : (share?.ready ?? 0);
+    // Shares are written seldom, and not at once: where all or one place is ready, that says more.
+    const here = ready >= placed ? replicas : placements.length === 1 ? ready : (share?.ready ?? 0);
     return { cluster: one.cluster, group: one.group ?? "", replicas, ready: Math.min(replicas, here), weight: share?.weight ?? 0, leaves };
   };
   return {
@@ -65,6 +65,16 @@ export function servicePartOf(workload: Workload): ServicePart {
       })),
     ],
   };
+}
+
+/** The same with shares that were worked out just now. */
+export function withShares(part: ServicePart, shares: { cluster: string; weight: number; ready: number }[]): ServicePart {
+  const known = new Map(shares.map((one) => [one.cluster, one]));
+  const places = part.places.map((one) => {
+    const share = one.leaves ? undefined : known.get(one.cluster);
+    return share ? { ...one, ready: Math.min(one.replicas, share.ready), weight: share.weight } : one;
+  });
+  return { ...part, places };
 }
 
 export interface Service {
