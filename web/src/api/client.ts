@@ -29,6 +29,7 @@ export interface Asking {
   method?: string;
   body?: unknown;
   contentType?: string;
+  accept?: string;
   signal?: AbortSignal;
   query?: Record<string, string | number | boolean | undefined>;
 }
@@ -38,7 +39,7 @@ export async function open(path: string, asking: Asking = {}): Promise<Response>
   for (const [key, value] of Object.entries(asking.query ?? {}))
     if (value !== undefined && value !== "") query.set(key, String(value));
   const address = query.size ? `${path}?${query}` : path;
-  const headers: Record<string, string> = { Accept: "application/json" };
+  const headers: Record<string, string> = { Accept: asking.accept ?? "application/json" };
   if (token) headers["Authorization"] = `Bearer ${token}`;
   if (asking.body !== undefined) headers["Content-Type"] = asking.contentType ?? "application/json";
   let response: Response;

@@ -32,6 +32,31 @@ export interface Reason {
   rung?: string;
   cluster?: string;
   group?: string;
+  queue?: string;
+  flavor?: string;
+  podSet?: string;
+  pool?: string;
+  level?: string;
+  other?: string;
+  count?: number;
+  until?: number;
+  short?: Record<string, string>;
+}
+
+export interface PlaceLack {
+  cluster: string;
+  free: string;
+  short: string;
+  fits?: boolean;
+  flavor?: string;
+}
+
+export interface Remedy {
+  kind: string;
+  message: string;
+  name?: string;
+  needs?: { amount: string; of: string };
+  short?: Record<string, string>;
 }
 
 export interface Explanation {
@@ -44,10 +69,12 @@ export interface Explanation {
   position?: number;
   waiting?: number;
   nearest?: { cluster: string; free: string; short: string };
+  places?: PlaceLack[];
+  ladder?: { group?: string; rung: string }[];
   quota?: Reason;
   expected?: { start?: number; earliest?: number; latest?: number; because?: string };
   reasons?: Reason[];
-  remedies?: { kind: string; message: string; name?: string }[];
+  remedies?: Remedy[];
   message: string;
 }
 
@@ -92,6 +119,8 @@ export interface Step {
   count?: number;
   lostSeconds?: number;
   waitsFor?: string[];
+  scores?: Record<string, number>;
+  alternative?: string;
   reasons?: Reason[];
 }
 
@@ -112,6 +141,30 @@ export interface Plan {
   waiting: { workload: string; reasons: Reason[] }[];
   warnings?: Reason[];
   reservations?: { workload: string; cluster: string; flavors?: string[] }[];
+}
+
+export interface Pod {
+  cluster: string;
+  name: string;
+  podSet: string;
+  attempt: number;
+  phase: string;
+  node?: string;
+  since?: string;
+  startedAt?: string;
+  finishedAt?: string;
+  restarts?: number;
+  exitCode?: number;
+  reason?: string;
+  message?: string;
+  revision?: string;
+  containers?: string[];
+}
+
+export interface PodPage {
+  clusters: { cluster: string; phases?: Record<string, number>; fault?: string }[];
+  pods: Pod[];
+  continue?: string;
 }
 
 export interface CoreEvent {

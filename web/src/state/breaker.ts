@@ -3,7 +3,7 @@
 import type { Cluster, Fleet } from "../api/kinds";
 import { amountOf } from "../words/amounts";
 import { nodesLeft } from "./capacity";
-import { poolsOf } from "./ladder";
+import { poolsOf } from "./preferences";
 
 export interface Pool {
   cluster: string;

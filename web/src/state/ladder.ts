@@ -1,179 +1,182 @@
-// The ladder of a service: clusters in order of preference, what each could take, and why the next
-// one is used or not. The hub decides; this says what it goes by.
+// What was tried for a workload that waits, as a table: clusters by steps of the ladder.
+//
+// Each cell says whether the step would do there, and what is missing if not. Clusters that may not
+// be used at all are told apart, by what keeps them out.
 
-import type { Cluster, Explanation, Flavor, Fleet, PlacementPolicy, Queue, Workload } from "../api/kinds";
-import { acceleratorsOf, amountOf, isAccelerator } from "../words/amounts";
-import { nodesLeft } from "./capacity";
-import { flavorOf, type Node } from "./nodes";
-import type { ServicePlace } from "./services";
+import type { Explanation, PlaceLack, Reason } from "../api/kinds";
+import { amountOf, plural } from "../words/amounts";
+import { codeWords, shortWords } from "../words/missing";
+import { clock } from "../words/times";
 
-export interface Step {
+export type Mark = "yes" | "no" | "skip";
+
+export interface Cell {
+  mark: Mark;
+  text: string;
+  more: string[];
+}
+
+export interface Column {
+  key: string;
+  title: string;
+  hint: string;
+}
+
+export interface Rung {
   cluster: string;
-  place: ServicePlace | null;
-  /** More replicas that its idle nodes, and nodes that could come, have room for; null: not known. */
-  room: number | null;
-  elasticRoom: number;
-  /** For one replica an hour; null: nobody said. */
-  price: number | null;
-  why: string;
+  group: string;
+  flavor: string;
+  cells: Cell[];
 }
 
-export interface Group {
-  name: string;
-  /** Chosen by a rule that only the hub evaluates, so clusters without replicas may be missing. */
-  isByRule: boolean;
-  most: number | null;
-  steps: Step[];
+export interface Outside {
+  code: string;
+  words: string;
+  clusters: { cluster: string; message: string }[];
 }
 
-export interface Known {
-  workload: Workload;
-  places: ServicePlace[];
-  policy: PlacementPolicy | null;
-  clusters: Cluster[];
-  /** Nodes by cluster; null where they are too many to be read. */
-  nodes: Map<string, Node[]> | null;
-  flavors: Flavor[];
-  why: Explanation | null;
-  now: number;
+export interface Ladder {
+  columns: Column[];
+  rows: Rung[];
+  outside: Outside[];
+  /** What keeps it from being looked at anywhere. */
+  standing: Reason[];
 }
 
-type Selector = NonNullable<NonNullable<PlacementPolicy["spec"]>["selector"]>;
+const RUNGS: Record<string, Column> = {
+  Idle: { key: "Idle", title: "Free now", hint: "Does it fit into what nobody uses?" },
+  Preempt: { key: "Preempt", title: "By preemption", hint: "Would those it may preempt make enough room?" },
+  Provision: { key: "Provision", title: "With new nodes", hint: "Could elastic pools bring what is missing?" },
+};
+const MAY: Column = { key: "may", title: "May run it", hint: "Do its policy, its queue and the cluster allow it?" };
+const QUOTA: Column = { key: "quota", title: "Quota", hint: "Does its queue have enough left, borrowing included?" };
 
-/** Whether a selector chooses a cluster, as far as labels and names say. */
-export function chooses(selector: Selector | undefined, cluster: Cluster): boolean {
-  const name = cluster.metadata?.name ?? "";
-  const labels = (cluster.metadata?.labels ?? {}) as Record<string, string>;
-  if (!selector) return true;
-  if (selector.exclude?.includes(name)) return false;
-  if (selector.names?.length && !selector.names.includes(name)) return false;
-  for (const [key, value] of Object.entries(selector.labels?.matchLabels ?? {})) if (labels[key] !== value) return false;
-  return (selector.labels?.matchExpressions ?? []).every(({ key, operator, values = [] }) => {
-    const value = labels[key];
-    if (operator === "Exists") return value !== undefined;
-    if (operator === "DoesNotExist") return value === undefined;
-    const isIn = value !== undefined && values.includes(value);
-    return operator === "In" ? isIn : !isIn;
-  });
+const OUTSIDE: Record<string, string> = {
+  NotSelected: "Not chosen by its policy",
+  Fenced: "Closed to its queue",
+  Tainted: "Tainted, and not tolerated",
+  Closed: "Takes nothing new",
+  KindNotServed: "Does not serve its kind",
+  Pinned: "A volume pins it elsewhere",
+  Avoided: "It failed there before",
+  SpreadUnmet: "Cannot be spread over it",
+};
+const QUOTAS = new Set(["QuotaExceeded", "QuotaTooSmall", "UserLimitExceeded", "ClaimsExceeded"]);
+
+export function ladderOf(why: Explanation): Ladder {
+  const reasons = why.reasons ?? [];
+  const outside = outsideOf(reasons);
+  const out = new Set(outside.flatMap((one) => one.clusters.map((each) => each.cluster)));
+  const inside = reasons.filter((one) => !(one.code in OUTSIDE && one.cluster));
+  const rungs = [...new Set((why.ladder ?? []).map((one) => one.rung))];
+  if (!rungs.length) rungs.push(...[...new Set(inside.map((one) => one.rung ?? ""))].filter((one) => one in RUNGS));
+  const columns = [MAY, QUOTA, ...rungs.flatMap((one) => RUNGS[one] ?? [])];
+  const rows = placesOf(why, inside, out).map((place) => rowOf(why, place, inside, columns));
+  const standing = inside.filter((one) => !one.cluster && !one.rung && !isOfQuota(one) && one.code !== "BreakerOpen");
+  return { columns, rows, outside, standing: unique(standing) };
 }
 
-/** The policy of a workload: its own, else that of its queue or a parent, else the fleet's. */
-export function policyOf(named: string, namespace: string, queue: string, known: { policies: Map<string, PlacementPolicy>; queues: Map<string, Queue>; fleet: Fleet | null }): PlacementPolicy | null {
-  const system = known.fleet?.spec?.systemNamespace ?? "fairway-system";
-  const { policies } = known;
-  if (named) return policies.get(`${namespace}/${named}`) ?? policies.get(`${system}/${named}`) ?? null;
-  for (let at = known.queues.get(queue), steps = 0; at && steps < 64; at = known.queues.get(at.spec?.parent ?? ""), steps += 1)
-    if (at.spec?.defaults?.policy) return policies.get(`${system}/${at.spec.defaults.policy}`) ?? null;
-  return policies.get(`${system}/${known.fleet?.spec?.defaults?.policy ?? ""}`) ?? null;
-}
-
-export function ladderOf(known: Known): Group[] {
-  const { policy, clusters, places } = known;
-  const spec = policy?.spec;
-  const listed = spec?.groups?.length ? spec.groups : [{ name: "", selector: undefined, replicasMax: undefined }];
-  const taken = new Set<string>();
-  const found: Group[] = [];
-  for (const group of listed) {
-    const isByRule = [spec?.selector, group.selector].some((one) => one?.expressions?.length);
-    const chosen = clusters.filter((cluster) => {
-      const name = cluster.metadata?.name ?? "";
-      if (taken.has(name)) return false;
-      const isThere = places.some((one) => one.cluster === name && one.group === group.name);
-      return isThere || (!isByRule && chooses(spec?.selector, cluster) && chooses(group.selector, cluster));
-    });
-    for (const one of chosen) taken.add(one.metadata?.name ?? "");
-    const steps = chosen.map((cluster) => stepOf(cluster, known)).filter((one) => one.place || one.room !== 0 || one.elasticRoom || hasHardware(one.cluster, known));
-    steps.sort((one, other) => (other.place?.replicas ?? 0) - (one.place?.replicas ?? 0) || (one.cluster < other.cluster ? -1 : 1));
-    found.push({ name: group.name, isByRule, most: group.replicasMax ?? null, steps });
+function outsideOf(reasons: Reason[]): Outside[] {
+  const found = new Map<string, Outside>();
+  for (const one of reasons) {
+    if (!(one.code in OUTSIDE) || !one.cluster) continue;
+    const here = found.get(one.code) ?? { code: one.code, words: OUTSIDE[one.code] ?? codeWords(one.code), clusters: [] };
+    if (!here.clusters.some((each) => each.cluster === one.cluster)) here.clusters.push({ cluster: one.cluster, message: one.message });
+    found.set(one.code, here);
   }
-  explainSteps(found, known);
-  return found;
+  return [...found.values()];
 }
 
-/** What one replica asks for, and on which flavors it may be. */
-function shapeOf(workload: Workload): { gpus: number; flavors: readonly string[] } {
-  const placement = workload.status?.claim?.placements?.find((one) => one.replicas);
-  let gpus = 0;
-  for (const set of placement?.podSets ?? []) gpus += (set.count * acceleratorsOf(set.requests)) / (placement?.replicas ?? 1);
-  return { gpus, flavors: workload.spec.flavors ?? [] };
-}
-
-function stepOf(cluster: Cluster, known: Known): Step {
-  const name = cluster.metadata?.name ?? "";
-  const { gpus, flavors } = shapeOf(known.workload);
-  const isWelcome = (flavor: string) => !flavors.length || flavors.includes(flavor);
-  const place = known.places.find((one) => one.cluster === name) ?? null;
-  const factor = cluster.spec.priceFactor === undefined ? 1 : amountOf(cluster.spec.priceFactor);
-  const nodes = known.nodes?.get(name) ?? null;
-  const prices: number[] = [];
-  const here = new Set((nodes ?? []).filter((one) => one.gpus && isWelcome(one.flavor)).map((one) => one.flavor));
-  for (const flavor of known.flavors)
-    if (here.has(flavor.metadata?.name ?? ""))
-      for (const [resource, price] of Object.entries(flavor.spec?.prices ?? {})) if (isAccelerator(resource)) prices.push(amountOf(price) * factor * gpus);
-  let elasticRoom = 0;
-  for (const pool of poolsOf(cluster)) {
-    const each = acceleratorsOf(pool.shape);
-    if (!gpus || each < gpus || !isWelcome(flavorOf((pool.labels ?? {}) as Record<string, string>, known.flavors))) continue;
-    elasticRoom += nodesLeft(cluster, pool.name, pool.countMax, pool.stock) * Math.floor(each / gpus);
-    if (!prices.length && pool.pricePerHour !== undefined) prices.push((amountOf(pool.pricePerHour) / each) * gpus);
-  }
-  const room = !nodes || !gpus ? null : nodes.reduce((sum, one) => sum + (isWelcome(one.flavor) ? Math.floor(one.free / gpus) : 0), 0);
-  return { cluster: name, place, room, elasticRoom, price: prices.length ? Math.min(...prices) : null, why: "" };
-}
-
-/** Elastic pools of a cluster: those that it lists, and others that its agent found. */
-export function poolsOf(cluster: Cluster) {
-  const listed = cluster.spec.elasticPools ?? [];
-  const names = new Set(listed.map((one) => one.name));
-  return [...listed, ...(cluster.status?.offeredPools ?? []).filter((one) => !names.has(one.name))];
-}
-
-/** Whether a cluster has nodes of a flavor that the service may use, full or not. */
-function hasHardware(name: string, known: Known): boolean {
-  const { gpus, flavors } = shapeOf(known.workload);
-  const nodes = known.nodes?.get(name);
-  return !nodes || !gpus || nodes.some((one) => one.gpus >= gpus && (!flavors.length || flavors.includes(one.flavor)));
-}
-
-function explainSteps(groups: Group[], known: Known): void {
-  const { workload, now } = known;
-  const lacks = (workload.spec.replicas ?? 1) - known.places.reduce((sum, one) => sum + (one.leaves ? 0 : one.replicas), 0);
-  const home = known.policy?.spec?.returnHome;
-  const avoid = workload.status?.requeue;
-  const isAvoiding = avoid?.avoidUntil ? Date.parse(avoid.avoidUntil) > now : false;
-  let hasRoomBefore = false;
-  groups.forEach((group, rank) => {
-    for (const step of group.steps) {
-      const cluster = known.clusters.find((one) => one.metadata?.name === step.cluster);
-      const said = [...new Set((known.why?.reasons ?? []).filter((one) => one.cluster === step.cluster).map((one) => one.message.replace(`${step.cluster}: `, "")))];
-      step.why =
-        standing(cluster) ||
-        (isAvoiding && avoid?.avoid?.includes(step.cluster) ? "kept away from for a while: it failed there" : "") ||
-        step.place?.leaves ||
-        (step.place ? placedWords(rank, hasRoomBefore, home) : lacks > 0 ? said.join("; ") || "nothing more fits" : "not needed: every replica has a place");
-      if (step.place && lacks > 0 && said.length) step.why += `; ${said.join("; ")}`;
+/** The clusters that may take it, nearest first; those that only a reason names come last. */
+function placesOf(why: Explanation, reasons: Reason[], out: Set<string>): PlaceLack[] {
+  const places = [...(why.places ?? [])];
+  const known = new Set([...places.map((one) => one.cluster), ...out]);
+  for (const { cluster } of reasons)
+    if (cluster && !known.has(cluster)) {
+      known.add(cluster);
+      places.push({ cluster, free: "", short: "" });
     }
-    const isFull = group.most !== null && group.steps.reduce((sum, one) => sum + (one.place?.replicas ?? 0), 0) >= group.most;
-    hasRoomBefore ||= !isFull && group.steps.some((one) => (one.room ?? 0) > 0);
+  return places;
+}
+
+function rowOf(why: Explanation, place: PlaceLack, reasons: Reason[], columns: Column[]): Rung {
+  const own = reasons.filter((one) => one.cluster === place.cluster);
+  const quotas = reasons.filter((one) => isOfQuota(one) && (!one.flavor || !place.flavor || one.flavor === place.flavor));
+  const group = own.find((one) => one.group)?.group ?? "";
+  const cells = columns.map((column): Cell => {
+    if (column.key === "may") return { mark: "yes", text: "", more: [] };
+    if (column.key === "quota") return quotaCell(quotas, why.queue);
+    const found = own.filter((one) => one.rung === column.key || (!one.rung && column.key === rungOf(one)));
+    const breaker = reasons.find((one) => one.code === "BreakerOpen" && rungOf(one) === column.key);
+    if (breaker) return { mark: "no", text: "breaker is open", more: [breaker.message] };
+    if (column.key === "Idle") return idleCell(place, found, why, quotas.length > 0);
+    if (found.length) return { mark: "no", text: rungText(found[0]!), more: unique(found).map((one) => one.message) };
+    const steps = (why.ladder ?? []).filter((one) => one.rung === column.key);
+    const isOn = !steps.length || !group || steps.some((one) => !one.group || one.group === group);
+    const because = quotas.length ? ["Its queue is short, so nobody looked."] : [];
+    return { mark: "skip", text: isOn ? "not tried" : "not on its ladder", more: isOn ? because : ["Its policy's ladder does not have this step here."] };
   });
+  return { cluster: place.cluster, group, flavor: place.flavor ?? "", cells };
 }
 
-interface Home {
-  enabled?: boolean;
-  afterSeconds?: number;
+/** The step that a reason is about, where it names none. */
+function rungOf(reason: Reason): string {
+  if (reason.code === "BreakerOpen") return reason.other === "price" ? "Provision" : "Preempt";
+  if (reason.code === "NoVictims") return "Preempt";
+  if (reason.code === "NoPool" || reason.code === "OutOfStock") return "Provision";
+  return "Idle";
 }
 
-function placedWords(rank: number, hasRoomBefore: boolean, home: Home | undefined): string {
-  if (rank === 0) return "preferred, so it is filled first";
-  if (!hasRoomBefore) return "takes what the groups before it have no room for";
-  return home?.enabled ? `comes home once there has been room for ${home.afterSeconds ?? 600} s` : "stays, though there is room before it: its policy moves nothing home";
+function quotaCell(reasons: Reason[], queue: string): Cell {
+  const first = reasons[0];
+  if (!first) return { mark: "yes", text: "allowed", more: [`Queue ${queue} would allow it.`] };
+  const texts: Record<string, string> = {
+    UserLimitExceeded: "limit of its user",
+    ClaimsExceeded: "too many run",
+    Reserved: "kept for another",
+  };
+  const text = texts[first.code] ?? shortWords(first.short);
+  return { mark: "no", text: text || "too little", more: unique(reasons).map((one) => one.message) };
 }
 
-function standing(cluster: Cluster | undefined): string {
-  if (!cluster) return "gone from the fleet";
-  const phase = cluster.status?.phase || "Pending";
-  if (cluster.spec.accepted === false) return "not accepted into the fleet yet";
-  if (cluster.spec.mode && cluster.spec.mode !== "Manage") return `only looked at (mode ${cluster.spec.mode})`;
-  if ((cluster.spec.hold ?? "None") !== "None") return "held: it takes nothing new";
-  return { Lost: "lost", Unready: "not heard of lately", Pending: "not heard of yet", Held: "held" }[phase] ?? "";
+function idleCell(place: PlaceLack, found: Reason[], why: Explanation, isQuotaShort: boolean): Cell {
+  const more = unique(found).map((one) => one.message);
+  const kept = found.find((one) => one.code === "Reserved");
+  if (kept) return { mark: "no", text: kept.until ? `kept for another until ${clock(kept.until * 1000)}` : "kept for another", more };
+  const first = found[0];
+  if (!first && place.fits) return { mark: "yes", text: "fits", more: [isQuotaShort ? "There is room, but its queue is short." : "There is room."] };
+  if (!first && !place.short) return { mark: "skip", text: "not tried", more: [] };
+  if (!more.length) more.push(`${place.free} of ${why.needs?.amount ?? "what it needs"} are free for it.`);
+  if (first?.code === "NoDomain") return { mark: "no", text: `no ${first.level} has room`, more };
+  if (first?.level === "node") return { mark: "no", text: `best node is ${shortWords(first.short)}`, more };
+  if (first?.level && first.other) return { mark: "no", text: `best ${first.level} is ${shortWords(first.short)}`, more };
+  const missing = amountOf(place.short);
+  if (place.short && !missing) return { mark: "no", text: "free, but not together", more };
+  if (place.short) return { mark: "no", text: `${unit(why, missing)} short`, more };
+  return { mark: "no", text: first ? shortWords(first.short) || rungText(first) : "", more };
+}
+
+function unit(why: Explanation, amount: number): string {
+  const of = why.needs?.of ?? "";
+  return of === "pod" || of === "pods" || !of ? plural(amount, "pod") : plural(amount, "GPU");
+}
+
+function rungText(reason: Reason): string {
+  switch (reason.code) {
+    case "NoVictims": return "nobody it may preempt makes room";
+    case "NoPool": return "no elastic pool";
+    case "OutOfStock": return reason.until ? `out of stock until ${clock(reason.until * 1000)}` : `${plural(reason.count ?? 0, "node")} left, too few`;
+    case "DoesNotFit": return shortWords(reason.short) || `${plural(reason.count ?? 0, "pod")} too many`;
+    case "NotTried": return "not tried in this cycle";
+    default: return codeWords(reason.code);
+  }
+}
+
+function isOfQuota(reason: Reason): boolean {
+  return QUOTAS.has(reason.code) || (reason.code === "Reserved" && !reason.cluster);
+}
+
+function unique(reasons: Reason[]): Reason[] {
+  const said = new Set<string>();
+  return reasons.filter((one) => !said.has(one.message) && said.add(one.message));
 }

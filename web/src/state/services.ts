@@ -34,37 +34,77 @@ const LEAVES: Record<string, string> = {
   WithinBudget: "leaves as the disruption budget allows",
 };
 
-export function servicePartOf(workload: Workload): ServicePart {
-  const { spec, status = {} } = workload;
-  const shares = new Map((status.traffic ?? []).map((one) => [one.cluster, one]));
-  const placements = status.claim?.placements ?? [];
-  const placed = placements.reduce((sum, one) => sum + (one.replicas ?? 0), 0);
-  const pods = status.pods?.wanted ?? 0;
-  const each = placed && pods > placed ? pods / placed : 1;
-  const ready = Math.floor((status.pods?.ready ?? 0) / each);
-  const place = (one: (typeof placements)[number], leaves: string): ServicePlace => {
-    const replicas = one.replicas ?? 0;
-    const share = shares.get(one.cluster);
-    // Shares are written seldom, and not at once: where all or one place is ready, that says more.
-    const here = ready >= placed ? replicas : placements.length === 1 ? ready : (share?.ready ?? 0);
-    return { cluster: one.cluster, group: one.group ?? "", replicas, ready: Math.min(replicas, here), weight: share?.weight ?? 0, leaves };
-  };
-  return {
+/** What is read of a service, of the workload itself or of its row. */
+interface Read {
+  wanted: number;
+  surge: number;
+  policy: string;
+  isNative: boolean;
+  pods: { wanted: number; ready: number };
+  placements: { cluster: string; group: string; replicas: number }[];
+  releasing: { cluster: string; group: string; replicas: number; leaves: string; givesWayTo: string }[];
+  traffic: { cluster: string; ready: number; weight: number }[];
+}
+
+/** The last cell of a row: surge, policy, native, pods ready, placements, what leaves, traffic. */
+export type ServiceCell = [
+  surge: number, policy: string, isNative: boolean, ready: number, placements: [string, string, number][],
+  releasing: [string, string, number, string, string][], traffic: [string, number, number][],
+];
+
+export function servicePartFrom(cell: ServiceCell, replicas: number | null, pods: number): ServicePart {
+  const [surge, policy, isNative, ready, placements, releasing, traffic] = cell;
+  return partOf({
+    wanted: replicas ?? 1,
+    surge,
+    policy,
+    isNative,
+    pods: { wanted: pods, ready },
+    placements: placements.map(([cluster, group, count]) => ({ cluster, group, replicas: count })),
+    releasing: releasing.map(([cluster, group, count, leaves, givesWayTo]) => ({ cluster, group, replicas: count, leaves, givesWayTo })),
+    traffic: traffic.map(([cluster, there, weight]) => ({ cluster, ready: there, weight })),
+  });
+}
+
+export function servicePartOf({ spec, status = {} }: Workload): ServicePart {
+  const named = (one: { cluster: string; group?: string; replicas?: number | null }) => ({
+    cluster: one.cluster,
+    group: one.group ?? "",
+    replicas: one.replicas ?? 0,
+  });
+  return partOf({
     wanted: spec.replicas ?? 1,
     surge: status.surgeReplicas ?? 0,
-    placed,
-    ready,
     policy: spec.policy ?? "",
     isNative: !!spec.source,
-    places: [
-      ...placements.map((one) => place(one, "")),
-      ...(status.releasing ?? []).map((one) => ({
-        ...place(one, one.givesWayTo ? `gives way to ${one.givesWayTo}` : (LEAVES[one.leaves ?? "Now"] ?? "leaves")),
-        ready: 0,
-        weight: 0,
-      })),
-    ],
+    pods: { wanted: status.pods?.wanted ?? 0, ready: status.pods?.ready ?? 0 },
+    placements: (status.claim?.placements ?? []).map(named),
+    releasing: (status.releasing ?? []).map((one) => ({ ...named(one), leaves: one.leaves ?? "Now", givesWayTo: one.givesWayTo ?? "" })),
+    traffic: (status.traffic ?? []).map((one) => ({ cluster: one.cluster, ready: one.ready ?? 0, weight: one.weight ?? 0 })),
+  });
+}
+
+function partOf(read: Read): ServicePart {
+  const shares = new Map(read.traffic.map((one) => [one.cluster, one]));
+  const placed = read.placements.reduce((sum, one) => sum + one.replicas, 0);
+  const each = placed && read.pods.wanted > placed ? read.pods.wanted / placed : 1;
+  const ready = Math.floor(read.pods.ready / each);
+  const place = ({ cluster, group, replicas }: Read["placements"][number]): ServicePlace => {
+    const share = shares.get(cluster);
+    // Shares are written seldom, and not at once: where all or one place is ready, that says more.
+    const here = ready >= placed ? replicas : read.placements.length === 1 ? ready : (share?.ready ?? 0);
+    return { cluster, group, replicas, ready: Math.min(replicas, here), weight: share?.weight ?? 0, leaves: "" };
   };
+  const leaving = ({ cluster, group, replicas, leaves, givesWayTo }: Read["releasing"][number]): ServicePlace => ({
+    cluster,
+    group,
+    replicas,
+    ready: 0,
+    weight: 0,
+    leaves: givesWayTo ? `gives way to ${givesWayTo}` : (LEAVES[leaves] ?? "leaves"),
+  });
+  const { wanted, surge, policy, isNative } = read;
+  return { wanted, surge, placed, ready, policy, isNative, places: [...read.placements.map(place), ...read.releasing.map(leaving)] };
 }
 
 /** The same with shares that were worked out just now. */

@@ -4,7 +4,7 @@
 import { ask, ours, pathIn, SERVING } from "../api/client";
 import type { Fleet, FleetAutoscaler, List, Named, PlacementPolicy, Queue, Rollout } from "../api/kinds";
 import { fleet, followAll } from "./fleet.svelte";
-import { policyOf } from "./ladder";
+import { policyOf } from "./preferences";
 import { keyOf, type Row } from "./rows";
 import { may } from "./session.svelte";
 
