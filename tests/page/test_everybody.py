@@ -13,11 +13,15 @@ from tests.page.signing import keep, look, signed_in
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 VIEWS = ["fleet", "queues", "workloads", "timeline", "services", "whatif"]
+DETAILS = [
+    "workloads/team-research/too-large",
+    *(f"workloads/team-serving/assistant{part}" for part in ("", "/pods", "/logs", "/manifest")),
+]
 pytestmark = pytest.mark.xdist_group("page")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("view", [*VIEWS, "workloads/team-research/too-large"])
+@pytest.mark.parametrize("view", [*VIEWS, *DETAILS])
 def test_a_view_has_no_serious_barrier(
     browser: Browser, hub: Hub, client: Client, view: str, theme: str
 ) -> None:
