@@ -28,7 +28,7 @@ def test_a_workload_that_waits_says_why_in_words_and_numbers(page: Page, client:
     expect(why).to_contain_text(re.compile("needs 24 . h100 in one cluster"))
     row = why.get_by_role("row").filter(has=page.get_by_role("rowheader", name="onprem-hangzhou"))
     expect(row).to_contain_text("24 GPUs short")
-    expect(row).to_contain_text("nobody it may preempt makes room")
+    expect(row).to_contain_text("nobody to preempt")
     outside = why.get_by_role("row").filter(has_text="Not chosen by its policy (3)")
     outside.locator("summary").click()
     expect(outside).to_contain_text("cloud-west is not chosen by its policy")
@@ -38,7 +38,7 @@ def test_a_workload_that_waits_says_why_in_words_and_numbers(page: Page, client:
 def test_a_step_of_the_ladder_tells_more_when_it_is_pressed(page: Page, client: Client) -> None:
     is_in(client, "pretrain", "Running")
     open_workload(page, "too-large")
-    cell = page.get_by_role("button", name="nobody it may preempt makes room")
+    cell = page.get_by_role("button", name="nobody to preempt")
     expect(cell).to_have_attribute("aria-expanded", "false")
     cell.press("Enter")
     expect(cell).to_have_attribute("aria-expanded", "true")

@@ -165,7 +165,7 @@ function unit(why: Explanation, amount: number): string {
 
 function rungText(reason: Reason): string {
   switch (reason.code) {
-    case "NoVictims": return "nobody it may preempt makes room";
+    case "NoVictims": return "nobody to preempt";
     case "NoPool": return "no elastic pool";
     case "OutOfStock": return reason.until ? `out of stock until ${clock(reason.until * 1000)}` : `${plural(reason.count ?? 0, "node")} left, too few`;
     case "DoesNotFit": return shortWords(reason.short) || `${plural(reason.count ?? 0, "pod")} too many`;
