@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
+from fairway.api.discretion import MayLook
 from fairway.app.pod_lists import PodLists
 from fairway.app.reaching import Output, Reaching
+from fairway.controllers.history.reading import Asked
 from fairway.controllers.plane import ControlPlane
-from fairway.controllers.whatif import WhatIf, read_change
+from fairway.controllers.timeline.drawing import Wanted
+from fairway.controllers.whatif import WhatIf
+from fairway.controllers.whatif_edits import read_change
 from fairway.schema.node import JsonObject
-from fairway.server.questions import LogRequest, PodsRequest
+from fairway.server.asked import LogRequest, PodsRequest, TimelineRequest
+from fairway.server.histories import HistoryRequest
 
 
 class HubAnswers:
@@ -21,8 +28,8 @@ class HubAnswers:
         self._pods = PodLists(reaching)
         self._whatif = WhatIf()
 
-    async def explain(self, namespace: str, name: str) -> JsonObject | None:
-        return await self._plane.explain(namespace, name)
+    async def explain(self, namespace: str, name: str, may: MayLook) -> JsonObject | None:
+        return await self._plane.explain(namespace, name, may)
 
     async def decisions(self, workload: str, most: int) -> list[JsonObject]:
         return await self._plane.decisions(workload, most)
@@ -36,6 +43,12 @@ class HubAnswers:
     async def snapshot(self) -> JsonObject:
         return await self._plane.snapshot()
 
+    async def timeline(self, request: TimelineRequest, sees: Callable[[str], bool]) -> JsonObject:
+        timeline = self._plane.timeline
+        start, end = request.between(timeline.now())
+        wanted = Wanted(by=request.by, start=start, end=end, most=request.most)
+        return await timeline.answer(wanted, sees)
+
     async def whatif(self, change: JsonObject) -> JsonObject:
         wanted = read_change(change)
         snapshot = await self._plane.snapshot()
@@ -45,6 +58,16 @@ class HubAnswers:
 
     async def pods(self, request: PodsRequest) -> JsonObject:
         return await self._pods.answer(request)
+
+    async def history(self, request: HistoryRequest) -> JsonObject:
+        return self._plane.history.answer(
+            Asked(
+                series=request.series,
+                names=request.names,
+                since=request.since,
+                points=request.points,
+            )
+        )
 
     async def log(self, request: LogRequest) -> Output:
         return await self._reaching.log(request)

@@ -41,7 +41,7 @@ def explain(facts: Facts, key: str) -> Explanation:
     base = Explanation(now=facts.now, workload=key, state="Waits", queue=workload.queue)
     if workload.held is not None:
         clusters = tuple(one.cluster for one in workload.held.placed)
-        return replace(base, state="Runs", clusters=clusters)
+        return replace(base, state="Runs", clusters=clusters, reasons=_lacking(facts, workload))
     never = impossible(facts, workload)
     if never is not None:
         return replace(base, state="Impossible", reasons=(never,))
@@ -74,6 +74,15 @@ def explain(facts: Facts, key: str) -> Explanation:
         because=expected.because,
         remedies=() if is_held_up else tuple(_remedies(trial, workload, base.nearest)),
     )
+
+
+def _lacking(facts: Facts, workload: Workload) -> tuple[Reason, ...]:
+    """Why some replicas of a service have no place while others of it run."""
+    placed = sum(one.replicas for one in workload.held.placed) if workload.held else 0
+    if workload.mode != "Divided" or placed >= workload.replicas:
+        return ()
+    made, _ = plan(Snapshot(_alone(facts, workload)))
+    return _reasons(facts, made, workload.key)
 
 
 def _alone(facts: Facts, workload: Workload) -> Facts:

@@ -372,3 +372,18 @@ def test_every_cluster_that_may_take_it_is_told_with_what_it_lacks_the_nearest_f
     ] == [("north", 16, 0, True), ("east", 8, 8, False), ("west", 8, 8, False)]
     assert found.nearest is None  # it is not room that it lacks
     assert found.quota is not None
+
+
+def test_a_service_that_runs_says_why_the_rest_of_it_does_not() -> None:
+    one = form(1, flavors=("h100",))
+    pods = PlacedPods(name="worker", count=8, shape=one.pod_sets[0].shape, flavors=((GPU, "h100"),))
+    placed = Placed(cluster="hangzhou-1", pods=(pods,), replicas=8, bound={"worker": {0: 8}})
+    held = Held(attempt=1, queue="research", placed=(placed,), decided_at=NOON - 60)
+    site = [place("hangzhou-1", "h100")]
+    partly = job("w", one, mode="Divided", replicas=10, held=held)
+    whole = job("w", one, mode="Divided", replicas=8, held=held)
+    facts = [
+        Case(id="", workloads=[each], clusters=site, expect="").facts() for each in (partly, whole)
+    ]
+    found = [[each.code for each in explain(one, "vision/w").reasons] for one in facts]
+    assert found == [["DoesNotFit", "NoVictims", "NoPool", "PartlyPlaced"], []]

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, expect
 
 from fairway.app import Hub
 from fairway.client import Client
+from tests.page.required import skip_or_fail
 from tests.page.signing import keep, look, signed_in
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
@@ -26,7 +27,7 @@ def test_a_view_has_no_serious_barrier(
     browser: Browser, hub: Hub, client: Client, view: str, theme: str
 ) -> None:
     if not AXE.exists():
-        pytest.skip("axe-core is not installed: npm ci in web/")
+        skip_or_fail("axe-core is not installed: make ui")
     watched = signed_in(browser, hub.url, hub.token, theme=theme)
     look(watched.page, view)
     expect(watched.page.get_by_text("Live", exact=True)).to_be_visible()

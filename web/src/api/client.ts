@@ -1,6 +1,8 @@
 // Calls to the hub. The token travels in a header only: no address, no cookie, no log has it.
 
 export const OURS = "/apis/fairway.dev/v1alpha1";
+export const SERVING = "/apis/serving.fairway.dev/v1alpha1";
+export const COSTS = "/apis/costs.fairway.dev/v1alpha1";
 
 export class Refused extends Error {
   constructor(
@@ -27,6 +29,7 @@ export interface Asking {
   method?: string;
   body?: unknown;
   contentType?: string;
+  accept?: string;
   signal?: AbortSignal;
   query?: Record<string, string | number | boolean | undefined>;
 }
@@ -36,7 +39,7 @@ export async function open(path: string, asking: Asking = {}): Promise<Response>
   for (const [key, value] of Object.entries(asking.query ?? {}))
     if (value !== undefined && value !== "") query.set(key, String(value));
   const address = query.size ? `${path}?${query}` : path;
-  const headers: Record<string, string> = { Accept: "application/json" };
+  const headers: Record<string, string> = { Accept: asking.accept ?? "application/json" };
   if (token) headers["Authorization"] = `Bearer ${token}`;
   if (asking.body !== undefined) headers["Content-Type"] = asking.contentType ?? "application/json";
   let response: Response;
@@ -80,9 +83,14 @@ export function patch<T>(path: string, body: unknown): Promise<T> {
 
 /** The path of a kind of ours, in a namespace or over all. */
 export function ours(plural: string, namespace = "", name = "", more = ""): string {
+  return pathIn(OURS, plural, namespace, name, more);
+}
+
+/** The path of a kind of any group. */
+export function pathIn(root: string, plural: string, namespace = "", name = "", more = ""): string {
   const within = namespace ? `/namespaces/${encodeURIComponent(namespace)}` : "";
   const one = name ? `/${encodeURIComponent(name)}` : "";
-  return `${OURS}${within}/${plural}${one}${more ? `/${more}` : ""}`;
+  return `${root}${within}/${plural}${one}${more ? `/${more}` : ""}`;
 }
 
 /** A sentence for a person, whatever went wrong. */

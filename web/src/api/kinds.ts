@@ -7,6 +7,12 @@ export type Cluster = Schemas["dev.fairway.v1alpha1.Cluster"];
 export type ClusterReport = Schemas["dev.fairway.v1alpha1.ClusterReport"];
 export type Flavor = Schemas["dev.fairway.v1alpha1.Flavor"];
 export type Queue = Schemas["dev.fairway.v1alpha1.Queue"];
+export type Fleet = Schemas["dev.fairway.v1alpha1.Fleet"];
+export type PlacementPolicy = Schemas["dev.fairway.v1alpha1.PlacementPolicy"];
+export type FleetAutoscaler = Schemas["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+export type Rollout = Schemas["dev.fairway.serving.v1alpha1.Rollout"];
+export type Revision = Schemas["dev.fairway.serving.v1alpha1.Revision"];
+export type CostAccount = Schemas["dev.fairway.costs.v1alpha1.CostAccount"];
 export type ObjectMeta = Schemas["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
 
 export interface Named {
@@ -121,6 +127,12 @@ export interface Step {
 export interface Decision {
   now: number;
   steps: Step[];
+}
+
+/** How the load of a service should be shared; weights are thousandths. */
+export interface Traffic {
+  now: number;
+  services: { namespace: string; name: string; clusters: { cluster: string; weight: number; ready: number }[] }[];
 }
 
 export interface Plan {

@@ -73,11 +73,11 @@ export const session = new Session();
 /** Whether one may do something; asked once for each question. */
 const rights = new Map<string, Promise<boolean>>();
 
-export function may(verb: string, resource: string, namespace = "", subresource = ""): Promise<boolean> {
-  const key = [session.user, verb, resource, namespace, subresource].join(" ");
+export function may(verb: string, resource: string, namespace = "", subresource = "", group = "fairway.dev"): Promise<boolean> {
+  const key = [session.user, verb, group, resource, namespace, subresource].join(" ");
   let found = rights.get(key);
   if (!found) {
-    const attributes = { verb, group: "fairway.dev", resource, namespace, subresource };
+    const attributes = { verb, group, resource, namespace, subresource };
     found = ask<{ status: { allowed: boolean } }>(
       "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
       {
