@@ -32,7 +32,34 @@ def test_a_workload_that_waits_says_why_in_words_and_numbers(page: Page, client:
     outside = why.get_by_role("row").filter(has_text="Not chosen by its policy (3)")
     outside.locator("summary").click()
     expect(outside).to_contain_text("cloud-west is not chosen by its policy")
+    keep(page, "why-alone")
+
+
+def test_every_cluster_is_told_with_what_it_lacks_and_a_smaller_gang_is_tried_and_made(
+    page: Page, client: Client
+) -> None:
+    is_in(client, "evaluate", "Running")
+    wide = job("wide", team="product", pods=3, gpus=4, flavor="a100")
+    client.create(wide | {"spec": wide["spec"] | {"policy": "home-first"}})
+    open_workload(page, "wide", "team-product")
+    why = section(page, "Why it waits")
+    expect(why.get_by_role("rowheader").first).to_contain_text("cloud-east")
+    head = page.get_by_role("rowheader", name="cloud-east")
+    nearest = why.get_by_role("row").filter(has=head)
+    expect(nearest).to_contain_text("4 GPUs short")
+    expect(nearest).to_contain_text("no elastic pool")
+    expect(why.get_by_role("button", name="Accept h100…")).to_be_enabled()
+    why.scroll_into_view_if_needed()
     keep(page, "why")
+    why.get_by_role("button", name="Run 2 pods…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Try it first").click()
+    expect(dialog.get_by_text("It would start now in cloud-east.")).to_be_visible()
+    dialog.get_by_role("button", name="Change it").click()
+    is_in(client, "wide", "Running", "team-product")
+    expect(section(page, "Why here")).to_contain_text("cloud-east")
+    leave(page)
+    remove(client, "wide", "team-product")
 
 
 def test_a_step_of_the_ladder_tells_more_when_it_is_pressed(page: Page, client: Client) -> None:
