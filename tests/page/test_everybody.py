@@ -14,7 +14,11 @@ from tests.page.signing import keep, look, signed_in
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 VIEWS = ["fleet", "queues", "workloads", "timeline", "services", "whatif", "cost"]
-DETAILS = ["workloads/team-research/too-large", "services/team-serving/assistant"]
+DETAILS = [
+    "workloads/team-research/too-large",
+    *(f"workloads/team-serving/assistant{part}" for part in ("", "/pods", "/logs", "/manifest")),
+    "services/team-serving/assistant",
+]
 pytestmark = pytest.mark.xdist_group("page")
 
 
