@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.installed
 NPM    := ../tools/npm --loglevel error
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format planted sim bench lock generate ui clean
+.PHONY: help demo test check format planted sim bench lock generate ui ui-check pictures clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,15 @@ ui: $(STAMP) web/node_modules/.package-lock.json ## Build the page from web/ int
 	@cd web && $(NPM) run --silent check
 	@cd web && $(NPM) run --silent test
 	@cd web && $(NPM) run --silent build
+
+ui-check: $(STAMP) ## Build the page, and see that what is committed is what its sources make
+	@rm -rf build/page && mkdir -p build && cp -r fairway/page/built build/page && cp web/src/api/schema.d.ts build/page/
+	@$(MAKE) --no-print-directory ui
+	@cp web/src/api/schema.d.ts fairway/page/built/ && diff -rq build/page fairway/page/built; found=$$?; rm fairway/page/built/schema.d.ts; \
+	  test $$found = 0 || { echo "The page that is committed is not that of its sources: commit what 'make ui' made."; exit 1; }
+
+pictures: $(STAMP) ## Take the pictures of the page for the README and the guide
+	@FAIRWAY_SCREENSHOTS=docs/guides/images $(BIN)/python -m pytest -q tests/page/test_pictures.py
 
 web/node_modules/.package-lock.json: web/package-lock.json | $(STAMP)
 	@cd web && $(NPM) ci --no-audit --no-fund

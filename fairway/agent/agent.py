@@ -89,8 +89,9 @@ class Agent:
             self._parts.teller.settings = settings
 
     async def answer(self, ask: Ask, exchange: Exchange) -> Outcome:
-        """Answers what is asked of pods of this cluster: output, commands, ports."""
-        return await answer(self.cluster, self._driver, ask, exchange)
+        """Answers what is asked of pods of this cluster: which, output, commands, ports."""
+        seen = self._sight.work(ask.work)
+        return await answer(self.cluster, self._driver, ask, exchange, seen)
 
     async def run(self) -> None:
         """Looks after the cluster until cancelled; what runs for works goes on."""

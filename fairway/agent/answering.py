@@ -20,7 +20,9 @@ from fairway.agent.drivers.interface import (
     LogQuery,
     NotPossible,
     PortQuery,
+    WorkSeen,
 )
+from fairway.agent.pod_lists import listed
 from fairway.streams.asking import WELL, Ask, Channel, Exchange, Outcome
 
 _CHUNK_BYTES = 16 << 10
@@ -28,8 +30,13 @@ _CHUNK_BYTES = 16 << 10
 _log = logging.getLogger(__name__)
 
 
-async def answer(cluster: str, driver: Driver, ask: Ask, exchange: Exchange) -> Outcome:
-    """Answers what is asked; a refusal is an outcome as well."""
+async def answer(
+    cluster: str, driver: Driver, ask: Ask, exchange: Exchange, seen: WorkSeen | None = None
+) -> Outcome:
+    """Answers what is asked; a refusal is an outcome as well.
+
+    `seen` is what the agent last saw of the work that is asked about.
+    """
     try:
         match ask.kind:
             case "log":
@@ -44,7 +51,12 @@ async def answer(cluster: str, driver: Driver, ask: Ask, exchange: Exchange) -> 
                 query = PortQuery(work=ask.work, pod=ask.pod, port=ask.port)
                 await driver.forward(query, exchange)
             case "usage":
-                await _tell_usage(driver, ask, exchange)
+                await _tell(msgspec.json.encode(await driver.usage(ask.work)), exchange)
+            case "pods":
+                if seen is None:
+                    return Outcome(reason="NotFound", message=f"there is no work {ask.work}")
+                told = listed(seen.pods, after=ask.after, most=ask.most)
+                await _tell(msgspec.json.encode(told), exchange)
             case other:
                 message = f"this agent is too old to answer {other!r}"
                 return Outcome(reason="MethodNotAllowed", message=message)
@@ -57,8 +69,7 @@ async def answer(cluster: str, driver: Driver, ask: Ask, exchange: Exchange) -> 
     return WELL
 
 
-async def _tell_usage(driver: Driver, ask: Ask, exchange: Exchange) -> None:
-    told = msgspec.json.encode(await driver.usage(ask.work))
+async def _tell(told: bytes, exchange: Exchange) -> None:
     await exchange.begin()
     for start in range(0, len(told), _CHUNK_BYTES):
         await exchange.send(Channel.OUTPUT, told[start : start + _CHUNK_BYTES])

@@ -35,11 +35,13 @@ class Needs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearest:
-    """The cluster in which the least is missing."""
+    """A cluster and what is missing there, on the flavors of which the least is."""
 
     cluster: str
     free_nanos: int  # of what it needs, as far as its pods could use it
     short_nanos: int  # 0: there is enough, but not where its pods could be together
+    fits: bool = False  # there is enough, and together
+    flavor: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,9 @@ class Explanation:
     needs: Needs | None = None
     position: int = 0  # in its queue, from 1; 0: it does not wait
     waiting: int = 0  # how many wait in its queue
-    nearest: Nearest | None = None
+    nearest: Nearest | None = None  # the first place, where it is room that it lacks
+    places: tuple[Nearest, ...] = ()  # clusters that may take it, those that lack least first
+    ladder: tuple[tuple[str, str], ...] = ()  # (group, rung) in the order in which they are tried
     quota: Reason | None = None  # why its queue does not allow it
     reasons: tuple[Reason, ...] = ()  # for each step of the ladder and cluster
     start: float | None = None
@@ -87,6 +91,8 @@ class Explanation:
             position=self.position,
             waiting=self.waiting,
             nearest=_nearest(self.nearest) if self.nearest else None,
+            places=[_place(one) for one in self.places],
+            ladder=[_without_empty(group=group, rung=rung) for group, rung in self.ladder],
             quota=self.quota.render() if self.quota else None,
             expected=_without_empty(
                 start=self.start,
@@ -115,6 +121,10 @@ def _nearest(nearest: Nearest) -> dict[str, Any]:
         "free": str(Quantity(nearest.free_nanos)),
         "short": str(Quantity(nearest.short_nanos)),
     }
+
+
+def _place(place: Nearest) -> dict[str, Any]:
+    return _nearest(place) | _without_empty(fits=place.fits, flavor=place.flavor)
 
 
 def _remedy(remedy: Remedy) -> dict[str, Any]:

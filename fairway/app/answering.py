@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
+from fairway.api.discretion import MayLook
+from fairway.app.pod_lists import PodLists
 from fairway.app.reaching import Output, Reaching
 from fairway.controllers.history.reading import Asked
 from fairway.controllers.plane import ControlPlane
-from fairway.controllers.whatif import WhatIf, read_change
+from fairway.controllers.timeline.drawing import Wanted
+from fairway.controllers.whatif import WhatIf
+from fairway.controllers.whatif_edits import read_change
 from fairway.schema.node import JsonObject
+from fairway.server.asked import LogRequest, PodsRequest, TimelineRequest
 from fairway.server.histories import HistoryRequest
-from fairway.server.questions import LogRequest
 
 
 class HubAnswers:
@@ -19,10 +25,11 @@ class HubAnswers:
     def __init__(self, plane: ControlPlane, reaching: Reaching) -> None:
         self._plane = plane
         self._reaching = reaching
+        self._pods = PodLists(reaching)
         self._whatif = WhatIf()
 
-    async def explain(self, namespace: str, name: str) -> JsonObject | None:
-        return await self._plane.explain(namespace, name)
+    async def explain(self, namespace: str, name: str, may: MayLook) -> JsonObject | None:
+        return await self._plane.explain(namespace, name, may)
 
     async def decisions(self, workload: str, most: int) -> list[JsonObject]:
         return await self._plane.decisions(workload, most)
@@ -36,12 +43,21 @@ class HubAnswers:
     async def snapshot(self) -> JsonObject:
         return await self._plane.snapshot()
 
+    async def timeline(self, request: TimelineRequest, sees: Callable[[str], bool]) -> JsonObject:
+        timeline = self._plane.timeline
+        start, end = request.between(timeline.now())
+        wanted = Wanted(by=request.by, start=start, end=end, most=request.most)
+        return await timeline.answer(wanted, sees)
+
     async def whatif(self, change: JsonObject) -> JsonObject:
         wanted = read_change(change)
         snapshot = await self._plane.snapshot()
         now = float(snapshot["metadata"]["annotations"]["fairway.dev/now"])
         objects = [msgspec.json.decode(one) for one in snapshot["items"]]
         return await self._whatif.answer(objects, now, wanted)
+
+    async def pods(self, request: PodsRequest) -> JsonObject:
+        return await self._pods.answer(request)
 
     async def history(self, request: HistoryRequest) -> JsonObject:
         return self._plane.history.answer(

@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairway.agent.fleet import Agents
@@ -17,6 +17,7 @@ from fairway.app.answering import HubAnswers
 from fairway.app.backing import Backing, embedded
 from fairway.app.converting import Conversions, client_of, with_shared_authority
 from fairway.app.histories import HistoryFile
+from fairway.app.keeping import SpanFile
 from fairway.app.metering import AgentMeter
 from fairway.app.on_kubernetes import (
     OnKubernetes,
@@ -27,7 +28,7 @@ from fairway.app.on_kubernetes import (
 from fairway.app.reaching import Reaching
 from fairway.app.records import BackgroundSink, FileSink
 from fairway.app.replicas import Place, among_replicas
-from fairway.app.serving import make_api
+from fairway.app.serving import SignInOptions, make_api, make_openid
 from fairway.app.storing import load_demo, open_store, prepare_store
 from fairway.clock import Clock, SystemClock
 from fairway.controllers.plane import ControlPlane, PlaneOptions, kept_up, run_all
@@ -39,6 +40,7 @@ from fairway.server import certificates, kubeconfig
 from fairway.server.api import Api
 from fairway.server.audit import AuditLog
 from fairway.server.http import HttpServer
+from fairway.server.signing_in import origins_of
 from fairway.store.interface import Store
 
 _RENEWAL_SECONDS = 12 * 3600.0
@@ -59,6 +61,7 @@ class HubOptions:
     kubernetes: OnKubernetes | None = None  # where its objects are; None: in the data folder
     replica_address: str = ""  # where other replicas reach this one, if not at the address
     replica_port: int = 0  # 0: any free one
+    sign_in: SignInOptions = field(default_factory=SignInOptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +86,16 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
         if options.has_demo:
             await load_demo(backing.store, backing.catalogue)
         audit_log = AuditLog(options.data / "audit.log")
+        openid = make_openid(options.sign_in, clock)
         try:
-            api = make_api(backing, options.data, audit_log, clock)
+            api = make_api(
+                backing,
+                options.data,
+                audit_log,
+                clock,
+                openid=openid,
+                is_page_read_only=options.sign_in.is_page_read_only,
+            )
             api.questions.is_deciding = options.has_controllers
             audit_log.start()
             async with (
@@ -102,6 +113,8 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
                 )
         finally:
             await audit_log.close()
+            if openid is not None:
+                await openid.provider.close()
 
 
 @asynccontextmanager
@@ -143,6 +156,7 @@ async def _controlled(
         return
     kinds = LiveKinds(built_in())
     sink = BackgroundSink(FileSink(options.data / "decisions"))
+    spans = SpanFile(options.data / "spans")
     history = HistoryFile(options.data / "history")
     agents = make_agents(store, options.data / "clusters", kinds=kinds, clock=clock)
     is_alone = options.kubernetes is None
@@ -158,6 +172,7 @@ async def _controlled(
             terms=TermSettings(identity=_identity(), takes_over_at_once=is_alone),
             make_planner=ProcessPlanner,
             sink=sink,
+            spans=spans,
             history=history,
             # Of several replicas, one has the agents: two would undo each other's work.
             beside=() if is_alone else (agents, conversions),
@@ -182,6 +197,7 @@ async def _controlled(
         await plane.close()
         await sources.close()
         sink.close()
+        spans.close()
         history.close()
 
 
@@ -229,6 +245,7 @@ async def _served(
     renewing = asyncio.ensure_future(_renew_certificate(options, tls, clock))
     try:
         url = _url(options.address, port)
+        api.signing_in.origins = origins_of(_page_urls(options, url, port))
         token = api.authenticator.admin_token()
         written = kubeconfig.write(options.data, server=url, token=token, authority=files.authority)
         yield _Served(url=url, kubeconfig=written, authority=files.authority)
@@ -252,6 +269,12 @@ async def _renew_certificate(options: HubOptions, tls: ssl.SSLContext, clock: Cl
     while options.tls_certificate is None:
         await clock.sleep(_RENEWAL_SECONDS)
         certificates.reload(tls, _serving_files(options, clock))
+
+
+def _page_urls(options: HubOptions, url: str, port: int) -> list[str]:
+    """Where the page is: at the names of the hub's own certificate, and where it is said to be."""
+    names = ("localhost", *options.host_names)
+    return [url, *(f"https://{one}:{port}" for one in names), *options.sign_in.page_urls]
 
 
 def _url(address: str, port: int) -> str:

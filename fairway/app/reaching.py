@@ -21,7 +21,7 @@ from fairway.app.replicas import Replicas
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
 from fairway.loops import end
-from fairway.server.questions import LogRequest, PodRequest
+from fairway.server.asked import LogRequest, PodRequest
 from fairway.server.talks import CommandRequest, PortRequest
 from fairway.streams import memory
 from fairway.streams.asking import Ask, Outcome, TalkEnded
@@ -97,7 +97,7 @@ class Reaching:
             is_previous=request.is_previous,
             **_shared(request),
         )
-        return Output(await self._begun(self._clusters_of(request), ask))
+        return Output(await self._begun(self.clusters_of(request), ask))
 
     async def open(self, request: CommandRequest | PortRequest) -> Talk:
         """A talk about a pod of a workload, once what is asked for is there."""
@@ -114,7 +114,7 @@ class Reaching:
                 )
             case PortRequest():
                 ask = Ask(kind="portforward", work=work, port=request.port, **_shared(request))
-        return await self._begun(self._clusters_of(request), ask)
+        return await self._begun(self.clusters_of(request), ask)
 
     async def ask(self, cluster: str, ask: Ask) -> Talk:
         """A talk with the agent of a cluster, once it has begun to answer."""
@@ -208,7 +208,7 @@ class Reaching:
             return Outcome(reason="ServiceUnavailable", message=message)
         return await agent.answer(ask, talk)
 
-    def _clusters_of(self, request: PodRequest) -> list[str]:
+    def clusters_of(self, request: PodRequest) -> list[str]:
         """Where it is, then where it leaves; else where it was last."""
         if request.cluster:
             return [request.cluster]
@@ -237,6 +237,18 @@ class Output:
         outcome = self._talk.outcome
         if outcome is not None and not outcome.is_well:
             raise from_status({"reason": outcome.reason, "message": outcome.message})
+
+    async def whole(self, bytes_most: int) -> bytes | None:
+        """All of it, and the talk is over; None where it is more than is read."""
+        told = bytearray()
+        try:
+            async for chunk in self:
+                told += chunk
+                if len(told) > bytes_most:
+                    return None
+        finally:
+            await self.aclose()
+        return bytes(told)
 
     async def aclose(self) -> None:
         await self._talk.close()

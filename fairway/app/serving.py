@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from fairway.app.backing import Backing
@@ -11,16 +12,23 @@ from fairway.schema.node import JsonObject
 from fairway.server import escalation
 from fairway.server.api import Api
 from fairway.server.audit import AuditLog
+from fairway.server.discretion import PartsShown
 from fairway.server.documents import Documents
 from fairway.server.identity import Identity
 from fairway.server.metrics import Metrics
 from fairway.server.objects import Gate, Objects
+from fairway.server.openid.flow import Flow
+from fairway.server.openid.id_tokens import IdTokens
+from fairway.server.openid.provider import Provider
+from fairway.server.openid.settings import Settings as OpenIdSettings
 from fairway.server.page import Page
 from fairway.server.questions import Questions
 from fairway.server.rbac import Authorizer
 from fairway.server.reviewing import Reviewer
 from fairway.server.routes import Target
+from fairway.server.sealing import Sealing, secret_of
 from fairway.server.service_accounts import ServiceAccountTokens
+from fairway.server.signing_in import SigningIn
 from fairway.server.talks import Talks
 from fairway.server.tokens import Authenticator
 from fairway.server.vouching import Vouching
@@ -28,7 +36,42 @@ from fairway.server.watching import Streams
 from fairway.store.keys import RBAC
 
 
-def make_api(backing: Backing, data: Path, audit_log: AuditLog, clock: Clock) -> Api:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInOptions:
+    """How people sign in beyond tokens of the hub's own."""
+
+    openid: OpenIdSettings | None = None
+    page_urls: tuple[str, ...] = ()  # where people open the page, beside the hub's own address
+    is_page_read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenId:
+    """What knows a company's provider, as long as the hub runs."""
+
+    provider: Provider
+    id_tokens: IdTokens
+    flow: Flow
+
+
+def make_openid(options: SignInOptions, clock: Clock) -> OpenId | None:
+    settings = options.openid
+    if settings is None:
+        return None
+    provider = Provider(settings, clock)
+    id_tokens = IdTokens(settings, provider, clock)
+    return OpenId(provider, id_tokens, Flow(settings, provider, id_tokens))
+
+
+def make_api(
+    backing: Backing,
+    data: Path,
+    audit_log: AuditLog,
+    clock: Clock,
+    *,
+    openid: OpenId | None = None,
+    is_page_read_only: bool = False,
+) -> Api:
     metrics = Metrics()
     store, authorizer = backing.store, backing.authorizer
     service_accounts = ServiceAccountTokens(data, backing.find_uid, clock=clock)
@@ -44,6 +87,7 @@ def make_api(backing: Backing, data: Path, audit_log: AuditLog, clock: Clock) ->
         authenticator=authenticator,
         service_accounts=service_accounts,
         store=store,
+        id_tokens=openid.id_tokens if openid else None,
     )
     documents = Documents(
         catalogue=backing.catalogue,
@@ -55,15 +99,28 @@ def make_api(backing: Backing, data: Path, audit_log: AuditLog, clock: Clock) ->
         catalogue=backing.catalogue,
         authenticator=authenticator,
         authorizer=authorizer,
-        objects=Objects(store, clock, Streams(store, clock, metrics), _gate(authorizer)),
+        objects=Objects(
+            store,
+            clock,
+            Streams(store, clock, metrics),
+            gate=_gate(authorizer),
+            parts=PartsShown(store, authorizer),
+        ),
         reviewer=reviewer,
         questions=Questions(store, authorizer),
         talks=Talks(store, clock),
         documents=documents,
         page=Page(built_files()),
+        signing_in=SigningIn(
+            sealing=Sealing(lambda: secret_of(data)),
+            clock=clock,
+            flow=openid.flow if openid else None,
+            is_read_only=is_page_read_only,
+        ),
         audit_log=audit_log,
         metrics=metrics,
         clock=clock,
+        id_tokens=openid.id_tokens if openid else None,
         vouching=Vouching(backing.vouch, clock) if backing.vouch is not None else None,
     )
 

@@ -26,6 +26,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "See what happens": {
         "logs": ("logs:logs", "Print the output of a workload's pods"),
+        "pods": ("pods:pods", "List the pods of a workload in all its clusters"),
         "exec": ("execute:execute", "Run a command in a pod of a workload"),
         "port-forward": ("forward:forward", "Let ports here lead to ports of a workload's pod"),
         "queue": ("queue:queue", "Show queues: what they use, borrow and lend, and who is next"),

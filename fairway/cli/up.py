@@ -10,7 +10,7 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
 from rich.text import Text
@@ -20,6 +20,8 @@ from fairway.api.errors import ApiError
 from fairway.cli import terminal
 from fairway.cli.commands import Command
 from fairway.cli.session import Failure, current, say
+from fairway.cli.sign_in import SignIn, sign_in_options
+from fairway.cli.sign_in import read as read_sign_in
 
 if TYPE_CHECKING:
     from fairway.app import Hub, HubOptions, OnKubernetes
@@ -91,6 +93,7 @@ EXAMPLES = """
     metavar="PORT",
     help="With --store kubernetes: listen for other replicas on this port; 0 for any free one.",
 )
+@sign_in_options
 @click.option("--demo", is_flag=True, help="Start with a small fleet and some workloads.")
 @click.option(
     "--log-format",
@@ -113,6 +116,7 @@ def up(  # noqa: PLR0913 - one argument for each option
     demo: bool,
     log_format: str,
     verbose: bool,
+    **sign_in: Unpack[SignIn],
 ) -> int:
     """Start a hub on this machine.
 
@@ -134,6 +138,10 @@ def up(  # noqa: PLR0913 - one argument for each option
 
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("--tls-cert and --tls-key belong together.")
+    try:
+        sign_in_given = read_sign_in(sign_in)
+    except (OSError, UnicodeDecodeError, RefusedFile) as error:
+        raise Failure(str(error)) from error
     # Between the lines of the demo, only what is wrong.
     level = "DEBUG" if verbose else "WARNING" if demo else "INFO"
     logs.configure("json" if log_format == "json" else "text", level=level)
@@ -148,6 +156,7 @@ def up(  # noqa: PLR0913 - one argument for each option
         kubernetes=_server() if store == "kubernetes" else None,
         replica_address=replica_address,
         replica_port=replica_port,
+        sign_in=sign_in_given,
     )
     try:
         uvloop.run(_serve(options))

@@ -57,6 +57,7 @@ def lines(workload: Object, found: Object) -> Iterator[Text | str]:
     """An explanation for people."""
     if found.get("state") == "Runs":
         yield _sentence(workload, workloads.line(workload, with_time=True))
+        yield from _tried(found)  # for replicas that have no place yet
         return
     if found.get("state") in {"Starts", "Impossible"}:
         yield _sentence(workload, str(found.get("message") or ""))

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from fairway.api.discretion import MayLook, discreet_explanation, within
 from fairway.clock import Clock
 from fairway.controllers.accounting.controller import Accounting
 from fairway.controllers.autoscaling.controller import Autoscaling
@@ -41,6 +42,8 @@ from fairway.controllers.scheduling.scheduler import Settings as SchedulerSettin
 from fairway.controllers.shadows import Shadows
 from fairway.controllers.states import States
 from fairway.controllers.terms import Settings, Terms
+from fairway.controllers.timeline.spans import NoSpanKeeper, SpanKeeper
+from fairway.controllers.timeline.timeline import Timeline
 from fairway.controllers.traffic.controller import Traffic
 from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
@@ -64,6 +67,7 @@ class PlaneOptions:
     scheduling: SchedulerSettings = field(default_factory=SchedulerSettings)
     make_planner: Callable[[], Planner] = InlinePlanner
     sink: Sink = field(default_factory=NoSink)
+    spans: SpanKeeper = field(default_factory=NoSpanKeeper)  # where those that ended are kept
     beside: Sequence[Controller] = ()  # what else only the leader may run, such as agents
     look_seconds: float = LOOK_SECONDS  # how often clusters and queues are looked at
     sources: Sources = field(default_factory=NoSources)  # whom to ask for numbers
@@ -106,6 +110,9 @@ class ControlPlane:
         )
         self.traffic = Traffic(
             store=store, cache=self.cache, states=self.states, clock=clock, notes=notes
+        )
+        self.timeline = Timeline(
+            cache=self.cache, scheduler=self.scheduler, clock=clock, keeper=options.spans
         )
         self.history = History(
             cache=self.cache, scheduler=self.scheduler, clock=clock, keeper=options.history
@@ -248,8 +255,14 @@ class ControlPlane:
 
     # Questions.
 
-    async def explain(self, namespace: str, name: str) -> dict[str, Any] | None:
-        return await self.scheduler.explain(f"{namespace}/{name}")
+    async def explain(
+        self, namespace: str, name: str, may: MayLook | None = None
+    ) -> dict[str, Any] | None:
+        """Why a workload waits, for somebody who may look into some namespaces; None: its own."""
+        found = await self.scheduler.explain(f"{namespace}/{name}")
+        if found is None:
+            return None
+        return discreet_explanation(found, may or within(namespace)).render()
 
     async def decisions(self, workload: str, most: int) -> list[dict[str, Any]]:
         """What was decided lately, of everybody or of one workload, the latest last."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from fairway.api.explanations import Explanation, Nearest, Needs, Remedy, sentence
 from fairway.api.reasons import Code, Reason
@@ -20,6 +21,7 @@ from fairway.core.desk import Desk
 from fairway.core.fitting import fit
 from fairway.core.model import Flavor, Form, PodSet, Queue, Quota, Shape, Workload, unit_nanos
 from fairway.core.modes.multiples import full_usage
+from fairway.core.places import where
 from fairway.core.refusals import quota_reason
 from fairway.core.shortfalls import with_shortfalls
 from fairway.core.snapshot import Facts, Snapshot, precedence
@@ -29,6 +31,7 @@ from fairway.core.turns.flavors import Assignment, groups_of
 __all__ = ["Explanation", "explain", "sentence"]
 
 _DEPTH_MAX = 100  # so far back in its queue a start is forecast
+_PLACES_MAX = 500
 _WHOLE_NANOS = 1_000_000_000
 
 
@@ -38,7 +41,7 @@ def explain(facts: Facts, key: str) -> Explanation:
     base = Explanation(now=facts.now, workload=key, state="Waits", queue=workload.queue)
     if workload.held is not None:
         clusters = tuple(one.cluster for one in workload.held.placed)
-        return replace(base, state="Runs", clusters=clusters)
+        return replace(base, state="Runs", clusters=clusters, reasons=_lacking(facts, workload))
     never = impossible(facts, workload)
     if never is not None:
         return replace(base, state="Impossible", reasons=(never,))
@@ -71,6 +74,15 @@ def explain(facts: Facts, key: str) -> Explanation:
         because=expected.because,
         remedies=() if is_held_up else tuple(_remedies(trial, workload, base.nearest)),
     )
+
+
+def _lacking(facts: Facts, workload: Workload) -> tuple[Reason, ...]:
+    """Why some replicas of a service have no place while others of it run."""
+    placed = sum(one.replicas for one in workload.held.placed) if workload.held else 0
+    if workload.mode != "Divided" or placed >= workload.replicas:
+        return ()
+    made, _ = plan(Snapshot(_alone(facts, workload)))
+    return _reasons(facts, made, workload.key)
 
 
 def _alone(facts: Facts, workload: Workload) -> Facts:
@@ -121,10 +133,15 @@ def _with_room(base: Explanation, facts: Facts, workload: Workload) -> Explanati
     option = options[0]
     quota = [quota_reason(desk, workload, full_usage(form, one), one) for one in options]
     is_short = all(one is not None and one.code == Code.QUOTA_EXCEEDED for one in quota)
+    places = _places(desk, workload, form, options)
+    groups = tuple(name for name, _ in desk.candidates(workload).groups)
     return replace(
         base,
         needs=_needs(workload, form, option),
-        nearest=_nearest(desk, workload, form, options),
+        # Where it fits somewhere, it is not room that it lacks.
+        nearest=None if not places or places[0].fits else places[0],
+        places=places[:_PLACES_MAX],
+        ladder=where.ladder(desk.snapshot.policy(workload), groups) if places else (),
         quota=quota[0] if is_short else None,
     )
 
@@ -165,25 +182,32 @@ def _needs(
     return Needs(nanos=nanos, what=what, clusters_max=clusters_max)
 
 
-def _nearest(
+def _places(
     desk: Desk, workload: Workload, form: Form, options: list[Assignment]
-) -> Nearest | None:
-    """The cluster in which the fewest pods are missing, and what is free there for them."""
+) -> tuple[Nearest, ...]:
+    """The clusters that may take it, those in which the fewest pods are missing first."""
     resource = _leading(form)
     full = _amount(form, resource, {one.name: one.count for one in form.pod_sets})
-    best: Nearest | None = None
-    for option in options:
+    best: dict[str, tuple[tuple[bool, int, int], Nearest]] = {}
+    for order, option in enumerate(options):
         for cluster in desk.candidates(workload).allowed:
             room, wants = desk.ledger.rooms[cluster], desk.wants(cluster, option, form)
-            if isinstance(fit.pack(room, wants, workload.domain), fit.Packed):
-                return None  # it is not room that it lacks
+            fits = isinstance(fit.pack(room, wants, workload.domain), fit.Packed)
             counts = {
                 one.name: min(one.count, fit.count(room, one.shape, one.mask)) for one in wants
             }
-            free = _amount(form, resource, counts)
-            if best is None or full - free < best.short_nanos:
-                best = Nearest(cluster=cluster, free_nanos=free, short_nanos=full - free)
-    return best
+            free = full if fits else _amount(form, resource, counts)
+            found = Nearest(
+                cluster=cluster,
+                free_nanos=free,
+                short_nanos=full - free,
+                fits=fits,
+                flavor=",".join(option.names),
+            )
+            lacks = (not fits, full - free, order)
+            if cluster not in best or lacks < best[cluster][0]:
+                best[cluster] = (lacks, found)
+    return tuple(found for _, found in sorted(best.values(), key=itemgetter(0)))
 
 
 # What would let it start.

@@ -18,22 +18,26 @@ from fairway.api.errors import (
     InternalError,
     NotFound,
     Unauthorized,
+    Unavailable,
 )
 from fairway.clock import Clock
 from fairway.resources.catalogue import Catalogue
-from fairway.server import audit, conversions, discovery, rbac
+from fairway.server import audit, conversions, discovery, looking, rbac
+from fairway.server.discretion import part_of
 from fairway.server.documents import Documents
 from fairway.server.exchange import Request, Response, json_response
 from fairway.server.identity import ANONYMOUS, Identity
 from fairway.server.impersonation import impersonate
 from fairway.server.metrics import Metrics
 from fairway.server.objects import Call, Objects
+from fairway.server.openid.id_tokens import IdTokens
 from fairway.server.page import Page
 from fairway.server.questions import Questions
 from fairway.server.rbac import Authorizer
 from fairway.server.rbac_rules import Attributes
 from fairway.server.reviewing import Reviewer
 from fairway.server.routes import Target, target_of
+from fairway.server.signing_in import SigningIn
 from fairway.server.talks import Talks
 from fairway.server.tokens import Authenticator
 from fairway.server.vouching import Vouching
@@ -49,6 +53,7 @@ class _Seen:
     identity: Identity = ANONYMOUS
     impersonated_by: Identity | None = None
     target: Target | None = None
+    is_in_part: bool = False  # allowed to see a part of what is named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +69,11 @@ class Api:
     talks: Talks
     documents: Documents
     page: Page
+    signing_in: SigningIn
     audit_log: audit.AuditLog
     metrics: Metrics
     clock: Clock
+    id_tokens: IdTokens | None = None  # those of a company's provider
     vouching: Vouching | None = None  # who else knows tokens
 
     async def answer(self, request: Request) -> Response:
@@ -91,6 +98,8 @@ class Api:
         return response
 
     async def _answer(self, request: Request, seen: _Seen) -> Response:
+        if (signed := await self.signing_in.answer(request, self._authenticate)) is not None:
+            return signed
         # Its files are the same for everybody and tell nothing, so nobody is asked who they are.
         if (static := self.page.answer(request)) is not None:
             return static
@@ -101,7 +110,13 @@ class Api:
         if not target.is_resource:
             return await self._answer_path(request)
         resource = self.catalogue.find(target.group, target.version, target.plural)
-        call = Call(request=request, target=target, resource=resource, identity=acting)
+        call = Call(
+            request=request,
+            target=target,
+            resource=resource,
+            identity=acting,
+            is_in_part=seen.is_in_part,
+        )
         if self.reviewer.answers(call):
             return await self.reviewer.answer(call)
         if self.questions.answers(call):
@@ -113,10 +128,12 @@ class Api:
     async def _admit(self, request: Request, target: Target, seen: _Seen) -> Identity:
         """Who acts, and may."""
         identity = seen.identity = await self._authenticate(request)
+        if looking.is_marked(identity):
+            looking.confirm(target)
         acting = impersonate(identity, request.headers, self.authorizer.authorize)
         if acting is not identity:
             seen.identity, seen.impersonated_by = acting, identity
-        self._authorize(request, target, acting)
+        seen.is_in_part = self._authorize(request, target, acting)
         return acting
 
     async def _is_admitted(self, request: Request, target: Target) -> bool:
@@ -133,20 +150,38 @@ class Api:
             return ANONYMOUS
         scheme, _, token = given.partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
-        identity = self.authenticator.authenticate(token) if token else None
-        if identity is None and token and self.vouching is not None:
-            identity = await self.vouching.identity(token)
+        within = self.signing_in.open_token(token)
+        identity = await self._known(within or token) if token else None
         if identity is None:
             self.metrics.authentication_failed()
             raise Unauthorized("Unauthorized")
+        return identity if within is None else looking.marked(identity)
+
+    async def _known(self, token: str) -> Identity | None:
+        """Who a token stands for, by the first who knows it; one who is away stops no other."""
+        identity = self.authenticator.authenticate(token)
+        away: Unavailable | None = None
+        if identity is None and self.id_tokens is not None and self.id_tokens.is_ours(token):
+            try:
+                identity = await self.id_tokens.identity(token)
+            except Unavailable as error:
+                away = error
+        if identity is None and self.vouching is not None:
+            identity = await self.vouching.identity(token)
+        if identity is None and away is not None:
+            raise away
         return identity
 
-    def _authorize(self, request: Request, target: Target, identity: Identity) -> None:
-        """Whether something exists is said only to those who may look."""
+    def _authorize(self, request: Request, target: Target, identity: Identity) -> bool:
+        """Whether something exists is said only to those who may look; true: at a part of it."""
         wanted = _attributes(request, target, identity)
         decision = self.authorizer.authorize(wanted)
-        if not decision.allowed:
-            raise rbac.forbidden(wanted, decision.reason)
+        if decision.allowed:
+            return False
+        part = part_of(wanted)
+        if part is not None and self.authorizer.authorize(part).allowed:
+            return True
+        raise rbac.forbidden(wanted, decision.reason)
 
     async def _answer_path(self, request: Request) -> Response:
         document = discovery.answer(request, self.catalogue)

@@ -33,7 +33,7 @@ _POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-_SAFETY = {
+SAFETY = {
     "Content-Security-Policy": _POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -75,7 +75,7 @@ class Page:
         if request.method not in ("GET", "HEAD") or not self._files:
             return None
         if request.path == PREFIX.rstrip("/") or _is_front_door(request):
-            return Response(status=302, headers={"Location": PREFIX, "Vary": "Accept", **_SAFETY})
+            return Response(status=302, headers={"Location": PREFIX, "Vary": "Accept", **SAFETY})
         if not request.path.startswith(PREFIX):
             return None
         found = self._files.get(request.path.removeprefix(PREFIX) or _DOCUMENT)
@@ -84,7 +84,7 @@ class Page:
                 status=404,
                 body=b"There is no such file.\n",
                 content_type="text/plain; charset=utf-8",
-                headers=dict(_SAFETY),
+                headers=dict(SAFETY),
             )
         return _sent(found, request)
 
@@ -109,7 +109,7 @@ def _prepared(name: str, content: bytes) -> _File:
 
 def _sent(file: _File, request: Request) -> Response:
     headers = {
-        **_SAFETY,
+        **SAFETY,
         "Cache-Control": file.cache_control,
         "ETag": file.etag,
         "Vary": "Accept-Encoding",

@@ -10,6 +10,7 @@ from fairway.schema.node import JsonObject
 from fairway.server import options, reviews
 from fairway.server.exchange import Response, json_response
 from fairway.server.objects import Call
+from fairway.server.openid.id_tokens import IdTokens
 from fairway.server.rbac import Authorizer
 from fairway.server.service_accounts import ServiceAccountTokens
 from fairway.server.tokens import Authenticator
@@ -24,6 +25,7 @@ class Reviewer:
     authenticator: Authenticator
     service_accounts: ServiceAccountTokens
     store: Store
+    id_tokens: IdTokens | None = None
 
     def answers(self, call: Call) -> bool:
         is_token = call.resource.kind == "ServiceAccount" and call.target.subresource == "token"
@@ -38,11 +40,13 @@ class Reviewer:
         body = options.object_body(call.request)
         if call.resource.kind == "ServiceAccount":
             return await self._token(call, body)
+        body.setdefault("kind", call.resource.kind)
+        body.setdefault("apiVersion", call.resource.api_version)
+        if call.resource.kind == "TokenReview":
+            return json_response(await self._token_review(body), status=201)
         answer = self._answers(call).get(call.resource.kind)
         if answer is None:
             raise NotFound("the server could not find the requested resource", details={})
-        body.setdefault("kind", call.resource.kind)
-        body.setdefault("apiVersion", call.resource.api_version)
         return json_response(answer(body), status=201)
 
     def _answers(self, call: Call) -> dict[str, Callable[[JsonObject], JsonObject]]:
@@ -59,8 +63,17 @@ class Reviewer:
                 body, me, authorizer
             ),
             "SelfSubjectReview": lambda body: reviews.self_subject_review(body, me),
-            "TokenReview": lambda body: reviews.token_review(body, self.authenticator),
         }
+
+    async def _token_review(self, body: JsonObject) -> JsonObject:
+        token, audiences = reviews.token_of(body)
+        found = self.authenticator.authenticate_for(token, audiences)
+        if found is None and self.id_tokens is not None and self.id_tokens.is_ours(token):
+            identity = await self.id_tokens.identity(token)
+            # It says which client it is for, and nothing of audiences in the sense of reviews.
+            common = self.authenticator.own_audiences(audiences)
+            found = (identity, common) if identity is not None and common else None
+        return reviews.token_review(body, found)
 
     async def _token(self, call: Call, body: JsonObject) -> Response:
         # Raises NotFound for an account that does not exist.

@@ -14,7 +14,6 @@ from fairway.api.errors import BadRequest, FieldError, Invalid, invalid
 from fairway.server.identity import Identity
 from fairway.server.rbac import Authorizer
 from fairway.server.rbac_rules import Attributes, Rule
-from fairway.server.tokens import Authenticator
 
 JsonObject = dict[str, Any]
 _GROUP = "authorization.k8s.io"
@@ -106,12 +105,17 @@ def self_subject_review(review: JsonObject, identity: Identity) -> JsonObject:
     return {**review, "status": {"userInfo": identity.user_info()}}
 
 
-def token_review(review: JsonObject, authenticator: Authenticator) -> JsonObject:
-    """Whose token is this? The answer does not repeat the token."""
+def token_of(review: JsonObject) -> tuple[str, tuple[str, ...]]:
+    """The token that is asked about, and for which audiences."""
     spec = _spec(review, _TokenSpec)
     if not spec.token:
         raise BadRequest("token is required for TokenReview in authentication")
-    found = authenticator.authenticate_for(spec.token, tuple(spec.audiences or ()))
+    return spec.token, tuple(spec.audiences or ())
+
+
+def token_review(review: JsonObject, found: tuple[Identity, tuple[str, ...]] | None) -> JsonObject:
+    """Whose token is this? The answer does not repeat the token."""
+    spec = _spec(review, _TokenSpec)
     status: JsonObject = {"user": {}}
     if found is not None:
         identity, common = found

@@ -84,9 +84,7 @@ class Authenticator:
             self._look(now)
         identity = self._identities.get(self._digest(bearer))
         if identity is not None:
-            # A static token speaks to this hub alone.
-            issuer = self._service_accounts.issuer if self._service_accounts else ""
-            common = tuple(one for one in audiences or (issuer,) if one == issuer)
+            common = self.own_audiences(audiences)
             return (identity, common) if common else None
         if self._service_accounts is None:
             return None
@@ -95,6 +93,11 @@ class Authenticator:
         if verified is None or not self._service_accounts.holds(verified, now):
             return None
         return verified.identity, tuple(one for one in wanted if one in verified.audiences)
+
+    def own_audiences(self, audiences: tuple[str, ...]) -> tuple[str, ...]:
+        """The audience of a token that names none: it speaks to this hub alone."""
+        issuer = self._service_accounts.issuer if self._service_accounts else ""
+        return tuple(one for one in audiences or (issuer,) if one == issuer)
 
     def admin_token(self) -> str:
         """The first token in the file whose user is in `system:masters`, for the kubeconfig."""

@@ -44,6 +44,9 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     has_terminal: bool = False
     # Of a port.
     port: int = 0
+    # Of a list of pods: those after this one, and at most so many.
+    after: str = ""
+    most: int = 0
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -51,6 +51,11 @@ def test_a_native_object_is_submitted_as_itself_and_waited_for(
     assert sorted(lines) == ["[train-0] done", "[train-1] done"]
     assert busy("logs", "job/train", "--pod", "train-1").out == "done\n"
     assert busy("logs", "train", "--first-pod").out == "done\n"
+    pods = busy("pods", "job/train", "--no-headers").out.splitlines()
+    assert [one.split()[:4] for one in pods] == [
+        ["here", "train-0", "Succeeded", "0"],
+        ["here", "train-1", "Succeeded", "0"],
+    ]
     again = busy("submit", str(file), "--queue", "research")
     assert again.code == 1
     assert "delete it first (`fairway delete job/train`)" in again.err

@@ -60,6 +60,7 @@ async def test_a_work_that_ends_leaves_its_succeeded_pods_and_a_status(rig: Rig)
     observation = await rig.until(in_phase(short, "Succeeded"), "a succeeded pod")
     pod = pods_of(observation, short)[0]
     assert pod.exit_code == 0
+    assert pod.containers == ("main",)
     assert pod.finished_at is not None
 
     def is_counted(observation: Observation) -> bool:

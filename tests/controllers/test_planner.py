@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fairway.api.discretion import ANOTHER, everywhere
 from fairway.clock import VirtualClock, micro_timestamp
 from fairway.controllers.scheduling.planner import PlannerFault, ProcessPlanner
 from fairway.controllers.scheduling.planner_process import serve
@@ -82,7 +83,10 @@ async def test_who_asks_is_not_told_the_names_of_workloads_in_other_namespaces(
         assert found is not None
         assert found["state"] == "Waits"
         assert "secret-project" not in str(found)
-        assert "another namespace" in found["expected"]["because"]
+        assert found["expected"]["because"] == ANOTHER
+        told = await fleet.plane.explain("default", "train", everywhere)
+        assert told is not None
+        assert told["expected"]["because"] == "theirs/secret-project"
 
 
 def _waiting(name: str, **status: object) -> Fed:

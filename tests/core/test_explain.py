@@ -300,6 +300,8 @@ def test_programs_get_everything() -> None:
         "position": 1,
         "waiting": 1,
         "nearest": {"cluster": "hangzhou-1", "free": "12", "short": "4"},
+        "places": [{"cluster": "hangzhou-1", "free": "12", "short": "4", "flavor": "h100"}],
+        "ladder": [{"rung": "Idle"}, {"rung": "Preempt"}, {"rung": "Provision"}],
         "expected": {
             "start": NOON + 125 * 60,
             "earliest": NOON + 125 * 6,
@@ -345,3 +347,43 @@ def test_programs_get_everything() -> None:
         ],
         "message": CASES[0].expect,
     }
+
+
+def test_every_cluster_that_may_take_it_is_told_with_what_it_lacks_the_nearest_first() -> None:
+    """Also where its queue is short, so that nobody looked for room there."""
+    case = Case(
+        id="",
+        queue=research(h100=20, a100=0),
+        clusters=[
+            place("east", "h100"),
+            place("west", "h100", "h100"),
+            place("north", "a100", "h100", "h100"),
+        ],
+        workloads=[
+            running("r", 8, 0, minutes=60, where="west"),
+            job("w", form(16, flavors=("h100",))),
+        ],
+        expect="",
+    )
+    found = explain(case.facts(), "vision/w")
+    assert [
+        (one.cluster, one.free_nanos // 10**9, one.short_nanos // 10**9, one.fits)
+        for one in found.places
+    ] == [("north", 16, 0, True), ("east", 8, 8, False), ("west", 8, 8, False)]
+    assert found.nearest is None  # it is not room that it lacks
+    assert found.quota is not None
+
+
+def test_a_service_that_runs_says_why_the_rest_of_it_does_not() -> None:
+    one = form(1, flavors=("h100",))
+    pods = PlacedPods(name="worker", count=8, shape=one.pod_sets[0].shape, flavors=((GPU, "h100"),))
+    placed = Placed(cluster="hangzhou-1", pods=(pods,), replicas=8, bound={"worker": {0: 8}})
+    held = Held(attempt=1, queue="research", placed=(placed,), decided_at=NOON - 60)
+    site = [place("hangzhou-1", "h100")]
+    partly = job("w", one, mode="Divided", replicas=10, held=held)
+    whole = job("w", one, mode="Divided", replicas=8, held=held)
+    facts = [
+        Case(id="", workloads=[each], clusters=site, expect="").facts() for each in (partly, whole)
+    ]
+    found = [[each.code for each in explain(one, "vision/w").reasons] for one in facts]
+    assert found == [["DoesNotFit", "NoVictims", "NoPool", "PartlyPlaced"], []]

@@ -6,7 +6,6 @@ that a failure. `FAIRWAY_SCREENSHOTS=FOLDER` keeps what the browser shows.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 
@@ -16,6 +15,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from fairway.app import Hub
 from fairway.client import Client
 from tests.page.hubs import demo_hub
+from tests.page.required import ARGUMENTS, skip_or_fail
 from tests.page.signing import Watched, signed_in
 from tests.page.workloads import WORKLOADS
 from tests.waiting import seen_at_last
@@ -27,12 +27,9 @@ WORKLOADS_KIND = "workloads.fairway.dev"
 def browser() -> Iterator[Browser]:
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     if found is None:
-        reason = "no Chromium on this machine"
-        if os.environ.get("FAIRWAY_REQUIRE_BROWSER"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        skip_or_fail("no Chromium on this machine: tools/chromium installs it")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
         yield browser
         browser.close()
 
@@ -51,8 +48,8 @@ def client(hub: Hub) -> Iterator[Client]:
         # A real process outlives its hub; this one is ended with the tests.
         client.patch(WORKLOADS_KIND, "hello", {"spec": {"cancelled": True}}, namespace="default")
         seen_at_last(
-            lambda: client.get(WORKLOADS_KIND, "hello", namespace="default")["status"]["phase"],
-            lambda phase: phase == "Cancelled",
+            lambda: client.get(WORKLOADS_KIND, "hello", namespace="default").get("status", {}),
+            lambda status: status.get("phase") == "Cancelled",
             "the end of the process",
         )
 

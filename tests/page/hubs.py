@@ -8,21 +8,23 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from fairway.app import Hub, HubOptions, open_hub
+from fairway.app import Hub, HubOptions, SignInOptions, open_hub
 from fairway.client import load_access
 from fairway.client.access import Access
 from fairway.client.synchronous import LoopThread
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS, seen_at_last
 
 VISITOR_TOKEN = "token-of-a-visitor-who-may-do-little"
 
 
-def demo_hub(data: Path) -> Iterator[Hub]:
+def demo_hub(data: Path, *, port: int = 0, sign_in: SignInOptions | None = None) -> Iterator[Hub]:
     """A hub in this process with the demo fleet, until the fixture that yields from this ends."""
     loop = LoopThread()
-    yield from loop.iterate(_running(HubOptions(data=data, port=0, has_demo=True)))
+    options = HubOptions(data=data, port=port, has_demo=True, sign_in=sign_in or SignInOptions())
+    yield from loop.iterate(_running(options))
     loop.stop()
 
 
@@ -51,3 +53,31 @@ def hub_process(data: Path, *, port: int) -> Iterator[Access]:
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(PATIENCE_SECONDS)
+
+
+@contextmanager
+def told_hub(data: Path, *, port: int, until: tuple[str, ...]) -> Iterator[Access]:
+    """A hub that plays the demo's story, from the moment at which it has told all of `until`."""
+    story = data / "story.txt"
+    data.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "fairway.cli.main", "up", "--demo"]
+    with (
+        story.open("w") as lines,
+        subprocess.Popen(
+            [*command, "--data", str(data), "--port", str(port)],
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            stdout=lines,
+            stderr=subprocess.STDOUT,
+        ) as process,
+    ):
+        try:
+            for one in until:
+                seen_at_last(story.read_text, partial(_tells, one), f"the story to tell: {one}")
+            yield load_access(str(data / "kubeconfig"))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(PATIENCE_SECONDS)
+
+
+def _tells(what: str, text: str) -> bool:
+    return what in text

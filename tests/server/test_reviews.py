@@ -120,6 +120,11 @@ def test_everybody_may_ask_who_they_are() -> None:
     }
 
 
+def whose(review: JsonObject, authenticator: Authenticator) -> JsonObject:
+    found = authenticator.authenticate_for(*reviews.token_of(review))
+    return reviews.token_review(review, found)
+
+
 def test_a_token_review_tells_whose_token_it_is_and_keeps_it_to_itself(tmp_path: Path) -> None:
     accounts = ServiceAccountTokens(tmp_path, lambda *_: "uid-1")
     authenticator = Authenticator(tmp_path, accounts)
@@ -128,15 +133,15 @@ def test_a_token_review_tells_whose_token_it_is_and_keeps_it_to_itself(tmp_path:
         (token, "system:serviceaccount:team:bot"),
         (authenticator.admin_token(), "admin"),
     ):
-        answer = reviews.token_review({"spec": {"token": one}}, authenticator)
+        answer = whose({"spec": {"token": one}}, authenticator)
         assert answer["status"]["authenticated"] is True
         assert answer["status"]["user"]["username"] == user
         assert answer["status"]["audiences"] == [accounts.issuer]
         assert one not in str(answer)
-    answer = reviews.token_review({"spec": {"token": "wrong"}}, authenticator)
+    answer = whose({"spec": {"token": "wrong"}}, authenticator)
     assert answer["status"] == {"user": {}, "error": "invalid bearer token"}
     with pytest.raises(BadRequest):
-        reviews.token_review({"spec": {}}, authenticator)
+        whose({"spec": {}}, authenticator)
 
 
 _json = st.recursive(
@@ -169,7 +174,7 @@ def test_whatever_is_posted_is_answered_or_refused(parts: Parts, review: JsonObj
         lambda: reviews.local_subject_access_review(review, "a", authorizer),
         lambda: reviews.self_subject_rules_review(review, BOB, authorizer),
         lambda: reviews.self_subject_review(review, BOB),
-        lambda: reviews.token_review(review, authenticator),
+        lambda: whose(review, authenticator),
         lambda: accounts.answer(review, "team", "bot"),
     ):
         with contextlib.suppress(BadRequest, Invalid):

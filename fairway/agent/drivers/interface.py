@@ -50,6 +50,7 @@ class PodSeen:
     reason: str = ""  # as Kubernetes words it: OOMKilled, Evicted, ErrImagePull, Unschedulable
     message: str = ""
     revision: str = ""  # the mark of its revision, where it carries one
+    containers: tuple[str, ...] = ()  # by name, the first is the one that is meant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
+from fairway.api.explanations import Explanation
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
 from fairway.core.gauges import Gauges
 from fairway.core.inventory.releasing import Idle
@@ -42,7 +44,7 @@ class Planner(Protocol):
 
     async def plan(self, now: float, budget: int) -> Planned: ...
 
-    async def explain(self, key: str, now: float) -> dict[str, Any] | None: ...
+    async def explain(self, key: str, now: float) -> Explanation | None: ...
 
     async def standings(self, now: float) -> list[Standing]: ...
 
@@ -51,6 +53,8 @@ class Planner(Protocol):
     async def idle_nodes(self, now: float) -> list[Idle]: ...
 
     async def supplies(self, now: float) -> dict[Place, int]: ...
+
+    async def ahead(self, now: float) -> list[Ahead]: ...
 
     async def gauges(self, now: float) -> Gauges: ...
 
@@ -72,7 +76,7 @@ class InlinePlanner:
     async def plan(self, now: float, budget: int) -> Planned:
         return self._planning.plan(now, budget)
 
-    async def explain(self, key: str, now: float) -> dict[str, Any] | None:
+    async def explain(self, key: str, now: float) -> Explanation | None:
         return self._planning.explain(key, now)
 
     async def standings(self, now: float) -> list[Standing]:
@@ -86,6 +90,9 @@ class InlinePlanner:
 
     async def supplies(self, now: float) -> dict[Place, int]:
         return self._planning.supplies(now)
+
+    async def ahead(self, now: float) -> list[Ahead]:
+        return self._planning.ahead(now)
 
     async def gauges(self, now: float) -> Gauges:
         return self._planning.gauges(now)
@@ -114,8 +121,8 @@ class ProcessPlanner:
     async def plan(self, now: float, budget: int) -> Planned:
         return cast("Planned", await self._call("plan", now, budget))
 
-    async def explain(self, key: str, now: float) -> dict[str, Any] | None:
-        return cast("dict[str, Any] | None", await self._call("explain", key, now))
+    async def explain(self, key: str, now: float) -> Explanation | None:
+        return cast("Explanation | None", await self._call("explain", key, now))
 
     async def standings(self, now: float) -> list[Standing]:
         return cast("list[Standing]", await self._call("standings", now))
@@ -128,6 +135,9 @@ class ProcessPlanner:
 
     async def supplies(self, now: float) -> dict[Place, int]:
         return cast("dict[Place, int]", await self._call("supplies", now))
+
+    async def ahead(self, now: float) -> list[Ahead]:
+        return cast("list[Ahead]", await self._call("ahead", now))
 
     async def gauges(self, now: float) -> Gauges:
         return cast("Gauges", await self._call("gauges", now))

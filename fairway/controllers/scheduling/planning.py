@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 
 from fairway.api.errors import ApiError
-from fairway.api.names import namespace_and_name
-from fairway.api.reasons import Reason, headline
+from fairway.api.explanations import Explanation
+from fairway.api.reasons import headline
 from fairway.controllers.scheduling.noticing import Notice
+from fairway.controllers.timeline import ahead
 from fairway.core import cycle, explain, gauges, standings
 from fairway.core.costs import supplies
 from fairway.core.costs.accounts import Place
@@ -32,7 +33,6 @@ from fairway.view.clusters import SHADOWED
 from fairway.view.view import View
 
 _SHADOW_MOST = 1_000  # decisions of one look at what shadowed clusters would get
-_ANOTHER = "a workload of another namespace"
 _CODES_MOST = 2_000  # changed codes that are told with one part of a plan
 _AGAIN_SECONDS = 30.0  # run times grow and shares fade: who waits is looked at again by then
 
@@ -243,6 +243,10 @@ class Planning:
         """Accelerators that clusters have, in thousandths, by cluster and flavor."""
         return supplies.supplies(self._view.snapshot(now))
 
+    def ahead(self, now: float) -> list[ahead.Ahead]:
+        """Who is expected to start next, and where."""
+        return ahead.ahead(self._view.facts(now))
+
     def gauges(self, now: float) -> Gauges:
         """What a history keeps of the fleet."""
         return gauges.gauges(self._view.snapshot(now))
@@ -265,40 +269,13 @@ class Planning:
                     found[placed.cluster].append(step.workload)
         return found
 
-    def explain(self, key: str, now: float) -> dict[str, Any] | None:
-        """Why a workload waits and what would let it start; None where there is no such one."""
+    def explain(self, key: str, now: float) -> Explanation | None:
+        """Why a workload waits and what would let it start; None where nothing is to be decided."""
         snapshot = self._view.snapshot(now)
-        if key not in snapshot.facts.workloads:
+        workload = snapshot.facts.workloads.get(key)
+        if workload is None or workload.is_over:
             return None
-        found = explain.explain(snapshot.facts, key)
-        namespace, _ = namespace_and_name(key)
-        hidden = _Hidden(snapshot.facts.workloads, namespace)
-        return replace(
-            found,
-            because=hidden.text(found.because),
-            quota=hidden.reason(found.quota) if found.quota else None,
-            reasons=tuple(hidden.reason(one) for one in found.reasons),
-        ).render()
-
-
-@dataclass(frozen=True, slots=True)
-class _Hidden:
-    """Who may ask about a workload need not know what runs in other namespaces."""
-
-    workloads: Mapping[str, Any]
-    namespace: str
-
-    def reason(self, reason: Reason) -> Reason:
-        return replace(reason, other=self.text(reason.other))
-
-    def text(self, told: str) -> str:
-        """Names of workloads, with those of other namespaces made unknown."""
-        names = told.split(", ")
-        kept = [
-            _ANOTHER if one in self.workloads and not one.startswith(f"{self.namespace}/") else one
-            for one in names
-        ]
-        return ", ".join(dict.fromkeys(kept))
+        return explain.explain(snapshot.facts, key)
 
 
 def _changed_reservations(plan: Plan, snapshot: Snapshot) -> dict[str, Reservation | None]:

@@ -17,8 +17,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from fairway.api.explanations import Explanation
 from fairway.controllers.scheduling.planner import Planner
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
 from fairway.core.gauges import Gauges
 from fairway.core.inventory.releasing import Idle
@@ -135,7 +137,7 @@ class RecordingPlanner:
         if kept:
             self.decisions.append({**last, "steps": kept})
 
-    async def explain(self, key: str, now: float) -> dict[str, Any] | None:
+    async def explain(self, key: str, now: float) -> Explanation | None:
         async with self._calling:  # never of a planner that has not been fed everything yet
             return await self._planner.explain(key, now)
 
@@ -150,6 +152,10 @@ class RecordingPlanner:
     async def supplies(self, now: float) -> dict[Place, int]:
         async with self._calling:
             return await self._planner.supplies(now)
+
+    async def ahead(self, now: float) -> list[Ahead]:
+        async with self._calling:
+            return await self._planner.ahead(now)
 
     async def gauges(self, now: float) -> Gauges:
         async with self._calling:

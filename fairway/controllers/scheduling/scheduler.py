@@ -17,13 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from itertools import islice
-from typing import Any
 
 from msgspec.structs import replace
 
 from fairway.api import codec
 from fairway.api.cluster import Cluster, pools_of
 from fairway.api.errors import ApiError, NotFound, Unavailable
+from fairway.api.explanations import Explanation
 from fairway.api.flavor import Flavor
 from fairway.api.names import namespace_and_name
 from fairway.api.workload import Workload
@@ -46,6 +46,7 @@ from fairway.controllers.scheduling.planning import Fed, Planned, SetAside
 from fairway.controllers.scheduling.recording import RecordingPlanner
 from fairway.controllers.scheduling.restraint import Restrained
 from fairway.controllers.terms import NotLeader, Terms
+from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
 from fairway.core.gauges import Gauges
 from fairway.core.inventory.releasing import Idle
@@ -360,7 +361,7 @@ class Scheduler:
                 return node_price(found, one, self._cache.all(Flavor)) or 0
         return 0
 
-    async def explain(self, key: str) -> dict[str, Any] | None:
+    async def explain(self, key: str) -> Explanation | None:
         """Why a workload waits, worked out now."""
         with self._asked():
             await self._feed()
@@ -383,6 +384,12 @@ class Scheduler:
         with self._asked():
             await self._feed()
             return await self._planner.supplies(self._clock.now())
+
+    async def ahead(self) -> list[Ahead]:
+        """Who is expected to start next."""
+        with self._asked():
+            await self._feed()
+            return await self._planner.ahead(self._clock.now())
 
     async def gauges(self) -> Gauges:
         """What a history keeps of the fleet, as it is now."""

@@ -22,13 +22,13 @@ from fairway.api.reasons import Reason
 from fairway.core.ahead.ends import EARLY, LATE, LIKELY, Reckoning, end_of
 from fairway.core.ahead.possible import empty_desk, impossible, never_starts
 from fairway.core.cycle import plan
-from fairway.core.model import Workload
+from fairway.core.model import Placed, Workload
 from fairway.core.numbering import numbers_of, ranges
 from fairway.core.outcome import after
 from fairway.core.snapshot import Facts, Snapshot, precedence
 from fairway.core.steps import Admit, Plan, Preempt
 
-__all__ = ["Expected", "forecast", "impossible"]
+__all__ = ["Expected", "Start", "first_starts", "forecast", "impossible"]
 
 PLANS_MAX: Final = 64  # in one run
 HORIZON_SECONDS: Final = 30 * 86_400.0
@@ -43,6 +43,16 @@ class Expected:
     latest: float | None = None
     because: str = ""  # the workload whose end lets it start
     never: Reason | None = None  # why it cannot start as things are
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """A start in one run forward."""
+
+    at: float
+    because: str  # whose end it waited for; empty: nobody's
+    placed: tuple[Placed, ...]
+    until: float  # when it is reckoned to end
 
 
 def forecast(
@@ -77,14 +87,25 @@ def forecast(
     return {key: found[key] for key in sorted(found)}
 
 
-def _expected(likely: tuple[float, str] | None, others: list[tuple[float, str] | None]) -> Expected:
-    starts = [one[0] for one in (likely, *others) if one is not None]
+def first_starts(facts: Facts, *, depth: int, plans_max: int) -> dict[str, Start]:
+    """Likely starts of the first `depth` workloads of each queue, with their places and ends."""
+    facts = heads(facts, depth)
+    wanted = sorted(key for key, one in facts.workloads.items() if one.is_waiting)
+    if not wanted:
+        return {}
+    run = _Run(facts, wanted, LIKELY, facts.now + HORIZON_SECONDS, plans_max)
+    found = run.starts()
+    return {key: found[key] for key in sorted(found)}
+
+
+def _expected(likely: Start | None, others: list[Start | None]) -> Expected:
+    starts = [one.at for one in (likely, *others) if one is not None]
     is_sure = likely is not None and None not in others
     return Expected(
-        start=likely[0] if likely else None,
+        start=likely.at if likely else None,
         earliest=min(starts, default=None),
         latest=max(starts) if is_sure else None,
-        because=likely[1] if likely else "",
+        because=likely.because if likely else "",
     )
 
 
@@ -113,9 +134,9 @@ class _Run:
     until: float
     plans_left: int
     ends: dict[str, float] = field(default_factory=dict)
-    found: dict[str, tuple[float, str]] = field(default_factory=dict)
+    found: dict[str, Start] = field(default_factory=dict)
 
-    def starts(self) -> Mapping[str, tuple[float, str]]:
+    def starts(self) -> Mapping[str, Start]:
         """When each workload starts, and whose end it waited for."""
         self.ends = {
             key: end_of(one, self.facts.now, self.reckoning)
@@ -148,7 +169,12 @@ class _Run:
             start = now + self._provision_seconds(step)
             self.ends.setdefault(step.workload, start + self.reckoning.from_now(workload))
             if workload.held is None and step.workload not in self.found:
-                self.found[step.workload] = (start, _cause(step, gone))
+                self.found[step.workload] = Start(
+                    at=start,
+                    because=_cause(step, gone),
+                    placed=step.placed,
+                    until=self.ends[step.workload],
+                )
 
     def _provision_seconds(self, step: Admit) -> float:
         """How long nodes take to come, for a workload that asks for new ones."""

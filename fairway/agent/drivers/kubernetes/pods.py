@@ -155,6 +155,7 @@ def _own(pod: _Pod, use: Use, status: JsonObject) -> OwnPod:
         reason=failure.reason if failure is not None else "",
         message=failure.message if failure is not None else "",
         revision=labels.get(REVISION, ""),
+        containers=tuple(one.name for one in pod.spec.containers),
     )
     return OwnPod(
         seen=seen,
@@ -162,7 +163,7 @@ def _own(pod: _Pod, use: Use, status: JsonObject) -> OwnPod:
         namespace=pod.metadata.namespace,
         uid=pod.metadata.uid,
         use=use,
-        containers=tuple(one.name for one in pod.spec.containers),
+        containers=seen.containers,
         is_placeholder=PLACEHOLDER in labels,
         is_controlled=any(one.controller for one in pod.metadata.owner_references),
     )

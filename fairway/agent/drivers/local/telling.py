@@ -10,6 +10,7 @@ from fairway.agent.drivers.local.works import FindKind, Kept, Waiting, owner_of
 from fairway.api.meta import JsonObject
 from fairway.kinds.decision import REVISION
 from fairway.kinds.interface import PodState
+from fairway.kinds.plain import listed, text
 
 
 def seen(kept: Kept, find_kind: FindKind, *, node: str, now: float) -> WorkSeen:
@@ -76,4 +77,5 @@ def _waits(name: str, one: Waiting, attempt: int) -> PodSeen:
         reason="Unschedulable",
         message=one.message,
         revision=one.pod.labels.get(REVISION, ""),
+        containers=tuple(text(each, "name") for each in listed(one.pod.spec, "containers")),
     )

@@ -46,6 +46,7 @@ class LivePod:
     made_from: str = ""  # digest of what it was made from
     revision: str = ""
     images: tuple[str, ...] = ()
+    containers: tuple[str, ...] = ()
     phase: PodPhase = "Pending"
     node: Node | None = None
     node_name: str = ""  # where it is or was
@@ -86,6 +87,7 @@ class LivePod:
                 reason=self.reason,
                 message=self.message,
                 revision=self.revision,
+                containers=self.containers,
             )
         return self._seen
 

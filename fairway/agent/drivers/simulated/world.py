@@ -314,6 +314,7 @@ class World:
             made_from=digest_of(pod) if runs is None else "",
             revision=pod.labels.get(REVISION, ""),
             images=tuple(text(one, "image") for one in listed(pod.spec, "containers")),
+            containers=tuple(text(one, "name") for one in listed(pod.spec, "containers")),
             run_seconds=runs,
             restarts_in_place=text(pod.spec, "restartPolicy", default="Always") != "Never",
         )

@@ -1,0 +1,159 @@
+"""What may be told to whom: names of workloads, as far as somebody may look into namespaces.
+
+Who may not list the workloads of a namespace learns nothing of what runs there: no name of it, no
+user, nor that the namespace exists. Amounts, times and numbers of others stay in every answer,
+since the fleet cannot be understood without them. A foreign workload is then `ANOTHER`, the same
+words for each.
+
+Names are taken out of the structure, and sentences are made from it afterwards:
+
+- `told(key, may)` for one workload, `namespace/name`;
+- `discreet_explanation(explanation, may)` for why a workload waits, before it becomes English;
+- `discreet(answer, may)` for any answer that is JSON already. It knows by their field what holds a
+  workload (see `_KEYS`), and by its field `namespace` what else belongs to somebody.
+
+`may` says whether the caller may list the workloads of a namespace. The server makes one for each
+call; a new question gives its answer to `discreet` and is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from fairway.api.explanations import Explanation
+from fairway.api.names import namespace_and_name
+from fairway.api.reasons import Code, Reason
+
+ANOTHER = "a workload of another team"
+MayLook = Callable[[str], bool]  # by namespace
+
+# Reasons whose `other` is a workload; of the rest it is a flavor, a taint, a cluster.
+_OF_WORKLOADS = frozenset(
+    {
+        Code.BEHIND_HEAD,
+        Code.RESERVED,
+        Code.WAITS_FOR_VICTIMS,
+        Code.PREEMPTED_WITHIN_QUEUE,
+        Code.PREEMPTED_TO_RECLAIM,
+        Code.PREEMPTED_FOR_FAIR_SHARE,
+        Code.PREEMPTED_WHILE_BORROWING,
+    }
+)
+# Fields of answers that hold a workload, or several, as `namespace/name`.
+_KEYS = frozenset({"workload", "workloads", "heads", "for", "because", "waitsFor", "victims"})
+# Fields of something in a namespace that say what or whose it is.
+_NAMES = frozenset({"name", "workload"})
+_WHOSE = frozenset({"namespace", "user", "users", "team", "uid", "labels", "annotations"})
+
+
+def within(namespace: str) -> MayLook:
+    """Looks into one namespace alone."""
+    return lambda other: other == namespace
+
+
+def everywhere(namespace: str) -> bool:
+    """Looks into every namespace: nothing is hidden, and nothing need be looked through."""
+    return True
+
+
+def told(key: str, may: MayLook) -> str:
+    """A workload by its name, if that may be told."""
+    namespace, name = namespace_and_name(key)
+    return ANOTHER if name and not may(namespace) else key
+
+
+def discreet_explanation(explanation: Explanation, may: MayLook) -> Explanation:
+    """An explanation without names that the caller may not know."""
+    quota = explanation.quota
+    return replace(
+        explanation,
+        because=_told_all(explanation.because, may),
+        quota=_discreet_reason(quota, may) if quota is not None else None,
+        reasons=tuple(_discreet_reason(one, may) for one in explanation.reasons),
+    )
+
+
+def discreet(answer: Any, may: MayLook) -> Any:
+    """An answer without names that the caller may not know; the one that is given stays as it is.
+
+    Sentences should be made from what this returns. Where one is in the answer already, names of
+    workloads that also stand in its structure are taken out of it.
+    """
+    if may is everywhere:
+        return answer
+    walk = _Walk(may)
+    found = walk.value(answer)
+    return _without(found, walk.hidden) if walk.hidden else found
+
+
+def _told_all(keys: str, may: MayLook) -> str:
+    """Several workloads in one text; all that may not be told are one."""
+    return ", ".join(dict.fromkeys(told(one, may) for one in keys.split(", ")))
+
+
+def _discreet_reason(reason: Reason, may: MayLook) -> Reason:
+    if reason.code not in _OF_WORKLOADS:
+        return reason
+    return replace(reason, other=_told_all(reason.other, may))
+
+
+class _Walk:
+    """One way through an answer, and the workloads that were hidden on it."""
+
+    def __init__(self, may: MayLook) -> None:
+        self._may = may
+        self.hidden: dict[str, None] = {}
+
+    def value(self, value: Any) -> Any:
+        match value:
+            case dict():
+                return self._object(value)
+            case list() | tuple():
+                return [self.value(one) for one in value]
+            case _:
+                return value
+
+    def _object(self, found: dict[str, Any]) -> dict[str, Any]:
+        namespace = found.get("namespace")
+        is_foreign = isinstance(namespace, str) and namespace != "" and not self._may(namespace)
+        made: dict[str, Any] = {}
+        for field, value in found.items():
+            if is_foreign and field in _NAMES and isinstance(value, str):
+                self.hidden[f"{namespace}/{value}"] = None
+                made[field] = ANOTHER
+            elif is_foreign and field in _WHOSE:
+                continue
+            elif field in _KEYS or (field == "other" and found.get("code") in _OF_WORKLOADS):
+                made[field] = self._keys(value)
+            else:
+                made[field] = self.value(value)
+        return made
+
+    def _keys(self, value: Any) -> Any:
+        match value:
+            case str():
+                shown = told(value, self._may)
+                if shown != value:
+                    self.hidden[value] = None
+                return shown
+            case list() | tuple():
+                return [self._keys(one) for one in value]
+            case _:
+                return self.value(value)
+
+
+def _without(value: Any, hidden: dict[str, None]) -> Any:
+    """The net below: texts that were made too early."""
+    match value:
+        case str():
+            for key in hidden:
+                value = value.replace(key, ANOTHER)
+            return value
+        case dict():
+            return {field: _without(one, hidden) for field, one in value.items()}
+        case list():
+            return [_without(one, hidden) for one in value]
+        case _:
+            return value

@@ -1,0 +1,139 @@
+"""The pods of a workload by name, asked of the agents of the clusters where it is.
+
+One that cannot be asked is named with what is wrong, and the others' pods are told all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from fairway.agent.drivers.interface import PodSeen
+from fairway.agent.pod_lists import PodPage
+from fairway.api.errors import ApiError, InternalError, NotFound
+from fairway.api.names import work_name
+from fairway.app.reaching import Output, Reaching
+from fairway.clock import timestamp
+from fairway.schema.node import JsonObject
+from fairway.server.asked import PodsRequest
+from fairway.streams.asking import Ask
+
+_AT_ONCE = 16  # clusters that are asked
+_BYTES_MOST = 8 << 20
+_decode = msgspec.json.Decoder(PodPage).decode
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the agent of one cluster said."""
+
+    cluster: str
+    page: PodPage | None = None
+    fault: str = ""
+
+
+class PodLists:
+    """Lists pods, a page at a time."""
+
+    def __init__(self, reaching: Reaching) -> None:
+        self._reaching = reaching
+
+    async def answer(self, request: PodsRequest) -> JsonObject:
+        """A page of pods, cluster by cluster, and what is said of the clusters asked for it.
+
+        The first page tells of all clusters; one that goes on asks those that are left.
+        """
+        try:
+            clusters = self._reaching.clusters_of(request)
+        except NotFound:
+            clusters = []  # it has not run anywhere yet
+        begun, _, after = request.after.partition("/")
+        if begun in clusters:
+            clusters = clusters[clusters.index(begun) :]
+        turn = asyncio.Semaphore(_AT_ONCE)
+
+        async def asked(cluster: str) -> _Told:
+            async with turn:
+                return await self._asked(request, cluster, after if cluster == begun else "")
+
+        told = await asyncio.gather(*(asked(one) for one in clusters))
+        return _page(told, request.most)
+
+    async def _asked(self, request: PodsRequest, cluster: str, after: str) -> _Told:
+        ask = Ask(
+            kind="pods",
+            work=work_name(request.namespace, request.name),
+            after=after,
+            most=request.most,
+            user=request.user,
+            groups=request.groups,
+        )
+        try:
+            told = await Output(await self._reaching.ask(cluster, ask)).whole(_BYTES_MOST)
+            return _Told(cluster, _read(cluster, told))
+        except NotFound:
+            return _Told(cluster, PodPage(pods=(), phases={}))  # its pods have not come, or went
+        except ApiError as fault:
+            return _Told(cluster, fault=str(fault))
+
+
+def _read(cluster: str, told: bytes | None) -> PodPage:
+    if told is None:
+        raise InternalError(f"the agent of {cluster} tells more than is read")
+    try:
+        return _decode(told)
+    except msgspec.MsgspecError as fault:
+        raise InternalError(f"what the agent of {cluster} tells is not understood") from fault
+
+
+def _page(told: Sequence[_Told], most: int) -> JsonObject:
+    """As many pods as are wanted, and where the next page begins."""
+    found: JsonObject = {"clusters": [_summary(one) for one in told], "pods": []}
+    pods: list[JsonObject] = found["pods"]
+    for one in told:
+        if one.page is None:
+            continue
+        left = most - len(pods)
+        pods.extend(_pod(one.cluster, pod) for pod in one.page.pods[:left])
+        if one.page.more or len(one.page.pods) > left:
+            last = pods[-1]["name"] if pods and pods[-1]["cluster"] == one.cluster else ""
+            found["continue"] = f"{one.cluster}/{last}"
+            break
+    return found
+
+
+def _summary(told: _Told) -> JsonObject:
+    if told.page is None:
+        return {"cluster": told.cluster, "fault": told.fault}
+    return {"cluster": told.cluster, "phases": told.page.phases}
+
+
+def _pod(cluster: str, pod: PodSeen) -> JsonObject:
+    moments = {
+        "since": pod.since or None,
+        "startedAt": pod.started_at,
+        "finishedAt": pod.finished_at,
+    }
+    found: JsonObject = {
+        "cluster": cluster,
+        "name": pod.name,
+        "podSet": pod.pod_set,
+        "attempt": pod.attempt,
+        "phase": pod.phase,
+    }
+    said = {
+        "node": pod.node,
+        **{key: timestamp(at) for key, at in moments.items() if at is not None},
+        "restarts": pod.restarts,
+        "reason": pod.reason,
+        "message": pod.message,
+        "revision": pod.revision,
+        "containers": list(pod.containers),
+    }
+    found |= {key: value for key, value in said.items() if value}
+    if pod.exit_code is not None:
+        found["exitCode"] = pod.exit_code
+    return found

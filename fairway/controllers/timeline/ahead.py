@@ -1,0 +1,102 @@
+"""What is ahead: the first expected starts of each queue, and whom room is kept for.
+
+Worked out by the planner, which decides nothing meanwhile; so it is bounded by how much one look
+takes in: the more there is, the fewer plans are made ahead, and past a size none is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from fairway.core.ahead.forecast import first_starts
+from fairway.core.costs.supplies import is_accelerator
+from fairway.core.model import PlacedPods, Workload, unit_nanos
+from fairway.core.snapshot import Facts
+
+_DEPTH_MOST: Final = 5  # of each queue
+_HEADS_MOST: Final = 60  # of all queues together, as far as one of each allows
+_PLANS_MOST: Final = 24
+_PLANS_LEAST: Final = 2  # with fewer, nobody starts but who starts now
+_LOOKS_MOST: Final = 60_000  # at workloads and nodes, over all plans
+_MILLI: Final = 1_000_000  # nanos in a thousandth
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """A start that is expected, in one place."""
+
+    workload: str
+    queue: str
+    cluster: str
+    flavor: str
+    gpus: int  # thousandths
+    start: float | None  # None: room is kept, and when it starts is not known
+    until: float | None = None
+    is_reserved: bool = False
+
+
+def ahead(facts: Facts) -> list[Ahead]:
+    """Expected starts in order, then reservations whose start is not known."""
+    waiting = [one for one in facts.workloads.values() if one.is_waiting]
+    if not waiting:
+        return []
+    queues = len({one.queue for one in waiting})
+    depth = max(1, min(_DEPTH_MOST, _HEADS_MOST // queues))
+    size = len(facts.workloads) - len(waiting) + min(len(waiting), depth * queues)
+    size += sum(len(one.nodes) for one in facts.clusters.values())
+    plans = min(_PLANS_MOST, _LOOKS_MOST // max(1, size))
+    starts = first_starts(facts, depth=depth, plans_max=plans) if plans >= _PLANS_LEAST else {}
+    found = [
+        Ahead(
+            workload=key,
+            queue=facts.workloads[key].queue,
+            cluster=placed.cluster,
+            flavor=flavor,
+            gpus=gpus,
+            start=start.at,
+            until=None if start.until == float("inf") else start.until,
+            is_reserved=facts.workloads[key].reservation is not None,
+        )
+        for key, start in starts.items()
+        for placed in start.placed
+        for flavor, gpus in _gpus_by_flavor(placed.pods).items()
+    ]
+    found.sort(key=lambda one: (one.start or 0.0, one.workload, one.cluster, one.flavor))
+    kept = (one for one in waiting if one.reservation is not None and one.key not in starts)
+    return [*found, *(_reserved(one) for one in sorted(kept, key=lambda one: one.key))]
+
+
+def _reserved(workload: Workload) -> Ahead:
+    assert workload.reservation is not None, "asked only for those"
+    cluster, flavors = workload.reservation
+    gpus = sum(
+        amount * one.count * unit_nanos(resource)
+        for one in workload.forms[0].pod_sets
+        for resource, amount in one.shape.requests
+        if is_accelerator(resource)
+    )
+    return Ahead(
+        workload=workload.key,
+        queue=workload.queue,
+        cluster=cluster,
+        flavor=flavors[0] if flavors else "",
+        gpus=gpus // _MILLI,
+        start=None,
+        is_reserved=True,
+    )
+
+
+def _gpus_by_flavor(pods: tuple[PlacedPods, ...]) -> dict[str, int]:
+    """Thousandths of accelerators, by the flavor that they are of."""
+    found: dict[str, int] = {}
+    for one in pods:
+        flavors = sorted(one.flavors, key=lambda pair: (not is_accelerator(pair[0]), pair))
+        flavor = flavors[0][1] if flavors else ""
+        nanos = sum(
+            amount * unit_nanos(resource)
+            for resource, amount in one.shape.requests
+            if is_accelerator(resource)
+        )
+        found[flavor] = found.get(flavor, 0) + nanos * one.count // _MILLI
+    return found

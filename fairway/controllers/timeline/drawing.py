@@ -1,0 +1,197 @@
+"""Spans as a picture: grouped, the largest of each group one by one, the others summed.
+
+Areas stay true whatever is left out: the sum of those that are not drawn one by one is told as GPUs
+in use over time. Whose spans they are is told only where the caller may know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from fairway.controllers.timeline.ahead import Ahead
+from fairway.controllers.timeline.reading import Reserved, starts_at
+from fairway.controllers.timeline.spans import Span
+from fairway.loops import in_slices
+
+MOST: Final = 100  # spans of a group that are drawn one by one, where nobody says otherwise
+_SPANS_MOST: Final = 4_000  # in one picture
+_LEAST: Final = 5
+_GROUPS_MOST: Final = 200
+_BINS: Final = 120  # moments at which sums are told
+
+By = Literal["cluster", "queue"]
+Sort = Literal["ran", "starts", "runs", "reserved", "expected"]
+MayName = Callable[[str], bool]  # whether workloads of a namespace may be named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which picture."""
+
+    by: By
+    start: float
+    end: float
+    most: int = MOST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A span in the picture, with the end that its area is reckoned by."""
+
+    workload: str
+    cluster: str
+    queue: str
+    flavor: str
+    gpus: int
+    start: float
+    end: float
+    sort: Sort
+    ready: float | None = None
+    until: float | None = None
+    ended: str = ""
+
+    def area(self, wanted: Wanted) -> float:
+        """GPU-seconds within the picture, in thousandths."""
+        return self.gpus * max(0.0, min(self.end, wanted.end) - max(self.start, wanted.start))
+
+    def render(self, may_name: MayName) -> dict[str, Any]:
+        namespace, _, _ = self.workload.partition("/")
+        found: dict[str, Any] = {
+            "cluster": self.cluster,
+            "queue": self.queue,
+            "flavor": self.flavor,
+            "gpus": self.gpus / 1000,
+            "from": self.start,
+            "sort": self.sort,
+        }
+        if may_name(namespace):
+            found["workload"] = self.workload
+        if self.sort == "ran":
+            found["to"] = self.end
+        for key, value in (("ready", self.ready), ("until", self.until), ("ended", self.ended)):
+            if value is not None and value != "":
+                found[key] = value
+        return found
+
+
+def of_span(span: Span, now: float) -> Drawn:
+    """What was held, or is."""
+    is_over = span.ended_at is not None
+    until = None if is_over else span.until(now)
+    lasts = until if until is not None else float("inf")
+    return Drawn(
+        workload=span.workload,
+        cluster=span.cluster,
+        queue=span.queue,
+        flavor=span.flavor,
+        gpus=span.gpus,
+        start=span.decided_at,
+        end=span.ended_at if span.ended_at is not None else lasts,
+        sort="ran" if is_over else "runs" if span.ready_at is not None else "starts",
+        ready=span.ready_at,
+        until=until,
+        ended=span.ended,
+    )
+
+
+def of_ahead(
+    ahead: Iterable[Ahead], reserved: Mapping[str, tuple[str, Reserved]]
+) -> Iterable[Drawn]:
+    """What is expected; room that is kept for somebody whose start nobody knows is left out."""
+    for one in ahead:
+        said = reserved.get(one.workload)
+        start = one.start if one.start is not None else starts_at(said[1]) if said else None
+        if start is not None:
+            yield Drawn(
+                workload=one.workload,
+                cluster=one.cluster,
+                queue=one.queue,
+                flavor=one.flavor,
+                gpus=one.gpus,
+                start=start,
+                end=one.until if one.until is not None else float("inf"),
+                sort="reserved" if one.is_reserved else "expected",
+                until=one.until,
+            )
+
+
+@dataclass(slots=True)
+class _Group:
+    name: str
+    drawn: list[Drawn] = field(default_factory=list)
+    area: float = 0.0
+
+
+async def picture(
+    drawn: Iterable[Drawn],
+    wanted: Wanted,
+    *,
+    rooms: Mapping[str, Mapping[str, int]],
+    may_name: MayName,
+) -> dict[str, Any]:
+    """Groups, those with the most room first; `rooms` has what each could hold, by flavor."""
+    groups: dict[str, _Group] = {name: _Group(name) for name in rooms}
+    async for one in _within(drawn, wanted):
+        name = one.cluster if wanted.by == "cluster" else one.queue
+        group = groups.get(name) or groups.setdefault(name, _Group(name))
+        group.drawn.append(one)
+        group.area += one.area(wanted)
+    found = sorted(
+        groups.values(),
+        key=lambda one: (-sum(rooms.get(one.name, {}).values()), -one.area, one.name),
+    )
+    shown = found[:_GROUPS_MOST]
+    most = min(wanted.most, max(_LEAST, _SPANS_MOST // max(1, len(shown))))
+    rendered = [
+        _rendered(one, wanted, most=most, room=rooms.get(one.name, {}), may_name=may_name)
+        async for one in in_slices(shown, 8)
+    ]
+    return {"groups": rendered, "groupsLeft": len(found) - len(shown)}
+
+
+async def _within(drawn: Iterable[Drawn], wanted: Wanted) -> AsyncIterator[Drawn]:
+    async for one in in_slices(drawn):
+        if one.end > wanted.start and one.start < wanted.end:
+            yield one
+
+
+def _rendered(
+    group: _Group, wanted: Wanted, *, most: int, room: Mapping[str, int], may_name: MayName
+) -> dict[str, Any]:
+    drawn = sorted(
+        group.drawn, key=lambda one: (-one.area(wanted), one.start, one.workload, one.cluster)
+    )
+    first = sorted(drawn[:most], key=lambda one: (one.start, one.workload, one.cluster, one.flavor))
+    return {
+        "name": group.name,
+        "room": {flavor: gpus / 1000 for flavor, gpus in sorted(room.items())},
+        "spans": [one.render(may_name) for one in first],
+        "more": _summed(drawn[most:], wanted),
+    }
+
+
+def _summed(rest: Sequence[Drawn], wanted: Wanted) -> list[dict[str, Any]]:
+    """Those that are not drawn one by one: how many, and the GPUs of each flavor over time."""
+    by_flavor: dict[str, list[Drawn]] = {}
+    for one in rest:
+        by_flavor.setdefault(one.flavor, []).append(one)
+    return [
+        {"flavor": flavor, "count": len(many), "gpus": _bins(many, wanted)}
+        for flavor, many in sorted(by_flavor.items())
+    ]
+
+
+def _bins(many: Sequence[Drawn], wanted: Wanted) -> list[float]:
+    """GPUs in each part of the time, on average, so that areas are true."""
+    width = (wanted.end - wanted.start) / _BINS
+    found = [0.0] * _BINS
+    for one in many:
+        start, end = max(one.start, wanted.start), min(one.end, wanted.end)
+        first = min(_BINS - 1, int((start - wanted.start) / width))
+        last = min(_BINS - 1, int((end - wanted.start) / width))
+        for at in range(first, last + 1):
+            border = wanted.start + at * width
+            found[at] += one.gpus * max(0.0, min(end, border + width) - max(start, border))
+    return [round(one / width / 1000, 3) for one in found]

@@ -1,0 +1,212 @@
+"""Spans: what each workload held where and for how long, kept as claims come and go.
+
+A span lasts from the decision until the pods are confirmed gone, which is how long it is charged.
+What is held is known from the claims, so a hub that starts knows it at once; what has ended is kept
+for a day, up to a number of spans, and outlives the hub where there is somebody who keeps it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final, Literal, Protocol
+
+import msgspec
+
+from fairway.api.reasons import Code
+from fairway.clock import Clock, parse_timestamp
+from fairway.controllers.cache import Cache
+from fairway.controllers.timeline.reading import Place, Reserved, Seen, read_seen
+from fairway.store.interface import Stored
+from fairway.store.keys import WORKLOADS
+from fairway.store.mirrors import Name
+
+_log = logging.getLogger(__name__)
+
+KEPT_SECONDS: Final = 25 * 3600.0
+_ENDED_MOST = 20_000
+_OVERDUE_SECONDS_MIN = 60.0
+
+Ending = Literal["", "Succeeded", "Failed", "Preempted", "Moved", "Cancelled", "Stopped", "Resized"]
+
+_ENDINGS: dict[str, Ending] = {
+    "Succeeded": "Succeeded",
+    "TasksDone": "Succeeded",
+    Code.CANCELLED.value: "Cancelled",
+    Code.DELETED.value: "Cancelled",
+    Code.RETURNS_HOME.value: "Moved",
+    Code.BETTER_PLACE.value: "Moved",
+    Code.CLUSTER_DRAINED.value: "Moved",
+    Code.CLUSTER_TAINTED.value: "Moved",
+    Code.CLUSTER_LOST.value: "Moved",
+    Code.CLUSTER_REMOVED.value: "Moved",
+    Code.PENDING_TOO_LONG.value: "Moved",
+    Code.NOT_READY_IN_TIME.value: "Moved",
+    Code.HELD.value: "Stopped",
+    Code.DRAINED.value: "Stopped",
+    Code.QUEUE_DRAINED.value: "Stopped",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """GPUs of one flavor in one cluster, held by one workload for a while."""
+
+    workload: str  # namespace/name
+    cluster: str
+    queue: str
+    flavor: str
+    gpus: int  # thousandths
+    decided_at: float
+    ready_at: float | None = None  # when its pods ran; None: they did not yet, or never
+    ended_at: float | None = None
+    ended: Ending = ""
+    run_seconds: float | None = None  # that it is likely to run in all
+
+    def until(self, now: float) -> float | None:
+        """When one that lasts is likely to end, reckoned as forecasts do; None: nobody knows."""
+        if self.run_seconds is None:
+            return None
+        left = (self.ready_at if self.ready_at is not None else now) + self.run_seconds - now
+        return now + (left if left > 0 else max(_OVERDUE_SECONDS_MIN, -left))
+
+
+class SpanKeeper(Protocol):
+    """Who keeps spans that have ended, for the next hub."""
+
+    def kept(self) -> Iterable[bytes]:
+        """What was kept, the oldest first."""
+        ...
+
+    def keep(self, line: bytes) -> None: ...
+
+
+@dataclass(slots=True)
+class NoSpanKeeper:
+    """What has ended is forgotten with the hub."""
+
+    def kept(self) -> Iterable[bytes]:
+        return ()
+
+    def keep(self, line: bytes) -> None:
+        del line
+
+
+class Spans:
+    """All spans of the last day."""
+
+    def __init__(self, cache: Cache, clock: Clock, keeper: SpanKeeper | None = None) -> None:
+        self._clock = clock
+        self._keeper = keeper or NoSpanKeeper()
+        self._open: dict[Name, dict[Place, Span]] = {}
+        self.reserved: dict[str, tuple[str, Reserved]] = {}  # workload -> queue, what is kept
+        self._ended: deque[Span] = deque()
+        self.since = clock.now()  # from when on nothing is missing
+        self._take_up()
+        cache.mirror(WORKLOADS).followers.append(self._follow)
+
+    def _take_up(self) -> None:
+        """What the last hub kept; between its end and now something may be missing."""
+        try:
+            found = [_decode(line) for line in self._keeper.kept()]
+        except (msgspec.MsgspecError, OSError) as fault:
+            _log.warning("the spans of the last hub cannot be read: %s", fault)
+            return
+        for span in found:
+            self._put(span)
+        if self._ended:
+            self.since = min(self.since, *(one.decided_at for one in self._ended))
+
+    def ended_after(self, moment: float) -> Iterator[Span]:
+        """Spans that ended after a moment, the latest first; ends are told in order, nearly."""
+        for span in reversed(self._ended):
+            if span.ended_at is not None and span.ended_at < moment - _OVERDUE_SECONDS_MIN:
+                return
+            yield span
+
+    def lasting(self) -> Iterator[Span]:
+        for places in self._open.values():
+            yield from places.values()
+
+    def _follow(self, name: Name, stored: Stored | None) -> None:
+        try:
+            seen = read_seen(stored.raw) if stored is not None else None
+        except msgspec.MsgspecError:
+            return  # of which the planner tells
+        key = f"{name[0]}/{name[1]}"
+        if seen is not None and seen.status.reservation is not None:
+            self.reserved[key] = (seen.queue, seen.status.reservation)
+        else:
+            self.reserved.pop(key, None)
+        before, now = self._open.pop(name, {}), self._clock.now()
+        held = seen.gpus_by_place() if seen is not None else {}
+        for place, span in before.items():
+            if held.get(place) != span.gpus:
+                self._end(span, seen, now, stays=place in held)
+        if seen is not None and held:
+            self._open[name] = {
+                place: _lasting(key, seen, place, gpus, before=before.get(place), now=now)
+                for place, gpus in held.items()
+            }
+
+    def _end(self, span: Span, seen: Seen | None, now: float, *, stays: bool) -> None:
+        ending: Ending = "Resized" if stays else ending_of(span, seen)
+        told = seen.status.history[-1].ended_at if seen and seen.status.history else ""
+        at = min(now, parse_timestamp(told)) if told and ending == "Succeeded" else now
+        ended = replace(span, ended_at=max(at, span.decided_at), ended=ending)
+        self._put(ended)
+        try:
+            self._keeper.keep(_encode(ended))
+        except OSError as fault:
+            _log.warning("a span is not kept: %s", fault)
+
+    def _put(self, span: Span) -> None:
+        ended = self._ended
+        ended.append(span)
+        oldest = self._clock.now() - KEPT_SECONDS
+        while ended and (len(ended) > _ENDED_MOST or (ended[0].ended_at or 0.0) < oldest):
+            self.since = max(self.since, ended.popleft().ended_at or 0.0)
+
+
+def _lasting(
+    key: str, seen: Seen, place: Place, gpus: int, *, before: Span | None, now: float
+) -> Span:
+    """The span of a place as it is now: the same that it was, or another."""
+    ready = seen.ready_at
+    if before is not None and before.gpus == gpus:
+        if ready is None or before.ready_at is not None:
+            return before
+        return replace(before, ready_at=max(ready, before.decided_at))
+    decided = seen.decided_at
+    start = now if decided is None or before is not None else decided
+    return Span(
+        workload=key,
+        cluster=place[0],
+        queue=seen.queue,
+        flavor=place[1],
+        gpus=gpus,
+        decided_at=start,
+        ready_at=max(ready, start) if ready is not None else None,
+        run_seconds=seen.run_seconds,
+    )
+
+
+def ending_of(span: Span, seen: Seen | None) -> Ending:
+    """How a span ended, by what its workload says afterwards."""
+    if seen is None:
+        return "Cancelled"
+    for past in reversed(seen.status.history):
+        if past.ended_at and parse_timestamp(past.ended_at) + 1 < span.decided_at:
+            break  # of an earlier span
+        if past.preempted_by is not None or past.reason.startswith("Preempted"):
+            return "Preempted"
+        return _ENDINGS.get(past.reason, "Failed")
+    if seen.status.claim is not None:
+        return "Moved"
+    return _ENDINGS.get(seen.status.phase, "Stopped")
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Span).decode

@@ -1,0 +1,115 @@
+"""The timeline as it is asked for: spans of the past, what lasts, and what is ahead.
+
+What the planner works out for it is kept for a while, the longer the more it cost: a page that
+looks all day takes no more than a small part of the planner's time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from fairway.api.cluster import Cluster
+from fairway.api.errors import Unavailable
+from fairway.clock import Clock
+from fairway.controllers.cache import Cache
+from fairway.controllers.scheduling.scheduler import Scheduler
+from fairway.controllers.timeline.ahead import Ahead
+from fairway.controllers.timeline.drawing import Drawn, MayName, Wanted, of_ahead, of_span, picture
+from fairway.controllers.timeline.spans import SpanKeeper, Spans
+from fairway.core.costs.supplies import is_accelerator
+
+_KEPT_SECONDS = 3.0
+_TIMES_RESTED = 20.0  # so many times as long as it took is the planner left alone
+_MILLI = 1_000_000  # nanos in a thousandth
+
+Rooms = Mapping[str, Mapping[str, int]]  # cluster or queue -> flavor -> thousandths of GPUs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What the planner said."""
+
+    ahead: list[Ahead] = field(default_factory=list)
+    clusters: Rooms = field(default_factory=dict)
+    queues: Rooms = field(default_factory=dict)
+
+
+class Timeline:
+    """Answers who had which GPUs when."""
+
+    def __init__(
+        self, *, cache: Cache, scheduler: Scheduler, clock: Clock, keeper: SpanKeeper | None = None
+    ) -> None:
+        self._cache = cache
+        self._scheduler = scheduler
+        self._clock = clock
+        self.spans = Spans(cache, clock, keeper)
+        self._known = _Known()
+        self._fresh_until = float("-inf")
+        self._asking = asyncio.Lock()
+
+    def now(self) -> float:
+        return self._clock.now()
+
+    async def answer(self, wanted: Wanted, may_name: MayName) -> dict[str, Any]:
+        known = await self._asked()
+        now = self._clock.now()
+        rooms = known.clusters if wanted.by == "cluster" else known.queues
+        found = await picture(
+            self._drawn(wanted, known, now), wanted, rooms=rooms, may_name=cache(may_name)
+        )
+        return {
+            "now": now,
+            "by": wanted.by,
+            "from": wanted.start,
+            "to": wanted.end,
+            "since": self.spans.since,
+            **found,
+        }
+
+    def _drawn(self, wanted: Wanted, known: _Known, now: float) -> Iterator[Drawn]:
+        # Gathered at once, so that what changes meanwhile does not disturb the walk.
+        lasting = list(self.spans.lasting())
+        held = {one.workload for one in lasting}
+        yield from (of_span(one, now) for one in lasting)
+        yield from (of_span(one, now) for one in list(self.spans.ended_after(wanted.start)))
+        ahead = [one for one in known.ahead if one.workload not in held]
+        yield from of_ahead(ahead, self.spans.reserved)
+
+    async def _asked(self) -> _Known:
+        """What the planner says, asked again once that has rested."""
+        async with self._asking:
+            began = self._clock.monotonic()
+            if began < self._fresh_until:
+                return self._known
+            try:
+                self._known = await self._ask()
+            except Unavailable:
+                if self._fresh_until < 0:
+                    raise  # it has never answered yet
+            ended = self._clock.monotonic()
+            self._fresh_until = ended + max(_KEPT_SECONDS, _TIMES_RESTED * (ended - began))
+            return self._known
+
+    async def _ask(self) -> _Known:
+        clusters: dict[str, dict[str, int]] = {
+            one.metadata.name: {} for one in self._cache.all(Cluster)
+        }
+        for (cluster, flavor), gpus in (await self._scheduler.supplies()).items():
+            clusters.setdefault(cluster, {})[flavor] = gpus
+        standings = await self._scheduler.standings()
+        parents = {one.parent for one in standings}
+        queues = {
+            one.queue: {
+                each.flavor: each.nominal // _MILLI
+                for each in one.holdings
+                if is_accelerator(each.resource)
+            }
+            for one in standings
+            if one.queue not in parents
+        }
+        return _Known(ahead=await self._scheduler.ahead(), clusters=clusters, queues=queues)

@@ -1,0 +1,137 @@
+"""The timeline of a hub that runs: who had which GPUs when, and who is expected next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairway.app.keeping import SpanFile
+from fairway.clock import VirtualClock
+from fairway.controllers.timeline.drawing import By, Drawn, Wanted, picture
+from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.interface import Write
+from fairway.store.keys import WORKLOADS
+from tests.controllers.fleets import Fleet, running
+from tests.controllers.test_running import FLEET, job
+
+_USER = Write(user="ada", manager="test")
+
+
+@pytest.fixture
+async def fleet(store: EmbeddedStore, clock: VirtualClock, tmp_path: Path):
+    keeper = SpanFile(tmp_path / "spans")
+    async with running(store, clock, tmp_path / "clusters", spans=keeper) as found:
+        await found.apply(FLEET)
+        await clock.advance(1)
+        yield found
+    keeper.close()
+
+
+async def told(fleet: Fleet, *, by: By = "cluster", most: int = 100, sees: bool = True) -> Any:
+    now = fleet.clock.now()
+    wanted = Wanted(by=by, start=now - 3600, end=now + 3600, most=most)
+    await fleet.clock.advance(5)  # what the planner said is kept for a while
+    found = await fleet.plane.timeline.answer(wanted, lambda namespace: sees)
+    return next(one for one in found["groups"] if one["spans"] or one["more"])
+
+
+def short(group: dict[str, Any]) -> list[tuple[str, str, float, str]]:
+    return [
+        (one.get("workload", ""), one["sort"], one["gpus"], one.get("ended", ""))
+        for one in group["spans"]
+    ]
+
+
+async def test_what_ran_runs_and_is_expected_is_told_with_the_room_there_is(fleet: Fleet) -> None:
+    await fleet.apply(job("short", pods=1, seconds=30))
+    await fleet.apply(job("long", pods=1, seconds=600))
+    await fleet.until("long", "Running", 30)
+    await fleet.apply(job("large", pods=2, seconds=60))
+    await fleet.until("short", "Succeeded", 120)
+    found = await told(fleet)
+    assert (found["name"], found["room"]) == ("hangzhou", {"h100": 16.0})
+    assert short(found) == [
+        ("default/long", "runs", 8.0, ""),
+        ("default/short", "ran", 8.0, "Succeeded"),
+        ("default/large", "reserved", 16.0, ""),
+    ]
+    long, _, large = found["spans"]
+    assert large["from"] == pytest.approx(long["until"], abs=1)
+    assert large["until"] == pytest.approx(large["from"] + 60)
+    assert long["from"] <= long["ready"] <= fleet.clock.now()
+
+
+async def test_a_preempted_workload_and_the_one_it_gave_way_to_are_told_by_queue(
+    fleet: Fleet,
+) -> None:
+    await fleet.apply(job("victim", pods=2, seconds=600))
+    await fleet.until("victim", "Running", 30)
+    await fleet.apply(job("urgent", pods=2, priority=10, seconds=60))
+    await fleet.until("urgent", "Running", 60)
+    found = await told(fleet, by="queue")
+    assert (found["name"], found["room"]) == ("research", {"h100": 32.0})
+    ends = {name: ended for name, sort, _, ended in short(found) if sort in ("ran", "runs")}
+    assert ends == {"default/victim": "Preempted", "default/urgent": ""}
+
+
+async def test_a_deleted_workload_is_remembered_and_outlives_the_hub(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    for is_first in (True, False):
+        keeper = SpanFile(tmp_path / "spans")
+        async with running(store, clock, tmp_path / "clusters", spans=keeper) as fleet:
+            if is_first:
+                await fleet.apply(FLEET + "---" + job("gone", seconds=20))
+                await fleet.until("gone", "Succeeded", 90)
+                await store.delete(WORKLOADS, "gone", namespace="default", write=_USER)
+                began = clock.now()
+            await clock.advance(30)
+            assert short(await told(fleet)) == [("default/gone", "ran", 8.0, "Succeeded")]
+            assert fleet.plane.timeline.spans.since < began
+        keeper.close()
+
+
+async def test_names_go_and_areas_stay_where_the_caller_may_not_know(fleet: Fleet) -> None:
+    await fleet.apply(job("secret", seconds=600))
+    await fleet.until("secret", "Running", 30)
+    found = await told(fleet, sees=False)
+    assert short(found) == [("", "runs", 8.0, "")]
+    assert "secret" not in str(found)
+
+
+def drawn(name: str, gpus: int, start: float, end: float) -> Drawn:
+    return Drawn(
+        workload=f"default/{name}",
+        cluster="east",
+        queue="team",
+        flavor="h100",
+        gpus=gpus * 1000,
+        start=start,
+        end=end,
+        sort="ran",
+    )
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 3])
+async def test_the_area_is_the_same_however_many_are_told_one_by_one(most: int) -> None:
+    spans = [drawn("a", 8, -50, 33.3), drawn("b", 1, 10, 90), drawn("c", 4, 20, 400)]
+    wanted = Wanted(by="cluster", start=0, end=120, most=most)
+    (group,) = (await picture(spans, wanted, rooms={}, may_name=lambda _: True))["groups"]
+    told = sum(one["gpus"] * (min(one["to"], 120) - max(one["from"], 0)) for one in group["spans"])
+    summed = sum(sum(one["gpus"]) for one in group["more"])  # a second each
+    assert len(group["spans"]) == most
+    assert told + summed == pytest.approx(8 * 33.3 + 80 + 4 * 100)
+
+
+def test_a_file_of_spans_is_shortened_and_a_broken_last_line_left_out(tmp_path: Path) -> None:
+    file = SpanFile(tmp_path / "spans", lines_most=3)
+    for at in range(8):
+        file.keep(b"%d" % at)
+    file.close()
+    assert list(SpanFile(tmp_path / "spans", lines_most=3).kept()) == [b"5", b"6", b"7"]
+    assert (tmp_path / "spans").read_bytes().count(b"\n") < 7
+    with (tmp_path / "spans").open("ab") as broken:
+        broken.write(b"half of a li")
+    assert list(SpanFile(tmp_path / "spans", lines_most=3).kept()) == [b"5", b"6", b"7"]

@@ -1,0 +1,57 @@
+"""What a person sees of a living fleet: each view while the demo plays its story, light and dark.
+
+`make pictures` keeps it for the README and the guide, once the story has been told for longer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from fairway.client.access import Access
+from tests.page.hubs import told_hub
+from tests.page.signing import keep, look, signed_in
+from tests.ports import own_ports
+
+pytestmark = pytest.mark.xdist_group("page")
+
+_EARLY = ("train-large-1 in onprem-hangzhou",)
+_LATE = (
+    *_EARLY,
+    "the region cloud-east goes down",
+    "train-large-2 in onprem-hangzhou",
+    "waits      evaluate-2",
+)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
+    (port,) = own_ports(1)
+    until = _LATE if os.environ.get("FAIRWAY_SCREENSHOTS") else _EARLY
+    with told_hub(tmp_path_factory.mktemp("told"), port=port, until=until) as access:
+        yield access
+
+
+def _fleet(page: Page) -> None:
+    expect(page.get_by_text("onprem-hangzhou").first).to_be_visible()
+
+
+VIEWS: list[tuple[str, str, Any]] = [("fleet", "fleet", _fleet)]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("name", "view", "ready"), VIEWS, ids=[one[0] for one in VIEWS])
+def test_a_view_of_a_living_fleet(
+    browser: Browser, told: Access, name: str, view: str, ready: Any, theme: str
+) -> None:
+    watched = signed_in(browser, told.server, told.token, theme=theme)
+    look(watched.page, view)
+    ready(watched.page)
+    expect(watched.page.get_by_text("Live", exact=True)).to_be_visible()
+    keep(watched.page, f"{name}-{theme}")
+    watched.close()
+    assert watched.complaints == []
