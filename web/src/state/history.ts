@@ -5,7 +5,7 @@
 // asks at once and then as often as something new can be known, while somebody looks at the page.
 // `entryOf`, `lineOf` and `partOf` pick from an answer what a chart takes; gaps stay null.
 
-import { ask, ours, told } from "../api/client";
+import { ask, ours, Refused, told } from "../api/client";
 
 export type Series = "queues" | "clusters" | "services";
 export type Values = (number | null)[];
@@ -71,6 +71,8 @@ export function watchHistory(asked: Asked, show: (found: History) => void, fail:
     } catch (fault) {
       if (aborting.signal.aborted) return;
       fail(told(fault));
+      // What is refused once stays refused.
+      if (fault instanceof Refused && (fault.code === 403 || fault.code === 404)) return;
     }
     timer = setTimeout(due, wait);
   }
