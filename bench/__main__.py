@@ -7,7 +7,7 @@ import importlib
 
 from bench.figures import Report, machine
 
-SUITES = ("store", "http", "core", "view", "kueue", "running", "kubernetes", "page")
+SUITES = ("store", "http", "core", "view", "kueue", "running", "kubernetes", "page", "history")
 
 
 def main() -> None:

@@ -9,11 +9,14 @@ import msgspec
 from fairway.api.discretion import MayLook
 from fairway.app.pod_lists import PodLists
 from fairway.app.reaching import Output, Reaching
+from fairway.controllers.history.reading import Asked
 from fairway.controllers.plane import ControlPlane
 from fairway.controllers.timeline.drawing import Wanted
-from fairway.controllers.whatif import WhatIf, read_change
+from fairway.controllers.whatif import WhatIf
+from fairway.controllers.whatif_edits import read_change
 from fairway.schema.node import JsonObject
-from fairway.server.questions import LogRequest, PodsRequest, TimelineRequest
+from fairway.server.asked import LogRequest, PodsRequest, TimelineRequest
+from fairway.server.histories import HistoryRequest
 
 
 class HubAnswers:
@@ -55,6 +58,16 @@ class HubAnswers:
 
     async def pods(self, request: PodsRequest) -> JsonObject:
         return await self._pods.answer(request)
+
+    async def history(self, request: HistoryRequest) -> JsonObject:
+        return self._plane.history.answer(
+            Asked(
+                series=request.series,
+                names=request.names,
+                since=request.since,
+                points=request.points,
+            )
+        )
 
     async def log(self, request: LogRequest) -> Output:
         return await self._reaching.log(request)

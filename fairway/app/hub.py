@@ -16,6 +16,7 @@ from fairway.app.agents import make_agents
 from fairway.app.answering import HubAnswers
 from fairway.app.backing import Backing, embedded
 from fairway.app.converting import Conversions, client_of, with_shared_authority
+from fairway.app.histories import HistoryFile
 from fairway.app.keeping import SpanFile
 from fairway.app.metering import AgentMeter
 from fairway.app.on_kubernetes import (
@@ -156,6 +157,7 @@ async def _controlled(
     kinds = LiveKinds(built_in())
     sink = BackgroundSink(FileSink(options.data / "decisions"))
     spans = SpanFile(options.data / "spans")
+    history = HistoryFile(options.data / "history")
     agents = make_agents(store, options.data / "clusters", kinds=kinds, clock=clock)
     is_alone = options.kubernetes is None
     client = client_of(served.url, options.host_names, served.authority)
@@ -170,7 +172,8 @@ async def _controlled(
             terms=TermSettings(identity=_identity(), takes_over_at_once=is_alone),
             make_planner=ProcessPlanner,
             sink=sink,
-            keeper=spans,
+            spans=spans,
+            history=history,
             # Of several replicas, one has the agents: two would undo each other's work.
             beside=() if is_alone else (agents, conversions),
             is_alone=is_alone,
@@ -195,6 +198,7 @@ async def _controlled(
         await sources.close()
         sink.close()
         spans.close()
+        history.close()
 
 
 @asynccontextmanager

@@ -18,16 +18,25 @@ _SEGMENTS_MOST = 8
 _CHUNK_BYTES = 1 << 16
 _TIMES_FED = 5
 _WAITING_MOST = 64
-_SUFFIX = ".decisions"
+DECISIONS = ".decisions"
 
 
 class FileSink:
     """Writes a record into a folder."""
 
-    def __init__(self, folder: Path, *, segment_bytes: int = _SEGMENT_BYTES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        segment_bytes: int = _SEGMENT_BYTES,
+        segments_most: int = _SEGMENTS_MOST,
+        suffix: str = DECISIONS,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._folder = folder
         self._segment_bytes = segment_bytes
+        self._segments_most = segments_most
+        self._suffix = suffix
         self._written = 0
         self._most = segment_bytes
         self._file: BinaryIO | None = None
@@ -40,11 +49,11 @@ class FileSink:
     def begin(self) -> None:
         """Begins a segment, and drops the oldest if there are too many."""
         self.close()
-        known = segments(self._folder)
+        known = segments(self._folder, self._suffix)
         number = int(known[-1].stem) + 1 if known else 1
-        for old in known[: max(0, len(known) + 1 - _SEGMENTS_MOST)]:
+        for old in known[: max(0, len(known) + 1 - self._segments_most)]:
             old.unlink(missing_ok=True)
-        path = self._folder / f"{number:08d}{_SUFFIX}"
+        path = self._folder / f"{number:08d}{self._suffix}"
         path.touch(mode=0o600)  # it holds what workloads hold
         self._file = path.open("wb")
         self._compressor = zlib.compressobj(1)
@@ -105,9 +114,9 @@ class BackgroundSink:
         self._thread.shutdown()
 
 
-def segments(folder: Path) -> list[Path]:
+def segments(folder: Path, suffix: str = DECISIONS) -> list[Path]:
     """The segments of a record, the oldest first."""
-    return sorted(folder.glob(f"*{_SUFFIX}"))
+    return sorted(folder.glob(f"*{suffix}"))
 
 
 def read_segment(path: Path) -> Iterator[bytes]:

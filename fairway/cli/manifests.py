@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fairway.api.documents import ManifestError, read_documents
+from fairway.api.documents import ManifestError, read_documents, read_value
+from fairway.api.errors import ApiError
 from fairway.cli.session import Failure
 from fairway.client.wire import Object
 
@@ -37,6 +38,19 @@ def read_snapshot(
     if not objects:
         raise Failure("no objects in the files given")
     return objects, moment
+
+
+def edited(objects: Sequence[Object], name: str, moment: float) -> list[Object]:
+    """Objects with the change that a file says; the same as a hub's what-if makes of it."""
+    # The hub's rooms are much larger than the client; only who changes something pays for them.
+    from fairway.controllers.whatif_edits import changed, read_change  # noqa: PLC0415 - as above
+
+    for content, source in _contents([name], recursive=False):
+        try:
+            return changed(objects, read_change(read_value(content)), moment)
+        except ApiError as error:
+            raise Failure(f"{source}: {error.message}") from error
+    raise Failure(f"{name}: there is no change in it")
 
 
 def _contents(names: Sequence[str], recursive: bool) -> Iterator[tuple[bytes, str]]:

@@ -14,7 +14,7 @@ import click
 from fairway.api.errors import ApiError
 from fairway.cli import explain_plan, options, terminal
 from fairway.cli.commands import Command
-from fairway.cli.manifests import read_snapshot
+from fairway.cli.manifests import edited, read_snapshot
 from fairway.cli.render_table import Grid, show
 from fairway.cli.session import Failure
 
@@ -27,6 +27,7 @@ EXAMPLES = """
     fairway plan -f fleet.yaml -f job.yaml -o json
     fairway snapshot dump | fairway plan -f -   what a running hub would do now
     fairway plan -f fleet.yaml --explain vision/train
+    fairway plan -f fleet.json --if edit.yaml   the same with a change, such as {lose: [east]}
 """
 _REASONS_SHOWN = 4
 
@@ -47,6 +48,13 @@ _REASONS_SHOWN = 4
     help="Say why one workload waits, when it is expected to start, and what would help.",
 )
 @click.option(
+    "--if",
+    "edits",
+    multiple=True,
+    metavar="FILE",
+    help="Plan with a change made first: lose, quota, clusters, apply, remove; - is the input.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "json"]),
@@ -59,6 +67,7 @@ def plan(
     recursive: bool,
     now: float | None,
     explained: str | None,
+    edits: tuple[str, ...],
     output: str,
 ) -> int:
     """Say what would be done with the workloads in some files, and why.
@@ -77,13 +86,15 @@ def plan(
         raise click.UsageError("Say which files, with -f FILE.")
     try:
         found, taken_at = read_snapshot(filenames, recursive=recursive)
+        moment = next(one for one in (now, taken_at, time.time()) if one is not None)
+        for edit in edits:
+            found = edited(found, edit, moment)
         objects = Objects.of(found)
     except ApiError as error:
         raise Failure(error.message) from error
     if not objects.workloads:
         raise Failure("no Workload in the files given, so there is nothing to plan")
-    moments = (now, taken_at, time.time())
-    facts = objects.facts(next(one for one in moments if one is not None))
+    facts = objects.facts(moment)
     if explained is not None:
         return explain_plan.show(facts, explained, output)
     made, _ = make_plan(Snapshot(facts))

@@ -24,6 +24,8 @@ from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import Clusters
 from fairway.controllers.heartbeats import LOOK_SECONDS
+from fairway.controllers.history.keeping import Keeper, NoKeeper
+from fairway.controllers.history.sampling import History
 from fairway.controllers.inventory.controller import Inventory
 from fairway.controllers.kindrules import KindRules
 from fairway.controllers.lifecycle.controller import Lifecycle
@@ -40,11 +42,12 @@ from fairway.controllers.scheduling.scheduler import Settings as SchedulerSettin
 from fairway.controllers.shadows import Shadows
 from fairway.controllers.states import States
 from fairway.controllers.terms import Settings, Terms
-from fairway.controllers.timeline.spans import Keeper, NoKeeper
+from fairway.controllers.timeline.spans import NoSpanKeeper, SpanKeeper
 from fairway.controllers.timeline.timeline import Timeline
 from fairway.controllers.traffic.controller import Traffic
 from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
+from fairway.core.gauges import fair_of
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import end, in_slices
 from fairway.metrics.interface import NoPodMeter, NoSources, PodMeter, Sources
@@ -64,11 +67,12 @@ class PlaneOptions:
     scheduling: SchedulerSettings = field(default_factory=SchedulerSettings)
     make_planner: Callable[[], Planner] = InlinePlanner
     sink: Sink = field(default_factory=NoSink)
-    keeper: Keeper = field(default_factory=NoKeeper)  # of spans that have ended
+    spans: SpanKeeper = field(default_factory=NoSpanKeeper)  # where those that ended are kept
     beside: Sequence[Controller] = ()  # what else only the leader may run, such as agents
     look_seconds: float = LOOK_SECONDS  # how often clusters and queues are looked at
     sources: Sources = field(default_factory=NoSources)  # whom to ask for numbers
     meter: PodMeter = field(default_factory=NoPodMeter)  # whom to ask what pods use
+    history: Keeper = field(default_factory=NoKeeper)  # where the last hours and days are kept
     is_alone: bool = True  # false: Kubernetes' own controllers see the objects, too
 
 
@@ -108,7 +112,10 @@ class ControlPlane:
             store=store, cache=self.cache, states=self.states, clock=clock, notes=notes
         )
         self.timeline = Timeline(
-            cache=self.cache, scheduler=self.scheduler, clock=clock, keeper=options.keeper
+            cache=self.cache, scheduler=self.scheduler, clock=clock, keeper=options.spans
+        )
+        self.history = History(
+            cache=self.cache, scheduler=self.scheduler, clock=clock, keeper=options.history
         )
         self._clock = clock
         self._is_alone = options.terms.takes_over_at_once
@@ -216,7 +223,7 @@ class ControlPlane:
 
     async def run(self) -> None:
         """Runs until cancelled; ends in order."""
-        parts = (self.cache.run, self.scheduler.run, self._lead)
+        parts = (self.cache.run, self.scheduler.run, self._lead, self.history.run)
         await run_all([kept_up(one, self._clock) for one in parts])
 
     async def close(self) -> None:
@@ -271,7 +278,9 @@ class ControlPlane:
         return found[::-1]
 
     async def standing(self) -> dict[str, Any]:
-        queues = [one.render() for one in await self.scheduler.standings()]
+        found = await self.scheduler.standings()
+        fair = fair_of(found)
+        queues = [{**one.render(), "fair": round(fair[one.queue], 3)} for one in found]
         return {"now": self._clock.now(), "queues": queues}
 
     async def share(self, namespace: str, name: str) -> dict[str, Any]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 
 from fairway.api.errors import ApiError
+from fairway.controllers.whatif_edits import JsonObject
+from fairway.controllers.whatif_outcome import Side, compared
 from fairway.core.cycle import plan
 from fairway.core.shortfalls import with_shortfalls
-from fairway.core.snapshot import Snapshot
+from fairway.core.snapshot import Facts, Snapshot
+from fairway.core.steps import Plan
 from fairway.view.objects import Objects
 
 _NICENESS = 10  # decisions and the API go first
@@ -23,19 +25,33 @@ def main() -> None:
         os.nice(_NICENESS)
     asked = msgspec.json.decode(sys.stdin.buffer.read())
     try:
-        answer: dict[str, Any] = {
-            name: planned(asked[name], asked["now"]) for name in ("before", "after")
-        }
+        answer = answered(asked["before"], asked["after"], asked["now"])
     except ApiError as refusal:
         answer = {"refused": refusal.message}
     sys.stdout.buffer.write(msgspec.json.encode(answer))
 
 
-def planned(objects: list[dict[str, Any]], now: float) -> dict[str, Any]:
+def answered(before: list[JsonObject], after: list[JsonObject], now: float) -> JsonObject:
+    """Both plans, and whom the difference touches."""
+    facts = [Objects.of(objects).facts(now) for objects in (before, after)]
+    plans = [_plan(one) for one in facts]
+    was, then = (Side.of(*both) for both in zip(facts, plans, strict=True))
+    return {
+        "before": with_shortfalls(facts[0], plans[0]).render(),
+        "after": with_shortfalls(facts[1], plans[1]).render(),
+        **compared(was, then),
+    }
+
+
+def planned(objects: list[JsonObject], now: float) -> JsonObject:
     """What `fairway plan` says of these objects."""
     facts = Objects.of(objects).facts(now)
+    return with_shortfalls(facts, _plan(facts)).render()
+
+
+def _plan(facts: Facts) -> Plan:
     made, _ = plan(Snapshot(facts))
-    return with_shortfalls(facts, made).render()
+    return made
 
 
 if __name__ == "__main__":

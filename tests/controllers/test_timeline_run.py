@@ -22,7 +22,7 @@ _USER = Write(user="ada", manager="test")
 @pytest.fixture
 async def fleet(store: EmbeddedStore, clock: VirtualClock, tmp_path: Path):
     keeper = SpanFile(tmp_path / "spans")
-    async with running(store, clock, tmp_path / "clusters", keeper=keeper) as found:
+    async with running(store, clock, tmp_path / "clusters", spans=keeper) as found:
         await found.apply(FLEET)
         await clock.advance(1)
         yield found
@@ -81,7 +81,7 @@ async def test_a_deleted_workload_is_remembered_and_outlives_the_hub(
 ) -> None:
     for is_first in (True, False):
         keeper = SpanFile(tmp_path / "spans")
-        async with running(store, clock, tmp_path / "clusters", keeper=keeper) as fleet:
+        async with running(store, clock, tmp_path / "clusters", spans=keeper) as fleet:
             if is_first:
                 await fleet.apply(FLEET + "---" + job("gone", seconds=20))
                 await fleet.until("gone", "Succeeded", 90)

@@ -19,6 +19,7 @@ from fairway.api.explanations import Explanation
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
+from fairway.core.gauges import Gauges
 from fairway.core.inventory.releasing import Idle
 from fairway.core.standings import Standing
 
@@ -55,6 +56,8 @@ class Planner(Protocol):
 
     async def ahead(self, now: float) -> list[Ahead]: ...
 
+    async def gauges(self, now: float) -> Gauges: ...
+
     async def close(self) -> None: ...
 
 
@@ -90,6 +93,9 @@ class InlinePlanner:
 
     async def ahead(self, now: float) -> list[Ahead]:
         return self._planning.ahead(now)
+
+    async def gauges(self, now: float) -> Gauges:
+        return self._planning.gauges(now)
 
     async def close(self) -> None:
         return
@@ -132,6 +138,9 @@ class ProcessPlanner:
 
     async def ahead(self, now: float) -> list[Ahead]:
         return cast("list[Ahead]", await self._call("ahead", now))
+
+    async def gauges(self, now: float) -> Gauges:
+        return cast("Gauges", await self._call("gauges", now))
 
     async def close(self) -> None:
         process = self._process

@@ -18,11 +18,12 @@ from fairway.api.explanations import Explanation
 from fairway.api.reasons import headline
 from fairway.controllers.scheduling.noticing import Notice
 from fairway.controllers.timeline import ahead
-from fairway.core import cycle, explain, standings
+from fairway.core import cycle, explain, gauges, standings
 from fairway.core.costs import supplies
 from fairway.core.costs.accounts import Place
 from fairway.core.cycle import START, Cursor
 from fairway.core.dividing.homecoming import Homeward
+from fairway.core.gauges import Gauges
 from fairway.core.inventory import releasing
 from fairway.core.inventory.releasing import Idle
 from fairway.core.snapshot import Snapshot
@@ -245,6 +246,10 @@ class Planning:
     def ahead(self, now: float) -> list[ahead.Ahead]:
         """Who is expected to start next, and where."""
         return ahead.ahead(self._view.facts(now))
+
+    def gauges(self, now: float) -> Gauges:
+        """What a history keeps of the fleet."""
+        return gauges.gauges(self._view.snapshot(now))
 
     def shadow(self, now: float) -> dict[str, list[str]]:
         """Which of those who wait would get something in clusters that are only shadowed."""

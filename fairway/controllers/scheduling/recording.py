@@ -22,6 +22,7 @@ from fairway.controllers.scheduling.planner import Planner
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
+from fairway.core.gauges import Gauges
 from fairway.core.inventory.releasing import Idle
 from fairway.core.standings import Standing
 
@@ -155,6 +156,10 @@ class RecordingPlanner:
     async def ahead(self, now: float) -> list[Ahead]:
         async with self._calling:
             return await self._planner.ahead(now)
+
+    async def gauges(self, now: float) -> Gauges:
+        async with self._calling:
+            return await self._planner.gauges(now)
 
     async def shadow(self, now: float) -> dict[str, list[str]]:
         async with self._calling:

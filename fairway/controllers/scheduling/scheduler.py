@@ -48,6 +48,7 @@ from fairway.controllers.scheduling.restraint import Restrained
 from fairway.controllers.terms import NotLeader, Terms
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
+from fairway.core.gauges import Gauges
 from fairway.core.inventory.releasing import Idle
 from fairway.core.standings import Standing
 from fairway.loops import Alarm
@@ -389,6 +390,12 @@ class Scheduler:
         with self._asked():
             await self._feed()
             return await self._planner.ahead(self._clock.now())
+
+    async def gauges(self) -> Gauges:
+        """What a history keeps of the fleet, as it is now."""
+        with self._asked():
+            await self._feed()
+            return await self._planner.gauges(self._clock.now())
 
     @contextmanager
     def _asked(self) -> Iterator[None]:

@@ -73,7 +73,7 @@ class Span:
         return now + (left if left > 0 else max(_OVERDUE_SECONDS_MIN, -left))
 
 
-class Keeper(Protocol):
+class SpanKeeper(Protocol):
     """Who keeps spans that have ended, for the next hub."""
 
     def kept(self) -> Iterable[bytes]:
@@ -84,7 +84,7 @@ class Keeper(Protocol):
 
 
 @dataclass(slots=True)
-class NoKeeper:
+class NoSpanKeeper:
     """What has ended is forgotten with the hub."""
 
     def kept(self) -> Iterable[bytes]:
@@ -97,9 +97,9 @@ class NoKeeper:
 class Spans:
     """All spans of the last day."""
 
-    def __init__(self, cache: Cache, clock: Clock, keeper: Keeper | None = None) -> None:
+    def __init__(self, cache: Cache, clock: Clock, keeper: SpanKeeper | None = None) -> None:
         self._clock = clock
-        self._keeper = keeper or NoKeeper()
+        self._keeper = keeper or NoSpanKeeper()
         self._open: dict[Name, dict[Place, Span]] = {}
         self.reserved: dict[str, tuple[str, Reserved]] = {}  # workload -> queue, what is kept
         self._ended: deque[Span] = deque()
@@ -140,39 +140,18 @@ class Spans:
             self.reserved[key] = (seen.queue, seen.status.reservation)
         else:
             self.reserved.pop(key, None)
-        before = self._open.pop(name, {})
+        before, now = self._open.pop(name, {}), self._clock.now()
         held = seen.gpus_by_place() if seen is not None else {}
         for place, span in before.items():
             if held.get(place) != span.gpus:
-                self._end(span, seen, stays=place in held)
+                self._end(span, seen, now, stays=place in held)
         if seen is not None and held:
             self._open[name] = {
-                place: self._lasting(key, seen, place, gpus, before.get(place))
+                place: _lasting(key, seen, place, gpus, before=before.get(place), now=now)
                 for place, gpus in held.items()
             }
 
-    def _lasting(self, key: str, seen: Seen, place: Place, gpus: int, before: Span | None) -> Span:
-        """The span of a place as it is now: the same that it was, or another."""
-        ready = seen.ready_at
-        if before is not None and before.gpus == gpus:
-            if ready is None or before.ready_at is not None:
-                return before
-            return replace(before, ready_at=max(ready, before.decided_at))
-        decided = seen.decided_at
-        start = self._clock.now() if decided is None or before is not None else decided
-        return Span(
-            workload=key,
-            cluster=place[0],
-            queue=seen.queue,
-            flavor=place[1],
-            gpus=gpus,
-            decided_at=start,
-            ready_at=max(ready, start) if ready is not None else None,
-            run_seconds=seen.run_seconds,
-        )
-
-    def _end(self, span: Span, seen: Seen | None, *, stays: bool) -> None:
-        now = self._clock.now()
+    def _end(self, span: Span, seen: Seen | None, now: float, *, stays: bool) -> None:
         ending: Ending = "Resized" if stays else ending_of(span, seen)
         told = seen.status.history[-1].ended_at if seen and seen.status.history else ""
         at = min(now, parse_timestamp(told)) if told and ending == "Succeeded" else now
@@ -189,6 +168,29 @@ class Spans:
         oldest = self._clock.now() - KEPT_SECONDS
         while ended and (len(ended) > _ENDED_MOST or (ended[0].ended_at or 0.0) < oldest):
             self.since = max(self.since, ended.popleft().ended_at or 0.0)
+
+
+def _lasting(
+    key: str, seen: Seen, place: Place, gpus: int, *, before: Span | None, now: float
+) -> Span:
+    """The span of a place as it is now: the same that it was, or another."""
+    ready = seen.ready_at
+    if before is not None and before.gpus == gpus:
+        if ready is None or before.ready_at is not None:
+            return before
+        return replace(before, ready_at=max(ready, before.decided_at))
+    decided = seen.decided_at
+    start = now if decided is None or before is not None else decided
+    return Span(
+        workload=key,
+        cluster=place[0],
+        queue=seen.queue,
+        flavor=place[1],
+        gpus=gpus,
+        decided_at=start,
+        ready_at=max(ready, start) if ready is not None else None,
+        run_seconds=seen.run_seconds,
+    )
 
 
 def ending_of(span: Span, seen: Seen | None) -> Ending:

@@ -19,7 +19,7 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.controllers.timeline.drawing import Drawn, MayName, Wanted, of_ahead, of_span, picture
-from fairway.controllers.timeline.spans import Keeper, Spans
+from fairway.controllers.timeline.spans import SpanKeeper, Spans
 from fairway.core.costs.supplies import is_accelerator
 
 _KEPT_SECONDS = 3.0
@@ -42,7 +42,7 @@ class Timeline:
     """Answers who had which GPUs when."""
 
     def __init__(
-        self, *, cache: Cache, scheduler: Scheduler, clock: Clock, keeper: Keeper | None = None
+        self, *, cache: Cache, scheduler: Scheduler, clock: Clock, keeper: SpanKeeper | None = None
     ) -> None:
         self._cache = cache
         self._scheduler = scheduler

@@ -3,6 +3,8 @@
 import { isLooking } from "./looking";
 
 export const OURS = "/apis/fairway.dev/v1alpha1";
+export const SERVING = "/apis/serving.fairway.dev/v1alpha1";
+export const COSTS = "/apis/costs.fairway.dev/v1alpha1";
 
 export class Refused extends Error {
   constructor(
@@ -36,6 +38,7 @@ export interface Asking {
   method?: string;
   body?: unknown;
   contentType?: string;
+  accept?: string;
   signal?: AbortSignal;
   query?: Record<string, string | number | boolean | undefined>;
 }
@@ -53,7 +56,7 @@ export async function open(path: string, asking: Asking = {}): Promise<Response>
 }
 
 async function sent(address: string, asking: Asking): Promise<Response> {
-  const headers: Record<string, string> = { Accept: "application/json" };
+  const headers: Record<string, string> = { Accept: asking.accept ?? "application/json" };
   if (token) headers["Authorization"] = `Bearer ${token}`;
   if (asking.body !== undefined) headers["Content-Type"] = asking.contentType ?? "application/json";
   try {
@@ -97,9 +100,14 @@ export function patch<T>(path: string, body: unknown): Promise<T> {
 
 /** The path of a kind of ours, in a namespace or over all. */
 export function ours(plural: string, namespace = "", name = "", more = ""): string {
+  return pathIn(OURS, plural, namespace, name, more);
+}
+
+/** The path of a kind of any group. */
+export function pathIn(root: string, plural: string, namespace = "", name = "", more = ""): string {
   const within = namespace ? `/namespaces/${encodeURIComponent(namespace)}` : "";
   const one = name ? `/${encodeURIComponent(name)}` : "";
-  return `${OURS}${within}/${plural}${one}${more ? `/${more}` : ""}`;
+  return `${root}${within}/${plural}${one}${more ? `/${more}` : ""}`;
 }
 
 /** A sentence for a person, whatever went wrong. */

@@ -1,69 +1,121 @@
-// Workloads as spans of time on some place: what a Gantt chart draws.
+// The timeline as the hub tells it, and what a band of it needs to be drawn.
 
-import type { Row } from "./rows";
-import { OVER } from "../words/phases";
-
-export interface Span {
-  key: string;
-  name: string;
-  group: string;
-  from: number;
-  to: number;
-  gpus: number;
-  sort: "ran" | "starts" | "runs" | "expected";
-  said: string;
-}
+import { packed, type Item, type Packing, type Piece } from "./packing";
 
 export type Grouping = "cluster" | "queue";
+export type Sort = "ran" | "starts" | "runs" | "reserved" | "expected";
 
-/** Everything that was, is, or is expected to be within a window. */
-export function spansOf(rows: Row[], by: Grouping, from: number, now: number): Span[] {
-  const found: Span[] = [];
-  for (const row of rows) {
-    const end = row.finished ?? now;
-    const add = (cluster: string, gpus: number, start: number, to: number, sort: Span["sort"], said: string) => {
-      if (to < from) return;
-      found.push({ key: row.key, name: row.name, group: by === "cluster" ? cluster : row.queue, from: start, to, gpus, sort, said });
-    };
-    for (const one of row.past)
-      for (const cluster of one.clusters.slice(0, by === "queue" ? 1 : undefined))
-        add(cluster, row.gpus ?? 0, one.from, one.to, "ran", one.reason);
-    if (OVER.has(row.phase)) continue;
-    const places = by === "queue" && row.places.length ? [{ cluster: "", gpus: row.gpus ?? 0 }] : row.places;
-    for (const place of places) {
-      if (row.running !== null) add(place.cluster, place.gpus, row.running, end, "runs", "runs");
-      else if (row.decided !== null) add(place.cluster, place.gpus, row.decided, end, "starts", "starts");
-    }
-    if (row.reservation?.starts)
-      add(row.reservation.cluster, row.gpus ?? 0, row.reservation.starts, row.reservation.starts + (now - from) / 4, "expected", "expected");
-  }
-  return found;
+export interface Span {
+  workload?: string; // not told where one may not know
+  cluster: string;
+  queue: string;
+  flavor: string;
+  gpus: number;
+  from: number; // seconds
+  to?: number;
+  ready?: number;
+  until?: number;
+  sort: Sort;
+  ended?: string;
 }
 
-/** Spans in lanes: each lane holds spans that do not overlap. */
-export function lanesOf(spans: Span[]): Span[][] {
-  const lanes: Span[][] = [];
-  const ends: number[] = [];
-  for (const span of spans.toSorted((one, other) => one.from - other.from || (one.key < other.key ? -1 : 1))) {
-    const free = ends.findIndex((end) => end <= span.from);
-    const at = free < 0 ? lanes.length : free;
-    (lanes[at] ??= []).push(span);
-    ends[at] = span.to;
-  }
-  return lanes;
+export interface Group {
+  name: string;
+  room: Record<string, number>;
+  spans: Span[];
+  more: { flavor: string; count: number; gpus: number[] }[];
 }
 
-/** GPUs in use over time, group by group: the times, then a column for each group. */
-export function usageOf(spans: Span[], groups: string[], from: number, now: number): (number | null)[][] {
-  const steps = 240;
-  const times = Array.from({ length: steps + 1 }, (_, at) => from + ((now - from) * at) / steps);
-  const columns = groups.map(() => new Array<number>(steps + 1).fill(0));
-  for (const span of spans) {
-    const column = columns[groups.indexOf(span.group)];
-    if (!column || span.sort === "expected" || span.sort === "starts") continue;
-    const first = Math.max(0, Math.ceil(((span.from - from) / (now - from)) * steps));
-    const last = Math.min(steps, Math.floor(((span.to - from) / (now - from)) * steps));
-    for (let at = first; at <= last; at += 1) column[at]! += span.gpus;
+export interface Timeline {
+  now: number;
+  by: Grouping;
+  from: number;
+  to: number;
+  since: number;
+  groups: Group[];
+  groupsLeft: number;
+}
+
+/** What one group holds of one flavor: a strip of the picture. */
+export interface Band {
+  key: string;
+  group: string;
+  flavor: string;
+  room: number;
+  spans: Span[];
+  /** Of spans that are not drawn one by one: how many, and what they hold from when to when. */
+  others: number;
+  sums: Item[];
+  /** Lanes of the spans, then of the sums. */
+  packing: Packing;
+}
+
+const LANES_OF_NONE = 6;
+
+export function keyOfSpan(span: Span): string {
+  return `${span.workload ?? ""} ${span.cluster} ${span.flavor} ${span.from}`;
+}
+
+/** When a span ends in the picture: it did, it is reckoned to, or nobody knows. */
+export function endOf(span: Span): number {
+  return span.to ?? span.until ?? Infinity;
+}
+
+/** The bands of a group, by flavor; without GPUs last, where every span is one lane high. */
+export function bandsOf(group: Group, told: Timeline, before: Map<string, Band>): Band[] {
+  const flavors = new Set([...Object.keys(group.room), ...group.spans.map((one) => one.flavor), ...group.more.map((one) => one.flavor)]);
+  const found: Band[] = [];
+  for (const flavor of [...flavors].sort()) {
+    const spans = group.spans.filter((one) => one.flavor === flavor);
+    const most = group.more.find((one) => one.flavor === flavor);
+    const room = group.room[flavor] ?? 0;
+    const isCounted = room > 0 || spans.some((one) => one.gpus > 0) || (most?.gpus.some(Boolean) ?? false);
+    if (!isCounted && !spans.length) continue;
+    const key = `${group.name} ${flavor}`;
+    const sums = isCounted ? sumsOf(most?.gpus ?? [], told) : [];
+    const shown = isCounted ? spans.filter((one) => one.gpus > 0) : spans.slice(-LANES_OF_NONE * 20);
+    // Who starts may still wait for the lanes of whoever leaves; they count from when its pods ran.
+    const items = shown.map((one) => ({ key: keyOfSpan(one), from: Math.min(one.ready ?? one.from, endOf(one) - 1), to: endOf(one), gpus: isCounted ? one.gpus : 1 }));
+    const packing = packed([...items, ...sums], room, isCounted ? lanesOf(before.get(key)) : undefined);
+    found.push({ key, group: group.name, flavor: isCounted ? flavor : "", room, spans: shown, others: most?.count ?? 0, sums, packing });
   }
-  return [times.map((one) => one / 1000), ...columns];
+  return found.sort((one, other) => other.room - one.room || (one.flavor < other.flavor ? 1 : -1));
+}
+
+function lanesOf(band: Band | undefined): Map<string, Piece[]> | undefined {
+  return band && new Map(band.spans.map((one, at) => [keyOfSpan(one), band.packing.pieces[at] ?? []]));
+}
+
+function sumsOf(gpus: number[], told: Timeline): Item[] {
+  const width = (told.to - told.from) / Math.max(1, gpus.length);
+  return gpus.flatMap((sum, at) =>
+    sum > 0 ? [{ key: `sum ${at}`, from: told.from + at * width, to: told.from + (at + 1) * width, gpus: sum }] : [],
+  );
+}
+
+/** GPUs that a band has in use at a moment, told or summed. */
+export function usedAt(band: Band, moment: number): number {
+  let sum = 0;
+  for (const one of band.spans) if (one.from <= moment && endOf(one) > moment && one.sort !== "expected" && one.sort !== "reserved") sum += one.gpus;
+  for (const one of band.sums) if (one.from <= moment && one.to > moment) sum += one.gpus;
+  return sum;
+}
+
+/** GPUs in use on average over some time. */
+export function usedOver(band: Band, from: number, to: number): number {
+  if (to <= from) return 0;
+  let area = 0;
+  for (const one of [...band.spans.map((each) => ({ ...each, to: endOf(each) })), ...band.sums])
+    area += one.gpus * Math.max(0, Math.min(one.to, to) - Math.max(one.from, from));
+  return area / (to - from);
+}
+
+const STEPS = [60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200];
+
+/** Round moments of the local day, so many seconds apart that about `most` fit. */
+export function ticksOf(from: number, to: number, most: number): number[] {
+  const step = STEPS.find((one) => (to - from) / one <= most) ?? 86_400;
+  const shift = new Date(from * 1000).getTimezoneOffset() * 60;
+  const first = Math.ceil((from - shift) / step) * step + shift;
+  return Array.from({ length: Math.max(0, Math.floor((to - first) / step) + 1) }, (_, at) => first + at * step);
 }

@@ -1,0 +1,89 @@
+"""A history on disk: segments of compressed lines, of which the last two are kept.
+
+A segment begins with all that is known, so the one before it can go once it is whole. It is written
+on a thread of its own: packing takes time that the hub does not have. What is on its way when a hub
+is killed is missing, and is no more than a moment.
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from fairway.app.records import FileSink, read_segment, segments
+
+_log = logging.getLogger(__name__)
+
+_SEGMENT_BYTES = 8 << 20
+_SEGMENTS_MOST = 2
+_WAITING_MOST = 64
+_SUFFIX = ".history"
+
+
+class HistoryFile:
+    """Keeps lines in a folder. A disk that refuses is tried again with the next moment."""
+
+    def __init__(self, folder: Path, *, segment_bytes: int = _SEGMENT_BYTES) -> None:
+        self._folder = folder
+        self._sink = FileSink(
+            folder, segment_bytes=segment_bytes, segments_most=_SEGMENTS_MOST, suffix=_SUFFIX
+        )
+        self._thread = ThreadPoolExecutor(1, "fairway-history")
+        self._waiting: deque[Future[None]] = deque()
+        self._is_broken = False
+
+    @property
+    def is_full(self) -> bool:
+        return self._is_broken or self._sink.is_full
+
+    def read(self) -> Iterable[Iterable[bytes]]:
+        for path in reversed(segments(self._folder, _SUFFIX)):
+            yield _lines(path)
+
+    def begin(self, whole: Iterator[bytes]) -> None:
+        self._hand_over(lambda: self._begin(whole))
+
+    def write(self, line: bytes) -> None:
+        self._hand_over(lambda: self._write(line))
+
+    def close(self) -> None:
+        """Returns once all is written."""
+        self._thread.submit(self._sink.close).result()
+        self._thread.shutdown()
+
+    def _begin(self, whole: Iterator[bytes]) -> None:
+        self._is_broken = False
+        self._sink.begin()
+        for line in whole:
+            self._sink.write(line)
+        self._sink.fed()
+
+    def _write(self, line: bytes) -> None:
+        if not self._is_broken:  # what follows something that is missing means nothing
+            self._sink.write(line)
+
+    def _hand_over(self, task: Callable[[], None]) -> None:
+        """Whoever brings one too many waits for the oldest."""
+        waiting = self._waiting
+        while waiting and (waiting[0].done() or len(waiting) >= _WAITING_MOST):
+            waiting.popleft().result()
+        waiting.append(self._thread.submit(self._do, task))
+
+    def _do(self, task: Callable[[], None]) -> None:
+        try:
+            task()
+        except OSError as fault:
+            self._is_broken = True
+            _log.warning("the history could not be kept: %s", fault)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """The lines of a segment, as far as it can be read."""
+    try:
+        yield from read_segment(path)
+    except (OSError, zlib.error) as fault:
+        _log.warning("the history in %s ends early: %s", path.name, fault)

@@ -1,0 +1,103 @@
+"""Answers from a book: the numbers of some names at moments of equal distance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairway.controllers.history.book import KINDS, OTHERS, Book
+from fairway.controllers.history.tracks import Columns, Track, Values
+
+_BESIDE = " "  # between a flavor and a resource in the name of a part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Of what, since when, and how much may be told."""
+
+    series: str
+    names: Sequence[str]
+    since: int  # seconds
+    points: int
+
+
+def answer(book: Book, asked: Asked, now: float) -> dict[str, Any]:
+    """What is kept of the names that are known."""
+    track = _track(book, asked.since)
+    times = _times(track, asked, now)
+    kind, series = KINDS[asked.series], asked.series
+    labels = [
+        (name, part, field)
+        for name in asked.names
+        for part in book.of_name.get((series, name), ())
+        for field in kind.of_part(part)
+    ]
+    values: dict[str, dict[str, dict[str, list[float | None]]]] = {}
+    numbers = track.read(_columns(book, asked), times, book.peaks)
+    for (name, part, field), line in zip(labels, numbers, strict=True):
+        values.setdefault(name, {}).setdefault(part, {})[field] = _plain(line)
+    return {
+        "now": now,
+        "series": series,
+        "step": int(times[1] - times[0]),
+        "times": times.tolist(),
+        "found": [_told(name, parts) for name, parts in values.items()],
+    }
+
+
+def _columns(book: Book, asked: Asked) -> Columns:
+    """All columns of all names, in order."""
+    kind, series = KINDS[asked.series], asked.series
+    found: list[int] = []
+    for name in asked.names:
+        for part in book.of_name.get((series, name), ()):
+            first = book.columns[series, name, part]
+            found.extend(range(first, first + len(kind.of_part(part))))
+    return np.array(found, np.uint32)
+
+
+def _track(book: Book, since: int) -> Track:
+    """The finest that reaches so far back."""
+    return next((one for one in book.tracks if one.resolution.seconds >= since), book.tracks[-1])
+
+
+def _times(track: Track, asked: Asked, now: float) -> npt.NDArray[np.int64]:
+    """At multiples of their distance, so that the same moment is told the same each time."""
+    step = track.resolution.step
+    seconds = min(asked.since, track.resolution.seconds)
+    width = step * max(1, -(-seconds // (step * (asked.points - 1))))
+    last = int(now // width) * width
+    count = max(2, min(asked.points, -(-seconds // width) + 1))
+    return last - width * np.arange(count - 1, -1, -1, dtype=np.int64)
+
+
+def _told(name: str, values: Mapping[str, dict[str, list[float | None]]]) -> dict[str, Any]:
+    """A thing, and those of its parts that were there."""
+    parts = [
+        {**_named(part), "values": told}
+        for part, told in sorted(values.items(), key=lambda one: (one[0] == OTHERS, one[0]))
+        if part and any(one is not None for line in told.values() for one in line)
+    ]
+    return {"name": name, "values": values.get("", {}), "parts": parts}
+
+
+def _named(part: str) -> dict[str, str]:
+    name, _, resource = part.partition(_BESIDE)
+    return {"name": name, "resource": resource} if resource else {"name": name}
+
+
+def part_of(flavor: str, resource: str) -> str:
+    return f"{flavor}{_BESIDE}{resource}"
+
+
+def _plain(line: Values) -> list[float | None]:
+    """For JSON: gaps are null, whole numbers are whole, others have three decimals."""
+    rounded = np.round(line.astype(np.float64), 3)
+    return [
+        None if one != one else int(one) if one.is_integer() else one  # noqa: PLR0124 - NaN alone
+        for one in rounded.tolist()
+    ]

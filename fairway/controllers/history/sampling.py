@@ -1,0 +1,61 @@
+"""Who looks: every ten seconds what the planner and the workloads say is written down.
+
+It writes nothing to the store, so every replica keeps a history of its own, whether it leads or
+not, and whoever is asked can answer. A moment at which the planner does not answer is a gap.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from fairway.api.errors import ApiError
+from fairway.clock import Clock
+from fairway.controllers.cache import Cache
+from fairway.controllers.history.book import RESOLUTIONS, Book
+from fairway.controllers.history.keeping import Journal, Keeper
+from fairway.controllers.history.reading import Asked, answer
+from fairway.controllers.history.services import Services
+from fairway.controllers.history.sights import Sights
+from fairway.controllers.scheduling.scheduler import Scheduler
+
+_log = logging.getLogger(__name__)
+
+_STEP = RESOLUTIONS[0].step
+
+
+class History:
+    """Writes down how the fleet stands, and tells it."""
+
+    def __init__(self, *, cache: Cache, scheduler: Scheduler, clock: Clock, keeper: Keeper) -> None:
+        self._cache = cache
+        self._scheduler = scheduler
+        self._clock = clock
+        self._journal = Journal(keeper)
+        self._services = Services(cache)
+        self._sights = Sights()
+        self.book = Book()
+        self._is_loaded = False
+
+    async def run(self) -> None:
+        """Looks until cancelled, at whole tens of seconds."""
+        await self._cache.complete()
+        if not self._is_loaded:
+            self.book, self._is_loaded = self._journal.load() or self.book, True
+            self.book.clear()
+            self._journal.begin(self.book)
+        while True:
+            await self._clock.sleep(_STEP - self._clock.now() % _STEP)
+            try:
+                await self.look()
+            except ApiError as fault:
+                _log.info("how the fleet stands is not known: %s", fault)
+
+    async def look(self) -> None:
+        gauges = await self._scheduler.gauges()
+        now = self._clock.now()
+        is_renumbered = self.book.see(now, self._sights.of(gauges, self._services.see()))
+        self._journal.write(self.book, now, is_renumbered=is_renumbered)
+
+    def answer(self, asked: Asked) -> dict[str, Any]:
+        return answer(self.book, asked, self._clock.now())

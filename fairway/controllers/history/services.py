@@ -1,0 +1,98 @@
+"""Services as a history sees them: replicas that are wanted, placed and ready.
+
+Workloads change all the time and few are services, so a change only marks a service; it is read
+when the next moment is written down.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairway.api.names import OVER
+from fairway.controllers.cache import Cache
+from fairway.controllers.history.book import Seen, fewer
+from fairway.store.interface import Stored
+from fairway.store.keys import WORKLOADS
+from fairway.store.mirrors import Name
+
+_DIVIDED = b'"Divided"'
+
+
+class _Placement(msgspec.Struct, frozen=True):
+    cluster: str = ""
+    replicas: int = 0
+
+
+class _Claim(msgspec.Struct, frozen=True):
+    placements: tuple[_Placement, ...] = ()
+
+
+class _Pods(msgspec.Struct, frozen=True):
+    wanted: int = 0
+    ready: int = 0
+
+
+class _Status(msgspec.Struct, frozen=True):
+    phase: str = ""
+    claim: _Claim | None = None
+    pods: _Pods = _Pods()
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    mode: str = ""
+    replicas: int | None = None
+
+
+class _Service(msgspec.Struct, frozen=True):
+    """As much of a workload as tells of replicas."""
+
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+_read = msgspec.json.Decoder(_Service).decode
+
+
+class Services:
+    """All services that there are, by namespace/name."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._workloads = cache.mirror(WORKLOADS)
+        self._marked: dict[Name, None] = {}
+        self._seen: dict[str, Seen] = {}
+        self._workloads.followers.append(self._follow)
+        for name, stored in self._workloads.items():
+            self._follow(name, stored)
+
+    def see(self) -> dict[str, Seen]:
+        for name in self._marked:
+            stored, key = self._workloads.get(name), f"{name[0]}/{name[1]}"
+            seen = _seen(stored) if stored is not None else None
+            if seen is None:
+                self._seen.pop(key, None)
+            else:
+                self._seen[key] = seen
+        self._marked.clear()
+        return self._seen
+
+    def _follow(self, name: Name, stored: Stored | None) -> None:
+        is_known = f"{name[0]}/{name[1]}" in self._seen
+        if is_known or (stored is not None and _DIVIDED in stored.raw):
+            self._marked[name] = None
+
+
+def _seen(stored: Stored) -> Seen | None:
+    try:
+        service = _read(stored.raw)
+    except msgspec.MsgspecError:
+        return None  # of which the planner tells
+    spec, status = service.spec, service.status
+    if spec.mode != "Divided" or status.phase in OVER:
+        return None
+    placements = status.claim.placements if status.claim is not None else ()
+    placed = sum(one.replicas for one in placements)
+    # Pods are counted together; replicas of several pods are ready as far as their pods are.
+    ready = status.pods.ready * placed / status.pods.wanted if status.pods.wanted else 0
+    wanted = 1 if spec.replicas is None else spec.replicas
+    itself = ("", (wanted, placed, min(ready, placed)))
+    return fewer((itself, *((one.cluster, (one.replicas,)) for one in placements if one.cluster)))

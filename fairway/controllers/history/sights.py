@@ -1,0 +1,70 @@
+"""What is seen of a fleet at a moment, as a book takes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from fairway.controllers.history.book import FLEET, Seen, Sight, fewer, largest, total
+from fairway.controllers.history.reading import part_of
+from fairway.core.gauges import Gauges, PlaceGauge, QueueGauge
+
+
+class Sights:
+    """Makes what is written down; a queue that stands as it did is not looked at again."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[QueueGauge, Seen]] = {}
+
+    def of(self, gauges: Gauges, services: Mapping[str, Seen]) -> Sight:
+        clusters = _clusters(gauges)
+        return {
+            "queues": self._queues(gauges.queues),
+            "clusters": {
+                FLEET: total("clusters", list(clusters.values())),
+                **largest("clusters", clusters, _first),
+            },
+            "services": largest("services", services, _first),
+        }
+
+    def _queues(self, gauges: Mapping[str, QueueGauge]) -> dict[str, Seen]:
+        known, self._known = self._known, {}
+        for name, gauge in gauges.items():
+            before = known.get(name)
+            is_same = before is not None and before[0] == gauge
+            self._known[name] = before if before is not None and is_same else (gauge, _queue(gauge))
+        found = {name: seen for name, (_, seen) in self._known.items()}
+        roots = [found[name] for name, gauge in gauges.items() if not gauge.parent]
+        return {FLEET: total("queues", roots), **largest("queues", found, _nominal)}
+
+
+def _queue(gauge: QueueGauge) -> Seen:
+    share = math.nan if gauge.share is None else gauge.share
+    itself = ("", (gauge.waiting, gauge.running, share, gauge.used, gauge.fair))
+    parts = [
+        (part_of(one.flavor, one.resource), (one.nominal, one.used, one.borrowed, one.lent))
+        for one in gauge.holdings
+    ]
+    return fewer((itself, *parts))
+
+
+def _clusters(gauges: Gauges) -> dict[str, Seen]:
+    places: dict[str, list[tuple[str, PlaceGauge]]] = {}
+    for (cluster, flavor), gauge in gauges.places.items():
+        places.setdefault(cluster, []).append((flavor, gauge))
+    return {name: _cluster(found) for name, found in places.items()}
+
+
+def _cluster(places: Sequence[tuple[str, PlaceGauge]]) -> Seen:
+    itself = ("", tuple(float(sum(each)) for each in zip(*(one for _, one in places), strict=True)))
+    return fewer((itself, *((flavor or "-", tuple(gauge)) for flavor, gauge in places)))
+
+
+def _first(seen: Seen) -> float:
+    """How large a cluster or a service is: what there is, or is wanted, of it in all."""
+    return seen[0][1][0]
+
+
+def _nominal(seen: Seen) -> float:
+    """How large a queue is: what it owns of all flavors."""
+    return sum(numbers[0] for part, numbers in seen if part)

@@ -1,0 +1,278 @@
+"""The changes of a what-if, and the objects with them made.
+
+The same document is the body of the question, what the page shows to be copied, and the file of
+`fairway plan --if FILE`; so all three plan on the same objects.
+
+    lose: [cloud-east]                                    clusters that are gone, with all that ran
+    quota: [{queue: research, flavor: h100, resource: nvidia.com/gpu, nominal: 8}]
+    clusters: [{name: new, copyOf: cloud-west}]           with the nodes and labels of another,
+    clusters: [{name: new, labels: {}, nodes: [{flavor: h100, count: 4, shape: {}}]}]   or its own
+    apply: [{kind: Workload, ...}]                        objects, in place of those of their name
+    remove: [{kind: Workload, namespace: team, name: a}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+import msgspec
+
+from fairway.api.documents import ManifestError, read_documents
+from fairway.api.errors import BadRequest
+from fairway.api.meta import GROUP
+from fairway.clock import timestamp
+
+_NAMESPACED = ("Workload", "PlacementPolicy")
+_SEEN_IN_REPORTS = ("works", "states", "removedWorks")
+_NODES_MOST = 10_000
+
+JsonObject = dict[str, Any]
+Identity = tuple[str, str, str]  # kind, namespace, name
+
+
+class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    pass
+
+
+class Named(_Part, frozen=True, kw_only=True):
+    """An object that is taken away."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+
+class Quota(_Part, frozen=True, kw_only=True):
+    """What a queue owns of something."""
+
+    queue: str
+    flavor: str
+    resource: str
+    nominal: str | int
+
+
+class Nodes(_Part, frozen=True, kw_only=True):
+    """Nodes of one flavor that a new cluster has."""
+
+    flavor: str
+    count: int
+    shape: dict[str, str | int]
+
+
+class NewCluster(_Part, frozen=True, kw_only=True):
+    """A cluster that is not there: with the nodes of another, or nodes of its own."""
+
+    name: str
+    copy_of: str = ""
+    labels: dict[str, str] = {}
+    nodes: tuple[Nodes, ...] = ()
+    price_factor: str | int | float = 1
+
+
+class Change(_Part, frozen=True, kw_only=True):
+    """What is different in the copy."""
+
+    manifests: str = ""  # YAML, put in or in place of what has the same name
+    apply: tuple[JsonObject, ...] = ()  # the same, as JSON
+    remove: tuple[Named, ...] = ()
+    lose: tuple[str, ...] = ()  # clusters that are gone, with all that ran there
+    quota: tuple[Quota, ...] = ()
+    clusters: tuple[NewCluster, ...] = ()
+
+
+def read_change(plain: object) -> Change:
+    try:
+        return msgspec.convert(plain, Change)
+    except msgspec.ValidationError as fault:
+        raise BadRequest(f"the change cannot be read: {fault}") from fault
+
+
+def changed(objects: Iterable[JsonObject], change: Change, now: float) -> list[JsonObject]:
+    """The objects with the change made; the same that one would write into a dumped snapshot."""
+    objects = list(objects)
+    known = {_identity(one): one for one in objects}
+    put = [_submitted(one, known, now) for one in (*change.apply, *_read(change.manifests))]
+    replaced = {_identity(one) for one in put}
+    removed = {(one.kind, one.namespace, one.name) for one in change.remove}
+    _confirm_known(known, change)
+    lost = frozenset(change.lose)
+    kept = [
+        _without(one, lost)
+        for one in objects
+        if _identity(one) not in replaced | removed and not _is_of(one, lost)
+    ]
+    found = [*kept, *put]
+    for number, quota in enumerate(change.quota):
+        found = list(_with_quota(found, quota, f"quota[{number}]"))
+    for number, cluster in enumerate(change.clusters):
+        # What is copied is as it was before anything was lost.
+        found += _new_cluster(objects, found, cluster, f"clusters[{number}]")
+    return found
+
+
+def _confirm_known(known: Container[Identity], change: Change) -> None:
+    for number, name in enumerate(change.lose):
+        if ("Cluster", "", name) not in known:
+            raise BadRequest(f"lose[{number}]: there is no cluster {name}")
+    for number, one in enumerate(change.remove):
+        if (one.kind, one.namespace, one.name) not in known:
+            where = f"{one.namespace}/{one.name}" if one.namespace else one.name
+            raise BadRequest(f"remove[{number}]: there is no {one.kind} {where}")
+
+
+def _read(text: str) -> list[JsonObject]:
+    if not text.strip():
+        return []
+    try:
+        return [dict(one.value) for one in read_documents(text, "manifests")]
+    except ManifestError as fault:
+        raise BadRequest(fault.message) from fault
+
+
+def _submitted(plain: JsonObject, known: Mapping[Identity, JsonObject], now: float) -> JsonObject:
+    """An object that is put in comes now; one in place of another is as old as that one."""
+    metadata = plain.get("metadata")
+    if not isinstance(metadata, dict):
+        raise BadRequest(f"a {plain.get('kind') or 'manifest'} in the change has no metadata")
+    before = known.get(_identity(plain))
+    born = before["metadata"].get("creationTimestamp") if before else timestamp(now)
+    return {**plain, "metadata": {"creationTimestamp": born, **metadata}}
+
+
+def _identity(plain: JsonObject) -> Identity:
+    kind, metadata = str(plain.get("kind", "")), plain.get("metadata") or {}
+    is_named = kind in _NAMESPACED or not str(plain.get("apiVersion", "")).startswith(GROUP)
+    namespace = str(metadata.get("namespace") or "default") if is_named else ""
+    return kind, namespace, str(metadata.get("name", ""))
+
+
+# A cluster that is lost.
+
+
+def _is_of(plain: JsonObject, lost: frozenset[str]) -> bool:
+    match plain.get("kind"):
+        case "Cluster":
+            return plain["metadata"]["name"] in lost
+        case "ClusterReport":
+            return plain["spec"]["cluster"] in lost
+        case _:
+            return False
+
+
+def _without(plain: JsonObject, lost: frozenset[str]) -> JsonObject:
+    """What was in a cluster which is gone waits again; replicas and tasks elsewhere go on."""
+    status = plain.get("status") if plain.get("kind") == "Workload" else None
+    if not lost or not status:
+        return plain
+    leaving = [one for one in status.get("releasing") or () if one.get("cluster") not in lost]
+    if len(leaving) != len(status.get("releasing") or ()):
+        status = {**status, "releasing": leaving}
+    if (status.get("reservation") or {}).get("cluster") in lost:
+        status = {key: value for key, value in status.items() if key != "reservation"}
+    claim = status.get("claim") or {}
+    placements = claim.get("placements") or ()
+    if not any(one.get("cluster") in lost for one in placements):
+        return {**plain, "status": status}
+    left = [one for one in placements if one.get("cluster") not in lost]
+    if left and plain["spec"].get("mode", "Gang") != "Gang":
+        return {**plain, "status": status | {"claim": {**claim, "placements": left}}}
+    rest = {key: value for key, value in status.items() if key != "claim"}
+    return {**plain, "status": rest | {"phase": "Waiting"}}
+
+
+# Another quota.
+
+
+def _with_quota(objects: list[JsonObject], quota: Quota, path: str) -> Iterator[JsonObject]:
+    if ("Queue", "", quota.queue) not in {_identity(one) for one in objects}:
+        raise BadRequest(f"{path}.queue: there is no queue {quota.queue}")
+    for one in objects:
+        if one.get("kind") == "Queue" and one["metadata"]["name"] == quota.queue:
+            queue = deepcopy(one)
+            _set_quota(queue, quota, path)
+            yield queue
+        else:
+            yield one
+
+
+def _set_quota(queue: JsonObject, quota: Quota, path: str) -> None:
+    """Sets what is owned; a flavor or resource that the queue's groups allow is added to them."""
+    groups = queue.setdefault("spec", {}).setdefault("resourceGroups", [])
+    group = next((one for one in groups if quota.resource in one.get("resources", ())), None)
+    if group is None:
+        raise BadRequest(f"{path}.resource: queue {quota.queue} has no group with {quota.resource}")
+    flavors = group.setdefault("flavors", [])
+    flavor = next((one for one in flavors if one["name"] == quota.flavor), None)
+    if flavor is None:
+        flavor = {"name": quota.flavor}
+        flavors.append(flavor)
+    quotas = flavor.setdefault("quotas", [])
+    held = next((one for one in quotas if one["resource"] == quota.resource), None)
+    if held is None:
+        held = {"resource": quota.resource}
+        quotas.append(held)
+    held["nominal"] = quota.nominal
+
+
+# A new cluster.
+
+
+def _new_cluster(
+    before: list[JsonObject], objects: list[JsonObject], wanted: NewCluster, path: str
+) -> list[JsonObject]:
+    if not wanted.name:
+        raise BadRequest(f"{path}.name: a cluster needs a name")
+    if ("Cluster", "", wanted.name) in {_identity(one) for one in objects}:
+        raise BadRequest(f"{path}.name: there is a cluster {wanted.name} already")
+    if bool(wanted.copy_of) == bool(wanted.nodes):
+        raise BadRequest(f"{path}: a new cluster needs either copyOf or nodes")
+    if wanted.copy_of:
+        return _copied(before, wanted, path)
+    pools = [_pool(objects, one, f"{path}.nodes[{at}]") for at, one in enumerate(wanted.nodes)]
+    spec = {"simulated": {"nodePools": pools}, "priceFactor": str(wanted.price_factor)}
+    return [
+        {
+            "apiVersion": f"{GROUP}/v1alpha1",
+            "kind": "Cluster",
+            "metadata": {"name": wanted.name, "labels": dict(wanted.labels)},
+            "spec": spec,
+        }
+    ]
+
+
+def _pool(objects: list[JsonObject], wanted: Nodes, path: str) -> JsonObject:
+    if not 0 < wanted.count <= _NODES_MOST:
+        raise BadRequest(f"{path}.count: expected 1 to {_NODES_MOST} nodes, got {wanted.count}")
+    for one in objects:
+        if one.get("kind") == "Flavor" and one["metadata"]["name"] == wanted.flavor:
+            spec = one.get("spec") or {}
+            return {
+                "name": wanted.flavor,
+                "count": wanted.count,
+                "shape": {"pods": 110, **wanted.shape},
+                "labels": dict(spec.get("nodeLabels") or {}),
+                "taints": list(spec.get("nodeTaints") or ()),
+            }
+    raise BadRequest(f"{path}.flavor: there is no flavor {wanted.flavor}")
+
+
+def _copied(objects: list[JsonObject], wanted: NewCluster, path: str) -> list[JsonObject]:
+    """A cluster with its nodes, on which nothing of ours runs."""
+    found = []
+    for one in objects:
+        if one.get("kind") == "Cluster" and one["metadata"]["name"] == wanted.copy_of:
+            labels = {**(one["metadata"].get("labels") or {}), **wanted.labels}
+            spec = {**one["spec"], "priceFactor": str(wanted.price_factor)}
+            metadata = {"name": wanted.name, "labels": labels}
+            found.append({**one, "metadata": metadata, "spec": spec})
+        elif one.get("kind") == "ClusterReport" and one["spec"]["cluster"] == wanted.copy_of:
+            seen = {key: part for key, part in one["spec"].items() if key not in _SEEN_IN_REPORTS}
+            name = f"{wanted.name}-{one['metadata']['name']}"
+            found.append(
+                {**one, "metadata": {"name": name}, "spec": {**seen, "cluster": wanted.name}}
+            )
+    if not any(one["kind"] == "Cluster" for one in found):
+        raise BadRequest(f"{path}.copyOf: there is no cluster {wanted.copy_of}")
+    return found

@@ -1,0 +1,167 @@
+"""What a change would mean: whom it touches, how, and how full everything is before and after.
+
+Both sides are the fleet once its plan is carried out: victims are gone, and who was let in has
+started. When those at the head of the queues would start after that is a forecast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fairway.controllers.timeline.ahead import Ahead, ahead
+from fairway.core.costs.supplies import is_accelerator, supplies
+from fairway.core.model import Placed, Workload, unit_nanos
+from fairway.core.outcome import after
+from fairway.core.snapshot import Facts, Snapshot
+from fairway.core.standings import standings
+from fairway.core.steps import Admit, Move, Plan, Preempt
+
+_TOUCHED_MOST = 500
+_MILLI = 1_000_000  # nanos in a thousandth
+
+Amounts = dict[str, dict[str, dict[str, float]]]  # cluster or queue -> flavor -> what -> GPUs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """The fleet as it was taken, its plan, and what is then."""
+
+    facts: Facts
+    plan: Plan
+    then: Facts
+    ahead: dict[str, float]  # expected starts
+
+    @classmethod
+    def of(cls, facts: Facts, plan: Plan) -> Side:
+        then = after(facts, plan)
+        starts: dict[str, float] = {}
+        for one in ahead(then):
+            _first(starts, one)
+        return cls(facts=facts, plan=plan, then=then, ahead=starts)
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """What becomes of every workload."""
+        steps: dict[str, str] = {}
+        whom: dict[str, str] = {}
+        for step in self.plan.steps:
+            match step:
+                case Preempt():
+                    steps[step.workload], whom[step.workload] = "Preempted", step.for_
+                case Admit():
+                    was = self.facts.workloads[step.workload].held is not None
+                    # One that is preempted and starts elsewhere in one plan starts.
+                    steps[step.workload] = "Grows" if was else "Starts"
+                case Move():
+                    steps[step.workload] = "Moves"
+                case _:
+                    continue
+        return {
+            key: self._state(one, steps.get(key, ""), whom.get(key, ""))
+            for key, one in self.then.workloads.items()
+            if not one.is_over
+        }
+
+    def _state(self, workload: Workload, step: str, whom: str) -> dict[str, Any]:
+        held = workload.held
+        found: dict[str, Any] = {"state": step or ("Runs" if held is not None else "Waits")}
+        if held is not None:
+            found["places"] = [
+                {"cluster": one.cluster, "gpus": sum(_gpus(one).values()) / 1000}
+                for one in held.placed
+            ]
+        elif workload.key in self.ahead:
+            found["expected"] = self.ahead[workload.key]
+        if whom and held is None:
+            found["for"] = whom
+        return found
+
+    def clusters(self) -> Amounts:
+        found: Amounts = {name: {} for name in self.then.clusters}
+        for (cluster, flavor), gpus in supplies(Snapshot(self.facts)).items():
+            found[cluster][flavor] = {"room": gpus / 1000, "used": 0.0}
+        for workload in self.then.workloads.values():
+            for placed in _placed(workload):
+                for flavor, gpus in _gpus(placed).items():
+                    here = found.setdefault(placed.cluster, {})
+                    one = here.setdefault(flavor, {"room": 0.0, "used": 0.0})
+                    one["used"] += gpus / 1000
+        return {name: amounts for name, amounts in found.items() if amounts}
+
+    def queues(self) -> Amounts:
+        found: Amounts = {}
+        for one in standings(Snapshot(self.then)):
+            for each in one.holdings:
+                if is_accelerator(each.resource):
+                    found.setdefault(one.queue, {})[each.flavor] = {
+                        "room": each.nominal / _MILLI / 1000,
+                        "used": each.used / _MILLI / 1000,
+                    }
+        return found
+
+
+def compared(before: Side, other: Side) -> dict[str, Any]:
+    """Whom a change touches, and amounts on both sides."""
+    was, now = before.states(), other.states()
+    touched: list[dict[str, Any]] = [
+        {
+            "workload": key,
+            "queue": _queue(other, before, key),
+            "gpus": _wanted(other, before, key),
+            "before": was.get(key, {"state": "Absent"}),
+            "after": now.get(key, {"state": "Absent"}),
+        }
+        for key in sorted(was.keys() | now.keys())
+        if was.get(key) != now.get(key)
+    ]
+    # Who fares differently comes before those who only wait for a different time.
+    touched.sort(key=lambda one: one["before"]["state"] == one["after"]["state"])
+    return {
+        "touched": touched[:_TOUCHED_MOST],
+        "touchedLeft": max(0, len(touched) - _TOUCHED_MOST),
+        "clusters": {"before": before.clusters(), "after": other.clusters()},
+        "queues": {"before": before.queues(), "after": other.queues()},
+    }
+
+
+def _queue(one: Side, other: Side, key: str) -> str:
+    return (one.facts.workloads.get(key) or other.facts.workloads[key]).queue
+
+
+def _wanted(one: Side, other: Side, key: str) -> float:
+    """GPUs that it holds, or asks for."""
+    workload = one.then.workloads.get(key) or other.then.workloads[key]
+    held = sum(gpus for placed in _placed(workload) for gpus in _gpus(placed).values())
+    if held:
+        return held / 1000
+    asked = sum(
+        amount * pods.count * unit_nanos(resource)
+        for pods in workload.forms[0].pod_sets
+        for resource, amount in pods.shape.requests
+        if is_accelerator(resource)
+    )
+    return asked * (workload.replicas if workload.mode == "Divided" else 1) / _MILLI / 1000
+
+
+def _placed(workload: Workload) -> Iterator[Placed]:
+    if workload.held is not None:
+        yield from workload.held.placed
+
+
+def _gpus(placed: Placed) -> dict[str, int]:
+    """Thousandths of accelerators by flavor."""
+    found: dict[str, int] = {}
+    for pods in placed.pods:
+        flavors = dict(pods.flavors)
+        for resource, amount in pods.shape.requests:
+            if is_accelerator(resource):
+                flavor = flavors.get(resource, "")
+                gpus = amount * unit_nanos(resource) * pods.count // _MILLI
+                found[flavor] = found.get(flavor, 0) + gpus
+    return found
+
+
+def _first(starts: dict[str, float], one: Ahead) -> None:
+    if one.start is not None:
+        starts[one.workload] = min(one.start, starts.get(one.workload, one.start))

@@ -1,0 +1,279 @@
+"""What a history keeps of the fleet at one moment: queues and places, as few numbers as will do.
+
+For people; no decision looks at it. Amounts are plain numbers (GPUs, CPUs, bytes), since a chart
+needs no more. Of a queue that has accelerators only these are kept, else all that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fairway.core.costs.accounts import Place
+from fairway.core.costs.supplies import is_accelerator
+from fairway.core.model import Flavor, Pool
+from fairway.core.nodes import Amounts, Cluster
+from fairway.core.snapshot import Snapshot
+from fairway.core.standings import Holding, Standing, standings
+
+_CPU = "cpu"
+_NANO = 1_000_000_000
+_MILLI = 1_000  # accelerators are counted in thousandths
+
+
+class HoldingGauge(NamedTuple):
+    """One resource of one flavor in a queue and all below it."""
+
+    flavor: str
+    resource: str
+    nominal: float
+    used: float
+    borrowed: float
+    lent: float
+
+
+class QueueGauge(NamedTuple):
+    """One queue, with all below it. There are many, at every look: hence no dataclass."""
+
+    parent: str
+    waiting: int
+    running: int
+    share: int | None  # weighted dominant share in thousandths; None: infinite
+    used: float  # accelerators of all flavors; where there are none, CPUs
+    fair: float  # what it would have if all that is in use were divided fairly
+    holdings: tuple[HoldingGauge, ...]
+
+
+class PlaceGauge(NamedTuple):
+    """Accelerators of one flavor in one cluster, on nodes that are ready."""
+
+    whole: float  # that our pods may use
+    used: float  # claimed, by who runs or starts
+    starting: float  # of these, by who does not run yet
+    free: float
+    elastic: float  # that could be had besides
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauges:
+    """The fleet at one moment."""
+
+    queues: Mapping[str, QueueGauge]
+    places: Mapping[Place, PlaceGauge]
+
+
+def gauges(snapshot: Snapshot) -> Gauges:
+    return Gauges(queues=_queues(standings(snapshot)), places=_places(snapshot))
+
+
+# Queues.
+
+
+def _queues(found: Sequence[Standing]) -> dict[str, QueueGauge]:
+    kept = {one.queue: _kept(one.holdings) for one in found}
+    counted = {queue: _counted(one) for queue, one in kept.items()}
+    fair = _fair(found, counted)
+    return {
+        one.queue: QueueGauge(
+            parent=one.parent,
+            waiting=one.waiting,
+            running=one.running,
+            share=one.share,
+            used=sum(each.used for each in counted[one.queue]),
+            fair=fair[one.queue],
+            holdings=kept[one.queue],
+        )
+        for one in found
+    }
+
+
+def _kept(holdings: Sequence[Holding]) -> tuple[HoldingGauge, ...]:
+    accelerators = [one for one in holdings if is_accelerator(one.resource)]
+    return tuple(
+        HoldingGauge(
+            one.flavor,
+            one.resource,
+            one.nominal / _NANO,
+            one.used / _NANO,
+            one.borrowed / _NANO,
+            one.lent / _NANO,
+        )
+        for one in accelerators or holdings
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What one of several siblings has of something, and whether it wants more."""
+
+    weight: float
+    nominal: float
+    used: float
+    wants_more: bool
+
+
+def fair_shares(wishes: Sequence[Wish], pot: float) -> list[float]:
+    """How much each would have if all of a pot were divided fairly.
+
+    Everybody first gets what they own, as far as they want it. What is left goes by weight to those
+    who want more, and nobody gets more than they want: weighted max-min fairness. Who waits may
+    want anything; who does not, wants what they use.
+    """
+    found = [one.nominal if one.wants_more else min(one.nominal, one.used) for one in wishes]
+    # By how much each could still be raised; who is satisfied first comes first.
+    wanted = [
+        ((float("inf") if one.wants_more else one.used) - found[at], at)
+        for at, one in enumerate(wishes)
+        if one.weight > 0 and (one.wants_more or one.used > found[at])
+    ]
+    wanted.sort(key=lambda each: (each[0] / wishes[each[1]].weight, each[1]))
+    left = max(0.0, pot - sum(found))
+    weights = sum(wishes[at].weight for _, at in wanted)
+    for most, at in wanted:
+        part = min(most, left * wishes[at].weight / weights)
+        found[at] += part
+        left -= part
+        weights -= wishes[at].weight
+    return found
+
+
+def fair_of(found: Sequence[Standing]) -> dict[str, float]:
+    """What each queue would have if all in use were divided fairly; see `QueueGauge`."""
+    return _fair(found, {one.queue: _counted(_kept(one.holdings)) for one in found})
+
+
+def _counted(kept: tuple[HoldingGauge, ...]) -> tuple[HoldingGauge, ...]:
+    """What can be counted together: accelerators, or else one resource."""
+    if not kept or is_accelerator(kept[0].resource):
+        return kept
+    resources = [one.resource for one in kept]
+    chosen = _CPU if _CPU in resources else resources[0]
+    return tuple(one for one in kept if one.resource == chosen)
+
+
+def _fair(
+    found: Sequence[Standing], counted: Mapping[str, tuple[HoldingGauge, ...]]
+) -> dict[str, float]:
+    siblings: dict[str, list[Standing]] = {}
+    for one in found:
+        siblings.setdefault(one.parent, []).append(one)
+    # Roots have nobody to share with: what they have is fair.
+    roots = siblings.pop("", [])
+    fair = {one.queue: sum(each.used for each in counted[one.queue]) for one in roots}
+    for parent, group in siblings.items():
+        fair.update(_divided(group, counted, counted.get(parent, ())))
+    return fair
+
+
+def _divided(
+    group: Sequence[Standing],
+    kept: Mapping[str, tuple[HoldingGauge, ...]],
+    above: Sequence[HoldingGauge],
+) -> dict[str, float]:
+    """Of all that is counted of each, together; flavor by flavor, since one is no other."""
+    pairs = [(one.flavor, one.resource) for one in above]
+    by_pair: dict[tuple[str, str], list[tuple[Standing, HoldingGauge]]] = {}
+    for queue in group:
+        # Who owns nothing and waits wants some of whatever there is.
+        of_others = (HoldingGauge(*pair, 0.0, 0.0, 0.0, 0.0) for pair in pairs)
+        wanted = kept[queue.queue] or (tuple(of_others) if queue.waiting else ())
+        for one in wanted:
+            by_pair.setdefault((one.flavor, one.resource), []).append((queue, one))
+    found = {one.queue: 0.0 for one in group}
+    for held in by_pair.values():
+        wishes = [
+            Wish(
+                weight=queue.weight_nanos / _NANO,
+                nominal=one.nominal,
+                used=one.used,
+                wants_more=queue.waiting > 0,
+            )
+            for queue, one in held
+        ]
+        # What is in use is divided: quota may promise more than there is anywhere.
+        pot = sum(one.used for one in wishes)
+        for (queue, _), amount in zip(held, fair_shares(wishes, pot), strict=True):
+            found[queue.queue] += amount
+    return found
+
+
+# Places.
+
+
+def _places(snapshot: Snapshot) -> dict[Place, PlaceGauge]:
+    starting = _starting(snapshot)
+    flavors = [snapshot.facts.flavors[name] for name in sorted(snapshot.facts.flavors)]
+    found: dict[Place, PlaceGauge] = {}
+    for name, cluster in snapshot.facts.clusters.items():
+        elastic = _elastic(cluster, flavors)
+        room = snapshot.ledger.rooms[name].free
+        counted = [one for one in cluster.nodes.capacity if is_accelerator(one)]
+        here = _by_flavor(cluster, flavors, counted, room)
+        for flavor in sorted({*here, *elastic}):
+            whole, free = here.get(flavor, (0.0, 0.0))
+            place = (name, flavor)
+            found[place] = PlaceGauge(
+                whole, whole - free, starting.get(place, 0.0), free, elastic.get(flavor, 0.0)
+            )
+    return found
+
+
+def _by_flavor(
+    cluster: Cluster,
+    flavors: Sequence[Flavor],
+    counted: Sequence[str],
+    room: Mapping[str, Amounts],
+) -> dict[str, tuple[float, float]]:
+    """How much there is and how much is free; a node counts for the first flavor it has."""
+    if not counted:
+        return {}
+    total = np.sum([cluster.nodes.capacity[one] for one in counted], axis=0)
+    free = np.sum([room[one] for one in counted], axis=0)
+    left = cluster.nodes.ready.copy()
+    found: dict[str, tuple[float, float]] = {}
+    for flavor in (*flavors, None):
+        mine = left & cluster.flavor_nodes(flavor) if flavor is not None else left
+        whole = int(total[mine].sum())
+        if whole:
+            name = flavor.name if flavor is not None else ""
+            found[name] = (whole / _MILLI, max(0, int(free[mine].sum())) / _MILLI)
+        left = left & ~mine
+    return found
+
+
+def _starting(snapshot: Snapshot) -> dict[Place, float]:
+    """What is claimed by those whose pods do not run yet."""
+    found: dict[Place, float] = {}
+    for keys in snapshot.holding.values():
+        for key in keys:
+            held = snapshot.facts.workloads[key].held
+            if held is None or held.started_at is not None:
+                continue
+            for placed in held.placed:
+                for pods in placed.pods:
+                    for (flavor, resource), amount in pods.usage().items():
+                        if is_accelerator(resource):
+                            place = (placed.cluster, flavor)
+                            found[place] = found.get(place, 0.0) + amount / _MILLI
+    return found
+
+
+def _elastic(cluster: Cluster, flavors: Sequence[Flavor]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for pool in cluster.pools:
+        each = sum(amount for resource, amount in pool.shape if is_accelerator(resource)) / _MILLI
+        if each and pool.left > 0:
+            name = next((one.name for one in flavors if _is_of(cluster, pool, one)), "")
+            found[name] = found.get(name, 0.0) + each * pool.left
+    return found
+
+
+def _is_of(cluster: Cluster, pool: Pool, flavor: Flavor) -> bool:
+    """Whether nodes of a pool would be of a flavor."""
+    labels = dict(pool.labels)
+    return all(labels.get(key) == value for key, value in flavor.node_labels) and all(
+        cluster.labels.get(key) == value for key, value in flavor.cluster_labels
+    )
