@@ -17,8 +17,10 @@ QUEUES = "queues.fairway.dev"
 
 
 def row(page: Page, queue: str) -> object:
-    return page.get_by_role("treegrid").get_by_role("row").filter(
-        has=page.get_by_role("link", name=queue, exact=True)
+    return (
+        page.get_by_role("treegrid")
+        .get_by_role("row")
+        .filter(has=page.get_by_role("link", name=queue, exact=True))
     )
 
 
