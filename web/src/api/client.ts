@@ -1,5 +1,6 @@
 // Calls to the hub. The token travels in a header only: no address, no cookie, no log has it.
 
+import { isRefusal } from "../state/rights";
 import { isLooking } from "./looking";
 
 export const OURS = "/apis/fairway.dev/v1alpha1";
@@ -34,6 +35,13 @@ export function lookOnly(is: boolean): void {
   looksOnly = is;
 }
 
+let guard: (path: string) => Promise<string> = () => Promise.resolve("");
+
+/** Asks, before anything is read, why it need not be: what is known to be refused is not sent. */
+export function guardBy(asked: (path: string) => Promise<string>): void {
+  guard = asked;
+}
+
 export interface Asking {
   method?: string;
   body?: unknown;
@@ -44,6 +52,8 @@ export interface Asking {
 }
 
 export async function open(path: string, asking: Asking = {}): Promise<Response> {
+  const refused = (asking.method ?? "GET") === "GET" ? await guard(path) : "";
+  if (refused) throw new Refused(403, refused, "Forbidden");
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(asking.query ?? {}))
     if (value !== undefined && value !== "") query.set(key, String(value));
@@ -112,7 +122,7 @@ export function pathIn(root: string, plural: string, namespace = "", name = "", 
 
 /** A sentence for a person, whatever went wrong. */
 export function told(fault: unknown): string {
-  if (fault instanceof Refused && fault.code === 403)
+  if (fault instanceof Refused && fault.code === 403 && !isRefusal(fault.message))
     return `You may not see or do this: ${fault.message}`;
   return fault instanceof Error ? fault.message : String(fault);
 }

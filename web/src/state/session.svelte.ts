@@ -4,6 +4,7 @@ import { ask, lookOnly, Refused, speakWith, told, Unreachable } from "../api/cli
 import { isLookingBy } from "../api/looking";
 import { begin, cameBack, end, exchange, forLooking, mayPass, renew, renewIn, settings, word } from "../api/signing";
 import type { Began, CameBack, Settings, SignedIn } from "../api/signing";
+import { access } from "./access.svelte";
 
 const TOKEN = "fairway.token";
 const LASTING = "fairway.lasting"; // until when, of a sign-in by the provider
@@ -65,6 +66,8 @@ class Session {
         method: "POST",
         body: { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" },
       });
+      await access.begin();
+      this.choose(access.home(this.namespace));
       const who = review.status.userInfo;
       this.take(token, LOOK_ONLY in (who?.extra ?? {}));
       this.groups = who?.groups ?? [];
