@@ -5,8 +5,8 @@ from __future__ import annotations
 from fairway.api.errors import TooManyRequests
 from fairway.clock import Clock
 
-_AT_ONCE = 30
-_PER_SECOND = 1.0
+_AT_ONCE = 100  # a whole company may come from one address, that of a proxy
+_PER_SECOND = 5.0
 _SOURCES_MOST = 4_096
 
 

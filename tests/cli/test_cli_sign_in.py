@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from fairway.app import SignInOptions
 from fairway.cli.sign_in import SignIn, read, sign_in_options
+from fairway.server import certificates
 from fairway.server.private_files import RefusedFile
 
 PROVIDER = ("--oidc-issuer-url", "https://id.example.com", "--oidc-client-id", "fairway")
@@ -33,10 +34,10 @@ def test_nobody_has_to_have_a_provider() -> None:
 
 
 def test_everything_arrives_where_it_is_meant(tmp_path: Path) -> None:
-    secret, authority = tmp_path / "secret", tmp_path / "ca.crt"
+    files = certificates.generated(tmp_path, ("127.0.0.1",))
+    secret, authority = tmp_path / "secret", tmp_path / "tls" / "ca.crt"
     secret.touch(mode=0o600)
     secret.write_text("s3cret\n")
-    authority.write_bytes(b"PEM")
     options = given(
         *PROVIDER,
         "--oidc-username-claim=email", "--oidc-username-prefix=corp:", "--oidc-groups-claim=groups",
@@ -51,7 +52,7 @@ def test_everything_arrives_where_it_is_meant(tmp_path: Path) -> None:
     assert (settings.prefix, settings.groups_prefix) == ("corp:", "corp:")
     assert settings.required_claims == {"hd": "example.com", "kind": "a=b"}
     assert settings.algorithms == ("RS256", "ES256")
-    assert (settings.authority, settings.client_secret) == (b"PEM", "s3cret")
+    assert (settings.authority, settings.client_secret) == (files.authority, "s3cret")
     assert settings.scopes == ("openid", "email")
     assert options.page_urls == ("https://fleet.example.com/page/",)
     assert options.is_page_read_only
@@ -87,6 +88,13 @@ def test_what_cannot_be_meant_is_refused_by_the_name_of_its_option(
 ) -> None:
     with pytest.raises(click.UsageError, match=why):
         given(*words)
+
+
+def test_an_authority_that_is_none_is_refused(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.crt"
+    authority.write_text("no certificate")
+    with pytest.raises(click.UsageError, match="--oidc-ca-file"):
+        given(*PROVIDER, f"--oidc-ca-file={authority}")
 
 
 def test_a_secret_that_others_may_read_is_refused(tmp_path: Path) -> None:

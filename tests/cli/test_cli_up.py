@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from cli_outcome import Outcome
 
 from fairway.app import Hub
-from fairway.client import Client
+from fairway.client import Client, load_access
 from tests.waiting import PATIENCE_SECONDS
 
 
@@ -99,3 +102,21 @@ def test_a_port_or_folder_in_use_is_named(tmp_path: Path, hub: Hub) -> None:
     assert f"port {port} of 127.0.0.1 is taken" in taken.err
     shared = start("--data", str(hub.kubeconfig.parent), "--port", "0")
     assert "error: another hub is using the data" in shared.err
+
+
+def test_a_provider_that_is_away_keeps_no_hub_from_starting(tmp_path: Path) -> None:
+    words = ("--oidc-issuer-url=https://127.0.0.1:1", "--oidc-client-id=fairway")
+    data = tmp_path / "hub"
+    with running(data, *words, "--oidc-provider-name=Example", "--page-read-only"):
+        access = load_access(str(data / "kubeconfig"))
+        trusted = ssl.create_default_context(cadata=access.authority.decode())
+        with urlopen(f"{access.server}/page/settings.json", context=trusted) as answer:
+            assert json.load(answer) == {"oidc": {"name": "Example"}, "readOnly": True}
+        with Client.connect(str(data / "kubeconfig")) as client:
+            client.list("workloads.fairway.dev")
+
+
+def test_a_provider_that_cannot_be_meant_is_refused_at_once(tmp_path: Path) -> None:
+    found = start("--data", str(tmp_path), "--oidc-issuer-url=http://id.example.com")
+    assert found.code == 1
+    assert "--oidc-issuer-url" in found.err

@@ -66,6 +66,18 @@ def test_a_tab_that_is_told_to_look_only_changes_nothing_until_somebody_signs_in
     assert [one for one in watched.complaints if "403" not in one] == []
 
 
+def test_a_service_cannot_be_changed_either(browser: Browser, hub: Hub, client: Client) -> None:
+    watched = opened(browser, hub.url)
+    page = watched.page
+    sign_in(page, hub.token)
+    look(page, "services/team-serving/assistant")
+    expect(page.get_by_role("button", name="Scale…")).to_be_enabled()
+    page.get_by_role("button", name="Look only").click()
+    expect(page.get_by_role("button", name="Scale…")).to_be_disabled()
+    watched.close()
+    assert watched.complaints == []
+
+
 def test_who_only_looks_may_still_ask_what_if(browser: Browser, hub: Hub, client: Client) -> None:
     watched = opened(browser, hub.url)
     page = watched.page

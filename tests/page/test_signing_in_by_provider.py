@@ -14,7 +14,9 @@ from fairway.client import Client
 from tests.openid import real
 from tests.page.hubs import demo_hub
 from tests.page.looking import line, open_workload
+from tests.page.required import skip_or_fail
 from tests.page.signing import Watched, keep, look, opened
+from tests.page.test_everybody import AXE
 from tests.page.workloads import WORKLOADS
 from tests.ports import own_ports
 from tests.waiting import seen_at_last
@@ -115,6 +117,20 @@ def test_the_provider_is_offered_beside_the_token(visit: Visit) -> None:
     keep(visit.page, "sign-in-provider")
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_signing_in_has_no_serious_barrier(browser: Browser, provided: Hub, theme: str) -> None:
+    if not AXE.exists():
+        skip_or_fail("axe-core is not installed: make ui")
+    watched = opened(browser, provided.url, theme=theme, size=(390, 844))
+    page = watched.page
+    expect(page.get_by_role("button", name="Sign in with Example")).to_be_visible()
+    keep(page, f"phone-sign-in-{theme}")
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run()")["violations"]
+    watched.close()
+    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+
+
 def test_who_signs_in_there_has_the_rights_of_their_groups_here(visit: Visit) -> None:
     look(visit.page, "workloads")
     page = signed_in_as(visit, "ann")
@@ -123,7 +139,8 @@ def test_who_signs_in_there_has_the_rights_of_their_groups_here(visit: Visit) ->
     open_workload(page, "pretrain")
     expect(page.get_by_role("button", name="Suspend")).to_be_enabled()
     assert visit.holds_no_secret()
-    assert page.evaluate("Object.keys(localStorage).length + document.cookie.length") == 0
+    kept = page.evaluate("JSON.stringify(localStorage) + document.cookie")
+    assert page.evaluate(TOKEN) not in kept
     page.reload()
     expect(page.get_by_text("ann@example.com")).to_be_visible()
     assert [one for one in visit.asked if "code=" in one and "/page/?" not in one] == []

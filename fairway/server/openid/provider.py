@@ -100,7 +100,8 @@ class Provider:
         """The keys of that name, or all for none; ProviderFault where nobody can know."""
         found = self._named(name)
         if found:
-            if self._clock.monotonic() - self._learned_at > _FRESH_SECONDS:
+            is_old = self._clock.monotonic() - self._learned_at > _FRESH_SECONDS
+            if is_old and self._may_ask:
                 self._ask()  # what is known serves meanwhile
             return found
         await self._learn()
@@ -141,13 +142,17 @@ class Provider:
     def _name(self) -> str:
         return self._settings.shown_name
 
+    @property
+    def _may_ask(self) -> bool:
+        return self._clock.monotonic() >= self._ask_after
+
     def _named(self, name: str) -> tuple[dict[str, Any], ...]:
         return tuple(one for one in self._keys if not name or one.get("kid") == name)
 
     async def _learn(self) -> None:
         """Waits for an answer that is as new as may be."""
         asking = self._asking
-        if asking is None and self._clock.monotonic() >= self._ask_after:
+        if asking is None and self._may_ask:
             asking = self._ask()
         if asking is not None:
             await asyncio.shield(asking)
@@ -169,7 +174,7 @@ class Provider:
             if self._fault:
                 _log.info("%s answers again", self._settings.issuer)
             self._fault = ""
-        except ProviderFault as fault:
+        except (ProviderFault, ValueError) as fault:  # the latter: of addresses that are none
             if str(fault) != self._fault:
                 _log.warning("sign-in by %s: %s", self._settings.issuer, fault)
             self._fault = str(fault)

@@ -6,6 +6,7 @@ role bindings serves both; those of the page come on top.
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -71,5 +72,10 @@ def faults(settings: Settings) -> Iterator[str]:
             yield f"--oidc-signing-algs: {one!r} is none of {', '.join(ALGORITHMS)}"
     if not settings.algorithms:
         yield "--oidc-signing-algs: must not be empty"
+    if settings.authority:
+        try:
+            ssl.create_default_context(cadata=settings.authority.decode())
+        except (ssl.SSLError, ValueError) as error:
+            yield f"--oidc-ca-file: it holds no certificates that can be used: {error}"
     if settings.scopes and "openid" not in settings.scopes:
         yield "--oidc-scopes: openid must be among them"
