@@ -142,7 +142,7 @@ def test_the_fleet_is_drawn_with_what_is_taken_on_each_node(member: Watched) -> 
 def test_a_queue_shows_ones_own_place_in_its_line(member: Watched) -> None:
     page = member.page
     shows(page, "queues")
-    page.get_by_role("button", name="shared").click()
+    page.get_by_role("link", name="shared", exact=True).first.click()
     expect(page.get_by_role("link", name="mine-waits")).to_be_visible()
     expect(page.get_by_text(ANOTHER, exact=True).first).to_be_visible()
     assert WORD not in page.content()
