@@ -15,7 +15,7 @@ from typing import Any
 
 from fairway.app import Hub, HubOptions, open_hub
 from fairway.client import Client, load_access
-from tests.builders import H100, cluster, flavor, queue, workload
+from tests.builders import H100, cluster, flavor, fleet, queue, workload
 from tests.waiting import seen_at_last
 
 OURS, THEIRS = "ours", "zebra-team"
@@ -83,7 +83,8 @@ def _fleet() -> list[Json]:
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         for name in (OURS, THEIRS)
     ]
-    return [*namespaces, H100, flavor("l4"), flavor("cpu"), shared, queue("serving"), *clusters]
+    shown = [fleet(), H100, flavor("l4"), flavor("cpu")]
+    return [*namespaces, *shown, shared, queue("serving"), *clusters]
 
 
 def _rights() -> list[Json]:

@@ -8,7 +8,7 @@ import msgspec
 
 from fairway.api.discretion import MayLook
 from fairway.app.pod_lists import PodLists
-from fairway.app.reaching import Output, Reaching
+from fairway.app.reaching import DECISIONS, Output, Reaching
 from fairway.controllers.history.reading import Asked
 from fairway.controllers.plane import ControlPlane
 from fairway.controllers.timeline.drawing import Wanted
@@ -17,6 +17,7 @@ from fairway.controllers.whatif_edits import read_change
 from fairway.schema.node import JsonObject
 from fairway.server.asked import LogRequest, PodsRequest, TimelineRequest
 from fairway.server.histories import HistoryRequest
+from fairway.streams.asking import Ask
 
 
 class HubAnswers:
@@ -27,12 +28,24 @@ class HubAnswers:
         self._reaching = reaching
         self._pods = PodLists(reaching)
         self._whatif = WhatIf()
+        reaching.memory = self._told
 
     async def explain(self, namespace: str, name: str, may: MayLook) -> JsonObject | None:
         return await self._plane.explain(namespace, name, may)
 
     async def decisions(self, workload: str, most: int) -> list[JsonObject]:
+        """What was decided lately, by whichever replica leads."""
+        if not self._plane.terms.is_leader:
+            told = await self._reaching.remembered(Ask(kind=DECISIONS, work=workload, most=most))
+            if told is not None:
+                found: list[JsonObject] = msgspec.json.decode(told)
+                return found
         return await self._plane.decisions(workload, most)
+
+    async def _told(self, ask: Ask) -> bytes | None:
+        if not self._plane.terms.is_leader:
+            return None
+        return msgspec.json.encode(await self._plane.decisions(ask.work, ask.most))
 
     async def standing(self) -> JsonObject:
         return await self._plane.standing()

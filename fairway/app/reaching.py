@@ -8,7 +8,7 @@ theirs. Of a hub with several replicas, an agent calls one, or runs in one; the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TypedDict
 
 import msgspec
@@ -24,12 +24,18 @@ from fairway.loops import end
 from fairway.server.asked import LogRequest, PodRequest
 from fairway.server.talks import CommandRequest, PortRequest
 from fairway.streams import memory
-from fairway.streams.asking import Ask, Outcome, TalkEnded
+from fairway.streams.asking import WELL, Ask, Channel, Outcome, TalkEnded
 from fairway.streams.line import USUAL, Limits, Line, Socket, Talk
 from fairway.streams.relaying import relay
 
 _BEGIN_SECONDS = 30.0  # for which an agent is waited for
+_REMEMBERED_BYTES_MOST = 64 << 20
+# What a replica remembers that leads, and no other: asked for by the workload and how many.
+DECISIONS = "decisions"
 _NOT_HERE = Outcome(reason="NotHere", message="the agent has not called this replica")
+
+
+Memory = Callable[[Ask], Awaitable[bytes | None]]
 
 
 class _Shared(TypedDict):
@@ -57,6 +63,8 @@ class Reaching:
         self._replicas = replicas
         if replicas is not None:
             replicas.serve = self.answer_replica
+        # Tells what this replica remembers; None where another one leads.
+        self.memory: Memory | None = None
         self._agents = agents
         self._cache = cache
         self._clock = clock
@@ -159,8 +167,32 @@ class Reaching:
             details={},
         )
 
+    async def remembered(self, ask: Ask) -> bytes | None:
+        """What another replica remembers, since it leads; None: none says that it does."""
+        if self._replicas is None:
+            return None
+        async for line in self._replicas.lines():
+            try:
+                return await Output(await _talk_on(line, ask)).whole(_REMEMBERED_BYTES_MOST)
+            except TalkEnded as ended:
+                if ended.outcome.reason != _NOT_HERE.reason:
+                    raise from_status(msgspec.to_builtins(ended.outcome)) from ended
+            except TimeoutError:
+                continue
+        return None
+
+    async def _recall(self, ask: Ask, talk: Talk) -> Outcome:
+        told = await self.memory(ask) if self.memory is not None else None
+        if told is None:
+            return _NOT_HERE
+        await talk.begin()
+        await talk.send(Channel.OUTPUT, told)
+        return WELL
+
     async def answer_replica(self, ask: Ask, talk: Talk) -> Outcome:
         """What another replica asks on behalf of somebody whose rights it has looked at."""
+        if ask.kind == DECISIONS:
+            return await self._recall(ask, talk)
         line = await self._line(ask.cluster)
         if line is None:
             return _NOT_HERE

@@ -53,6 +53,7 @@ class Replicas:
     token: str
     leader: str  # address
     other: str
+    configs: tuple[str, ...]  # of administrators, at each replica
 
 
 async def _hubs(plane: ControlPlane, folder: Path) -> AsyncGenerator[list[HubProcess], None]:
@@ -87,7 +88,8 @@ def replicas(
             leads = _holder(client)
             leader = next(at for pid, at in addresses.items() if leads.endswith(f"-{pid}"))
             other = next(at for at in addresses.values() if at != leader)
-            yield Replicas(client, _token(real, kubectl), leader, other)
+            configs = tuple(str(one.data / "kubeconfig") for one in hubs)
+            yield Replicas(client, _token(real, kubectl), leader, other, configs)
     loop.stop()
 
 
@@ -163,7 +165,7 @@ def test_the_page_shows_the_fleet_and_why_one_waits(watched: Watched) -> None:
     expect(page.locator("header").get_by_text(OURS, exact=True)).to_be_visible()
     expect(page.get_by_text("8 of 8 GPUs in use")).to_be_visible()
     look(page, "queues")
-    expect(page.get_by_role("button", name="shared")).to_be_visible()
+    expect(page.get_by_role("link", name="shared", exact=True).first).to_be_visible()
     open_workload(page, "mine-waits", OURS)
     expect(page.get_by_text("Why it waits")).to_be_visible()
     expect(page.get_by_text(ANOTHER).first).to_be_visible()
@@ -187,3 +189,13 @@ def test_what_is_done_on_the_page_is_done_on_the_server_and_seen_live(
     expect(page.get_by_role("heading", name="mine-second")).to_have_count(0)
     client.delete(WORKLOADS, "mine-second", namespace=OURS)
     expect(line(page, "mine-second")).to_have_count(0)
+
+
+def test_each_replica_tells_what_was_decided_by_the_one_that_leads(replicas: Replicas) -> None:
+    told = []
+    for one in replicas.configs:
+        with Client.connect(one) as client:
+            told.append(client.ask("fleets.fairway.dev", "fleet", "decisions")["decisions"])
+    steps = [step["workload"] for one in told[0] for step in one["steps"]]
+    assert told[0] == told[1]
+    assert f"{THEIRS}/zebra-runs" in steps

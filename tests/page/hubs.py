@@ -29,9 +29,12 @@ def demo_hub(data: Path, *, port: int = 0, sign_in: SignInOptions | None = None)
 
 
 async def _running(options: HubOptions) -> AsyncGenerator[Hub, None]:
+    path = options.data / "tokens.csv"  # written before the start, since it is read again rarely
+    path.touch(mode=0o600)
+    path.write_text(
+        f"token-of-the-administrator,admin,admin,system:masters\n{VISITOR_TOKEN},visitor,visitor\n"
+    )
     async with open_hub(options) as hub:
-        with (options.data / "tokens.csv").open("a") as tokens:
-            tokens.write(f"{VISITOR_TOKEN},visitor,visitor\n")
         yield hub
 
 

@@ -17,8 +17,17 @@ from tests.page.signing import Watched, keep, look, signed_in
 from tests.two_teams import MEMBER_TOKEN, OURS, WORD, fill, running
 
 pytestmark = pytest.mark.xdist_group("page")
-VIEWS = ["fleet", "queues", "workloads", "timeline", "services", "whatif"]
-PARTS = ["", "/logs", "/events", "/manifest"]
+VIEWS = ["fleet", "queues", "workloads", "timeline", "services", "whatif", "cost"]
+PARTS = ["overview", "pods", "logs", "events", "manifest"]
+# Of one that never ran nobody has any output, which is told as such.
+OPENED = [
+    (name, part)
+    for name in ("mine-waits", "mine-urgent", "mine-runs")
+    for part in PARTS
+    if (name, part) != ("mine-urgent", "logs")
+]
+
+HREFS = "links => links.map((one) => one.getAttribute('href'))"
 
 
 @pytest.fixture(scope="module")
@@ -95,15 +104,28 @@ def test_no_view_tells_of_others(member: Watched, view: str) -> None:
     keep(member.page, f"rights-{view}")
 
 
-@pytest.mark.parametrize("name", ["mine-waits", "mine-urgent", "mine-runs"])
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(("name", "part"), OPENED)
 def test_no_part_of_ones_own_workload_tells_of_others(
     member: Watched, name: str, part: str
 ) -> None:
-    open_workload(member.page, name, OURS, part)
-    shows(member.page, f"workloads/{OURS}/{name}{part}")
+    below = "" if part == "overview" else f"/{part}"
+    open_workload(member.page, name, OURS, below)
+    shows(member.page, f"workloads/{OURS}/{name}{below}")
     assert WORD not in member.page.content()
-    keep(member.page, f"rights-{name}{part.replace('/', '-')}")
+    keep(member.page, f"rights-{name}-{part}")
+
+
+def test_every_view_and_every_part_is_looked_at(member: Watched) -> None:
+    """A new one must be added above."""
+    open_workload(member.page, "mine-waits", OURS)
+
+    def linked(name: str) -> list[str]:
+        links = member.page.get_by_role("navigation", name=name).get_by_role("link")
+        return [str(one).removeprefix("#/") for one in links.evaluate_all(HREFS)]
+
+    assert linked("Views") == VIEWS
+    parts = [one.partition("mine-waits")[2].strip("/") for one in linked("Parts of the workload")]
+    assert [one or "overview" for one in parts] == PARTS
 
 
 def test_the_fleet_is_drawn_with_what_is_taken_on_each_node(member: Watched) -> None:
@@ -120,7 +142,7 @@ def test_the_fleet_is_drawn_with_what_is_taken_on_each_node(member: Watched) -> 
 def test_a_queue_shows_ones_own_place_in_its_line(member: Watched) -> None:
     page = member.page
     shows(page, "queues")
-    page.get_by_role("button", name="shared").click()
+    page.get_by_role("link", name="shared", exact=True).first.click()
     expect(page.get_by_role("link", name="mine-waits")).to_be_visible()
     expect(page.get_by_text(ANOTHER, exact=True).first).to_be_visible()
     assert WORD not in page.content()

@@ -23,6 +23,15 @@ from tests.two_teams import MEMBER_TOKEN, OURS, THEIRS, WORD, fill, running
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 METADATA = {"Accept": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}
 FLEET = "/apis/fairway.dev/v1alpha1/fleets/fleet"
+# What a question must be asked with.
+WITH: dict[str, list[dict[str, str]]] = {
+    "history": [
+        {"series": "queues"},
+        {"series": "clusters"},
+        {"series": "services", "name": f"{OURS}/mine-serves"},
+    ],
+    "timeline": [{}, {"by": "queue"}],
+}
 REFUSED = (403, 404, 405)
 COUNTED = ("requests", "bound", "terminating", "pending")
 OPENED = {"exec", "portforward", "stream", "log"}  # streams of one's own pods
@@ -122,10 +131,12 @@ async def test_no_object_and_no_question_on_it_tells_of_others(member: Caller) -
 
 @pytest.mark.parametrize("question", SUBRESOURCES["fleets"])
 async def test_no_question_on_the_fleet_tells_of_others(member: Caller, question: str) -> None:
-    for method in ("GET", "POST"):
-        answer = await member(method, f"{FLEET}/{question}", {} if method == "POST" else None)
-        assert answer.status in (200, *REFUSED)
-        assert WORD.encode() not in answer.body
+    for query in WITH.get(question, [{}]):
+        for method in ("GET", "POST"):
+            body = {} if method == "POST" else None
+            answer = await member(method, f"{FLEET}/{question}", body, **query)
+            assert answer.status in (200, *REFUSED), query
+            assert WORD.encode() not in answer.body, query
 
 
 async def test_who_waits_is_told_when_and_not_for_whom(admin: Caller, member: Caller) -> None:

@@ -300,3 +300,21 @@ async def test_an_address_that_somebody_else_wrote_down_is_not_believed(
                 await replica.reaching.log(LOG)
         await other.close()
     assert asked == []
+
+
+async def test_what_the_leader_remembers_is_told_by_any_replica(
+    store: Store, tmp_path: Path
+) -> None:
+    async def leads(ask: Ask) -> bytes | None:
+        return f"{ask.most} of {ask.work}".encode() * 100_000
+
+    async def follows(ask: Ask) -> bytes | None:
+        return None
+
+    ask = Ask(kind="decisions", work="team/train", most=5)
+    async with several(store, tmp_path, 3) as (first, second, third):
+        for one, memory_of in ((first, None), (second, follows), (third, leads)):
+            one.reaching.memory = memory_of
+        assert await first.reaching.remembered(ask) == b"5 of team/train" * 100_000
+        third.reaching.memory = follows
+        assert await first.reaching.remembered(ask) is None
