@@ -16,9 +16,9 @@ test("a cluster that lacks room says how much on each step", () => {
       { code: "OutOfStock", cluster: "east", rung: "Provision", count: 1, message: "one left" },
     ],
   }));
-  expect(found.columns.map((one) => one.title)).toEqual(["May run it", "Quota", "Free now", "By preemption", "With new nodes"]);
+  expect(found.columns.map((one) => one.title)).toEqual(["Allowed", "Quota", "Free now", "Preemption", "New nodes"]);
   expect(found.rows[0]!.cells.map((one) => [one.mark, one.text])).toEqual([
-    ["yes", ""], ["yes", "allowed"], ["no", "4 GPUs short"], ["no", "nobody it may preempt makes room"], ["no", "1 node left, too few"],
+    ["yes", ""], ["yes", "enough"], ["no", "4 GPUs short"], ["no", "nobody to preempt"], ["no", "1 node left, too few"],
   ]);
   expect(found.rows[0]!.cells[2]!.more).toEqual(["4 pods too many"]);
 });

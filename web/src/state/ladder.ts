@@ -45,10 +45,10 @@ export interface Ladder {
 
 const RUNGS: Record<string, Column> = {
   Idle: { key: "Idle", title: "Free now", hint: "Does it fit into what nobody uses?" },
-  Preempt: { key: "Preempt", title: "By preemption", hint: "Would those it may preempt make enough room?" },
-  Provision: { key: "Provision", title: "With new nodes", hint: "Could elastic pools bring what is missing?" },
+  Preempt: { key: "Preempt", title: "Preemption", hint: "Would those it may preempt make enough room?" },
+  Provision: { key: "Provision", title: "New nodes", hint: "Could elastic pools bring what is missing?" },
 };
-const MAY: Column = { key: "may", title: "May run it", hint: "Do its policy, its queue and the cluster allow it?" };
+const MAY: Column = { key: "may", title: "Allowed", hint: "Do its policy, its queue and the cluster allow it?" };
 const QUOTA: Column = { key: "quota", title: "Quota", hint: "Does its queue have enough left, borrowing included?" };
 
 const OUTSIDE: Record<string, string> = {
@@ -105,7 +105,7 @@ function rowOf(why: Explanation, place: PlaceLack, reasons: Reason[], columns: C
   const group = own.find((one) => one.group)?.group ?? "";
   const cells = columns.map((column): Cell => {
     if (column.key === "may") return { mark: "yes", text: "", more: [] };
-    if (column.key === "quota") return quotaCell(quotas, why.queue);
+    if (column.key === "quota") return quotaCell(quotas, why);
     const found = own.filter((one) => one.rung === column.key || (!one.rung && column.key === rungOf(one)));
     const breaker = reasons.find((one) => one.code === "BreakerOpen" && rungOf(one) === column.key);
     if (breaker) return { mark: "no", text: "breaker is open", more: [breaker.message] };
@@ -127,16 +127,18 @@ function rungOf(reason: Reason): string {
   return "Idle";
 }
 
-function quotaCell(reasons: Reason[], queue: string): Cell {
+function quotaCell(reasons: Reason[], why: Explanation): Cell {
   const first = reasons[0];
-  if (!first) return { mark: "yes", text: "allowed", more: [`Queue ${queue} would allow it.`] };
+  if (!first) return { mark: "yes", text: "enough", more: [`Queue ${why.queue} would allow it.`] };
   const texts: Record<string, string> = {
     UserLimitExceeded: "limit of its user",
     ClaimsExceeded: "too many run",
     Reserved: "kept for another",
   };
   const text = texts[first.code] ?? shortWords(first.short);
-  return { mark: "no", text: text || "too little", more: unique(reasons).map((one) => one.message) };
+  // By itself it would be allowed: those before it have taken what is left.
+  const others = why.quota || (why.position ?? 1) < 2 ? [] : [`Counted with those before it in queue ${why.queue}.`];
+  return { mark: "no", text: text || "too little", more: [...unique(reasons).map((one) => one.message), ...others] };
 }
 
 function idleCell(place: PlaceLack, found: Reason[], why: Explanation, isQuotaShort: boolean): Cell {
@@ -163,7 +165,7 @@ function unit(why: Explanation, amount: number): string {
 
 function rungText(reason: Reason): string {
   switch (reason.code) {
-    case "NoVictims": return "nobody it may preempt makes room";
+    case "NoVictims": return "nobody to preempt";
     case "NoPool": return "no elastic pool";
     case "OutOfStock": return reason.until ? `out of stock until ${clock(reason.until * 1000)}` : `${plural(reason.count ?? 0, "node")} left, too few`;
     case "DoesNotFit": return shortWords(reason.short) || `${plural(reason.count ?? 0, "pod")} too many`;

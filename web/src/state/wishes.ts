@@ -12,6 +12,7 @@ export type Wish =
 
 export interface Way {
   text: string;
+  isSure: boolean; // the hub has tried it
   button?: string;
   wish?: Wish;
   link?: string; // a view that can try it
@@ -24,7 +25,7 @@ interface Job { kind?: string; spec?: { parallelism?: number; completions?: numb
 export function waysOf(why: Explanation, workload: Workload, row: Row): Way[] {
   const isOwn = !workload.spec.source; // else its spec follows the object that it stands for
   const ways = (why.remedies ?? []).map((one): Way => {
-    const way: Way = { text: remedyWords(one) };
+    const way: Way = { text: remedyWords(one), isSure: true };
     const pods = one.kind === "FewerPods" ? podsFor(workload, amountOf(one.needs?.amount)) : null;
     if (one.kind === "Flavor" && one.name && isOwn && workload.spec.flavors?.length) return { ...way, button: `Accept ${one.name}…`, wish: { what: "flavor", name: one.name } };
     if (pods !== null && isOwn) return { ...way, button: `Run ${plural(pods, "pod")}…`, wish: { what: "smaller", pods } };
@@ -32,9 +33,10 @@ export function waysOf(why: Explanation, workload: Workload, row: Row): Way[] {
     return way;
   });
   const isQuotaShort = why.quota !== undefined;
-  if ((why.position ?? 1) > 1) ways.push({ text: `It goes ahead of others in queue ${why.queue}: ${plural((why.position ?? 1) - 1, "workload")} ${why.position === 2 ? "is" : "are"} before it.`, button: "Raise its priority…", wish: { what: "priority" } });
-  else if (isQuotaShort && !why.remedies?.length) ways.push({ text: "It preempts others of its queue, if its priority is higher than theirs.", button: "Raise its priority…", wish: { what: "priority" } });
-  if (isQuotaShort && !row.places.length) ways.push({ text: `Another queue has quota left where ${why.queue} has none.`, button: "Another queue…", wish: { what: "queue" } });
+  const before = (why.position ?? 1) - 1;
+  const ahead = before ? `${plural(before, "workload")} ${before === 1 ? "is" : "are"} before it in queue ${why.queue}` : "those of its queue with less may have to give way";
+  if (before || isQuotaShort) ways.push({ text: `A higher priority: ${ahead}.`, isSure: false, button: "Raise its priority…", wish: { what: "priority" } });
+  if (isQuotaShort && !row.places.length) ways.push({ text: "Another queue, if one has quota left.", isSure: false, button: "Another queue…", wish: { what: "queue" } });
   return ways;
 }
 
