@@ -71,7 +71,7 @@ class Looking:
         def took(event: dict[str, Any]) -> None:
             found.received["bytes"] += event["encodedDataLength"]
 
-        # What came over the wire for every answer that is over; a watch is not, and has told little.
+        # What came over the wire for every answer that is over; a watch is not, and told little.
         found.session.on("Network.loadingFinished", took)
         return found
 

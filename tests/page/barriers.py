@@ -1,0 +1,24 @@
+"""What keeps somebody from using a page, as axe finds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+from tests.page.required import skip_or_fail
+
+_AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def serious_barriers(page: Page) -> list[str]:
+    """Each serious one, with the first element that has it."""
+    if not _AXE.exists():
+        skip_or_fail("axe-core is not installed: make ui")
+    page.evaluate(_AXE.read_text())
+    found = page.evaluate("axe.run()")
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:200]}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
