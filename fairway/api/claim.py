@@ -17,13 +17,14 @@ from fairway.api.doc import (
     LabelValue,
     Name,
     OptionalLabel,
+    Priority,
     Reference,
     ResourceName,
     Seconds,
     Text,
     doc,
 )
-from fairway.api.meta import Part, ResourceList, Rung, WorkloadReference
+from fairway.api.meta import Part, ResourceList, Rung
 
 
 class PlacedPodSet(Part, frozen=True, kw_only=True):
@@ -70,13 +71,26 @@ class Placement(Part, frozen=True, kw_only=True):
     ] = ""
 
 
+class WorkloadMention(Part, frozen=True, kw_only=True):
+    """A workload that another one tells of: by name in the same namespace, else by UID alone.
+
+    Whoever may read the one need not know what others run.
+    """
+
+    namespace: Annotated[Reference, doc("Its namespace, where that is the same.")] = ""
+    name: Annotated[Reference, doc("Its name, where its namespace is the same.")] = ""
+    uid: Annotated[str, doc("Its UID.", max_length=64)] = ""
+    queue: Annotated[Reference, doc("Its queue.")] = ""
+    priority: Annotated[Priority | None, doc("Its priority.")] = None
+
+
 class WaitsFor(Part, frozen=True, kw_only=True):
     """What must happen before the pods can run."""
 
     type: Annotated[
         Literal["Preemption", "Provision", "Data", "Ready"], doc("What sort of thing it is.")
     ]
-    workload: Annotated[WorkloadReference | None, doc("The victim that must be gone.")] = None
+    workload: Annotated[WorkloadMention | None, doc("The victim that must be gone.")] = None
     attempt: Annotated[int, doc("The last attempt of it that must be gone.", minimum=0)] = 0
     cluster: Annotated[Reference, doc("The cluster where it must happen.")] = ""
     pool: Annotated[OptionalLabel, doc("The elastic pool that must bring nodes.")] = ""
@@ -138,6 +152,6 @@ class PastAttempt(Part, frozen=True, kw_only=True):
     blame: Annotated[
         Literal["Place", "Program", "Decision", "Unknown"], doc("Who is to blame for its end.")
     ] = "Unknown"
-    preempted_by: Annotated[WorkloadReference | None, doc("For whom it was preempted.")] = None
+    preempted_by: Annotated[WorkloadMention | None, doc("For whom it was preempted.")] = None
     lost_seconds: Annotated[Seconds, doc("Work that was lost, in seconds of run time.")] = 0
     exit_code: Annotated[int | None, doc("Exit code, where there was one.")] = None

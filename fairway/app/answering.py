@@ -15,8 +15,8 @@ from fairway.controllers.timeline.drawing import Wanted
 from fairway.controllers.whatif import WhatIf
 from fairway.controllers.whatif_edits import read_change
 from fairway.schema.node import JsonObject
+from fairway.server.asked import LogRequest, PodsRequest, TimelineRequest
 from fairway.server.histories import HistoryRequest
-from fairway.server.questions import LogRequest, PodsRequest, TimelineRequest
 
 
 class HubAnswers:

@@ -21,7 +21,7 @@ from fairway.app.replicas import Replicas
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
 from fairway.loops import end
-from fairway.server.questions import LogRequest, PodRequest
+from fairway.server.asked import LogRequest, PodRequest
 from fairway.server.talks import CommandRequest, PortRequest
 from fairway.streams import memory
 from fairway.streams.asking import Ask, Outcome, TalkEnded

@@ -12,6 +12,7 @@ from fairway.schema.node import JsonObject
 from fairway.server import escalation
 from fairway.server.api import Api
 from fairway.server.audit import AuditLog
+from fairway.server.discretion import PartsShown
 from fairway.server.documents import Documents
 from fairway.server.identity import Identity
 from fairway.server.metrics import Metrics
@@ -98,7 +99,13 @@ def make_api(
         catalogue=backing.catalogue,
         authenticator=authenticator,
         authorizer=authorizer,
-        objects=Objects(store, clock, Streams(store, clock, metrics), _gate(authorizer)),
+        objects=Objects(
+            store,
+            clock,
+            Streams(store, clock, metrics),
+            gate=_gate(authorizer),
+            parts=PartsShown(store, authorizer),
+        ),
         reviewer=reviewer,
         questions=Questions(store, authorizer),
         talks=Talks(store, clock),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from fairway.api.discretion import ANOTHER
 from fairway.cli import options, render_objects, render_table, terminal, workloads
 from fairway.cli.ages import span
 from fairway.cli.commands import Command
@@ -137,11 +138,20 @@ def _resumed(past: Sequence[Object], at: int, status: Object) -> str:
     return str(claim.get("readyAt") or claim.get("decidedAt") or "")
 
 
+def _for_whom(by: Object) -> str:
+    """Whom it gave way to; of a workload of another team, how urgent that is."""
+    if by.get("name"):
+        return f"for {by.get('namespace', '')}/{by['name']}"
+    queue = f" in queue {by['queue']}" if by.get("queue") else ""
+    priority = f", priority {by['priority']}" if by.get("priority") is not None else ""
+    return f"for {ANOTHER}{queue}{priority}"
+
+
 def _attempt(one: Object, resumed: str) -> list[str]:
     """One attempt, with the receipt of one that was preempted."""
     said = []
     if by := one.get("preemptedBy"):
-        said.append(f"for {by.get('namespace', '')}/{by.get('name', '')}")
+        said.append(_for_whom(by))
     if one.get("lostSeconds"):
         said.append(f"{span(one['lostSeconds'])} of work lost")
     if one.get("exitCode"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fairway.api.discretion import ANOTHER
 from fairway.api.errors import NotFound
 from fairway.api.names import OVER
 from fairway.cli import ages
@@ -173,13 +174,18 @@ def _pods(status: Mapping[str, Any]) -> str:
     return f", {ready} of {wanted} pod{'s' if wanted != 1 else ''} ready"
 
 
+def mentioned(workload: Mapping[str, Any]) -> str:
+    """A workload that another one tells of; of other namespaces there is no name."""
+    return str(workload.get("name") or ANOTHER)
+
+
 def _first(status: Mapping[str, Any]) -> str:
     """What must happen before it runs."""
     said = []
     for one in (status.get("claim") or {}).get("waitsFor") or ():
         match one.get("type"):
             case "Preemption":
-                said.append(f"{(one.get('workload') or {}).get('name', 'another')} is gone")
+                said.append(f"{mentioned(one.get('workload') or {})} is gone")
             case "Provision":
                 count = int(one.get("count") or 0)
                 nodes = f"{count} node{'s' if count != 1 else ''}"

@@ -30,7 +30,7 @@ from fairway.store.keys import CLUSTERS, WORKLOADS
 DIFFERS = "ShadowDiffers"
 _WRITE = Write(user="system:fairway", manager="fairway-shadows")
 _LOOK_SECONDS = 30.0
-_NAMED_MOST = 10  # workloads that are named, and get a note each
+_NAMED_MOST = 10  # workloads that get a note each
 
 _log = logging.getLogger(__name__)
 
@@ -86,14 +86,13 @@ class Shadows:
         word: Literal["True", "False"] = "True" if workloads else "False"
         old = _condition(cluster)
         now = datetime.fromtimestamp(int(self._clock.now()), UTC)
-        named = ", ".join(sorted(workloads)[:_NAMED_MOST])
-        more = ", ..." if len(workloads) > _NAMED_MOST else ""
         count = len(workloads)
         return Condition(
             type=DIFFERS,
             status=word,
             reason="WouldRunHere" if workloads else "NoDifference",
-            message=f"{count} that wait would run here: {named}{more}" if workloads else "",
+            # Who they are is noted on them, for those who may see them.
+            message=f"{count} that wait would run here" if workloads else "",
             last_transition_time=(
                 old.last_transition_time if old is not None and old.status == word else now
             ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from fairway.api.claim import Claim, PastAttempt
+from fairway.api.claim import Claim, PastAttempt, WorkloadMention
 from fairway.api.cluster import Cluster
 from fairway.api.meta import JsonObject
 from fairway.api.reasons import Code
@@ -49,7 +49,7 @@ def of_workload(
     yield from _ended_attempts(before, after, others)
     if after.metadata.deletion_timestamp is not None:
         return
-    yield from _claimed(before.status.claim, after)
+    yield from _claimed(before.status.claim, after, others)
     if before.spec.replicas != after.spec.replicas:
         yield Line("scaled", who, f"from {before.spec.replicas} to {after.spec.replicas} replicas")
     if before.status.phase != after.status.phase:
@@ -76,7 +76,9 @@ def _asks(workload: Workload) -> str:
     return f"to {spec.queue}: {size}{each}{on}{urgent}"
 
 
-def _claimed(before: Claim | None, after: Workload) -> Iterator[Line]:
+def _claimed(
+    before: Claim | None, after: Workload, others: Mapping[str, Workload]
+) -> Iterator[Line]:
     """A decision that is new, or that says other clusters than before."""
     claim, who = after.status.claim, after.metadata.name
     if claim is None or not claim.summary or (before and before.summary == claim.summary):
@@ -86,7 +88,10 @@ def _claimed(before: Claim | None, after: Workload) -> Iterator[Line]:
         return
     if before is not None or _goes_on(after):
         return
-    victims = [one.workload.name for one in claim.waits_for if one.workload is not None]
+    found = [
+        _mentioned(one.workload, others) for one in claim.waits_for if one.workload is not None
+    ]
+    victims = [one.metadata.name if one is not None else "another" for one in found]
     pools = [one for one in claim.waits_for if one.type == "Provision"]
     is_away = any(one.group not in ("", _HOME, "here") for one in claim.placements)
     text = f"in {claim.summary}{_flavors(claim)}"
@@ -180,14 +185,20 @@ def _ended(past: PastAttempt, workload: Workload, others: Mapping[str, Workload]
         lost = ""  # a service has none to lose
     by = past.preempted_by
     if by is not None:
-        other = others.get(f"{by.namespace}/{by.name}")
-        return Line(
-            "preempted", who, f"in {where} for {by.name}{_why(past, workload, other)}{lost}"
-        )
+        other = _mentioned(by, others)
+        name = other.metadata.name if other is not None else by.name or "another"
+        return Line("preempted", who, f"in {where} for {name}{_why(past, workload, other)}{lost}")
     if past.reason == Code.CLUSTER_LOST.value:
         return Line("moves", who, f"away from {where}, which is lost{lost}")
     code = f", exit code {past.exit_code}" if past.exit_code else ""
     return Line("ended", who, f"in {where}: {past.reason}{code}{lost}")
+
+
+def _mentioned(mention: WorkloadMention, others: Mapping[str, Workload]) -> Workload | None:
+    """The workload that another one tells of, which may have its UID alone."""
+    if mention.name:
+        return others.get(f"{mention.namespace}/{mention.name}")
+    return next((one for one in others.values() if one.metadata.uid == mention.uid), None)
 
 
 def _why(past: PastAttempt, workload: Workload, other: Workload | None) -> str:

@@ -23,7 +23,8 @@ from fairway.api.serving import SERVING_GROUP
 from fairway.controllers import terms
 from fairway.deploy.settings import SYSTEM, Settings
 from fairway.kinds.registry import built_in
-from fairway.server.bootstrap_roles import bootstrap_objects
+from fairway.server.bootstrap_roles import BASIC_USER, FLEET_VIEWER, bootstrap_objects
+from fairway.server.identity import AUTHENTICATED
 from fairway.store.keys import ADMISSION, HTTP_ROUTES, resource_of
 from fairway.store.kubernetes import creators, held_back
 
@@ -133,7 +134,20 @@ def roles_of_people() -> list[JsonObject]:
         # What `edit` holds, `admin` gathers by itself.
         made["metadata"]["labels"] = {f"{RBAC}/aggregate-to-{name}": "true"}
         found.append(made)
+    # A server of Kubernetes has neither of these.
+    found.extend(role(name, rules[name]) for name in (FLEET_VIEWER, BASIC_USER))
+    found.append(_for_everybody(BASIC_USER))
     return found
+
+
+def _for_everybody(name: str) -> JsonObject:
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": AUTHENTICATED}],
+    }
 
 
 def binding(settings: Settings, name: str, namespace: str = "") -> JsonObject:

@@ -23,6 +23,7 @@ from fairway.api.errors import (
 from fairway.clock import Clock
 from fairway.resources.catalogue import Catalogue
 from fairway.server import audit, conversions, discovery, looking, rbac
+from fairway.server.discretion import part_of
 from fairway.server.documents import Documents
 from fairway.server.exchange import Request, Response, json_response
 from fairway.server.identity import ANONYMOUS, Identity
@@ -52,6 +53,7 @@ class _Seen:
     identity: Identity = ANONYMOUS
     impersonated_by: Identity | None = None
     target: Target | None = None
+    is_in_part: bool = False  # allowed to see a part of what is named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +110,13 @@ class Api:
         if not target.is_resource:
             return await self._answer_path(request)
         resource = self.catalogue.find(target.group, target.version, target.plural)
-        call = Call(request=request, target=target, resource=resource, identity=acting)
+        call = Call(
+            request=request,
+            target=target,
+            resource=resource,
+            identity=acting,
+            is_in_part=seen.is_in_part,
+        )
         if self.reviewer.answers(call):
             return await self.reviewer.answer(call)
         if self.questions.answers(call):
@@ -125,7 +133,7 @@ class Api:
         acting = impersonate(identity, request.headers, self.authorizer.authorize)
         if acting is not identity:
             seen.identity, seen.impersonated_by = acting, identity
-        self._authorize(request, target, acting)
+        seen.is_in_part = self._authorize(request, target, acting)
         return acting
 
     async def _is_admitted(self, request: Request, target: Target) -> bool:
@@ -164,12 +172,16 @@ class Api:
             raise away
         return identity
 
-    def _authorize(self, request: Request, target: Target, identity: Identity) -> None:
-        """Whether something exists is said only to those who may look."""
+    def _authorize(self, request: Request, target: Target, identity: Identity) -> bool:
+        """Whether something exists is said only to those who may look; true: at a part of it."""
         wanted = _attributes(request, target, identity)
         decision = self.authorizer.authorize(wanted)
-        if not decision.allowed:
-            raise rbac.forbidden(wanted, decision.reason)
+        if decision.allowed:
+            return False
+        part = part_of(wanted)
+        if part is not None and self.authorizer.authorize(part).allowed:
+            return True
+        raise rbac.forbidden(wanted, decision.reason)
 
     async def _answer_path(self, request: Request) -> Response:
         document = discovery.answer(request, self.catalogue)

@@ -10,6 +10,9 @@ flavors, queues and kind rules belong to the platform, works to the hub: these a
 Works carry the secrets that travel along, so they are not for `view`. What was decided lately, and
 the snapshot of everything, tell of all tenants: those are for `cluster-admin` alone.
 
+`fairway-fleet-viewer` is for people of one team among others, beside `view` or more in a namespace
+of their own: they see the fleet, its queues and how full it is, and nothing of what others run.
+
 A hub of a newer version brings what is missing of them at its start, and takes nothing away; an
 object whose annotation `rbac.authorization.kubernetes.io/autoupdate` is `"false"` stays as it is.
 """
@@ -26,6 +29,8 @@ from fairway.server.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
 from fairway.server.rbac import GROUP, Authorizer
 from fairway.server.rbac_rules import Rule, compact, uncovered
 
+FLEET_VIEWER = "fairway-fleet-viewer"
+BASIC_USER = "fairway-basic-user"
 _API_VERSION = f"{GROUP}/v1"
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "deletecollection", "patch", "update")
@@ -37,6 +42,8 @@ _QUESTIONS = (
     "workloads/explain", "workloads/pods", "workloads/log", "workloads/traffic",
     "fleets/standing", "fleets/history", "fleets/timeline", "fleets/traffic",
 )  # fmt: skip
+_SHARED_KINDS = ("fleets", "clusters", "flavors", "queues")  # these name nobody's workloads
+_OWN_ACCESS = "fleets/access"  # answers each with what they may see
 _HEALTH = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _DISCOVERY = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")
 _REVIEWS = "authorization.k8s.io"
@@ -109,6 +116,8 @@ def _plain_roles() -> list[JsonObject]:
                 _rule(("create",), (_REVIEWS,), ("subjectaccessreviews",)),
             ],
         ),
+        _role(FLEET_VIEWER, _fleet_rules()),
+        _role(BASIC_USER, [_rule(("get",), (_FAIRWAY,), (_OWN_ACCESS,))]),
         _role(
             "system:monitoring",
             [_urls("/metrics", "/healthz", "/healthz/*", "/livez", "/livez/*"), _urls("/readyz")],
@@ -150,6 +159,15 @@ def _view_rules() -> list[JsonObject]:
     ]
 
 
+def _fleet_rules() -> list[JsonObject]:
+    shared = [f"{kind}{suffix}" for kind in _SHARED_KINDS for suffix in ("", "/status")]
+    return [
+        _rule(_READ, (_FAIRWAY,), (*shared, "clusterreports/nodes")),
+        _rule(("get",), (_FAIRWAY,), ("fleets/standing", "fleets/timeline", "fleets/history")),
+        _rule(_READ, (KINDS_GROUP,), ("kindrules", "kindrules/status")),
+    ]
+
+
 def _edit_rules() -> list[JsonObject]:
     # To read a secret or to run in a pod is to act as what is inside it; so not for `view`.
     inside = ("pods/attach", "pods/exec", "pods/portforward", "pods/proxy", "services/proxy")
@@ -183,6 +201,7 @@ def _bindings() -> list[JsonObject]:
         _binding("cluster-admin", MASTERS),
         _binding("system:discovery", AUTHENTICATED),
         _binding("system:basic-user", AUTHENTICATED),
+        _binding(BASIC_USER, AUTHENTICATED),
         _binding("system:public-info-viewer", AUTHENTICATED, UNAUTHENTICATED),
         _binding("system:monitoring", "system:monitoring"),
     ]

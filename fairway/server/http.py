@@ -6,6 +6,7 @@ Requests become `Request`, answers become responses or chunked streams; nothing 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -19,6 +20,7 @@ from fairway.server.exchange import ByteStream, Meeting, Request, Response, json
 from fairway.sockets import WebSocket
 
 BODY_BYTES_MAX = 3 << 20
+_PACKED_BYTES = 128 << 10  # what is smaller is sent sooner than packed
 _HEADER_BYTES_MAX = 64 << 10
 # A stream whose client takes nothing for so long is ended.
 _STALLED_SECONDS = 60.0
@@ -88,6 +90,7 @@ class HttpServer:
         if response.meeting is not None:
             return await self._meet(incoming, response.meeting)
         if response.stream is None:
+            await _pack(request, response)
             return _whole(response)
         return await self._send(incoming, response, response.stream)
 
@@ -166,6 +169,16 @@ async def _read(incoming: web.BaseRequest) -> Request:
         body=body,
         source=incoming.remote or "",
     )
+
+
+async def _pack(request: Request, response: Response) -> None:
+    """Packs what is large, as a kube-apiserver does: lists shrink to a seventh, in a thread."""
+    if len(response.body) < _PACKED_BYTES or "Content-Encoding" in response.headers:
+        return
+    response.headers["Vary"] = "Accept-Encoding"
+    if "gzip" in request.header("accept-encoding"):
+        response.body = await asyncio.to_thread(gzip.compress, response.body, 1, mtime=0)
+        response.headers["Content-Encoding"] = "gzip"
 
 
 def _too_large() -> TooLarge:

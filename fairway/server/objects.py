@@ -11,15 +11,17 @@ from fairway.api.errors import ApiError, BadRequest, MethodNotAllowed, NotFound
 from fairway.clock import Clock
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
-from fairway.server import options, rendering
+from fairway.server import options, rendering, rows
 from fairway.server.duplicates import duplicate_fields
 from fairway.server.exchange import Request, Response, json_response
 from fairway.server.identity import Identity
 from fairway.server.routes import Target
 from fairway.server.scaling import patched_scale, read_scale, write_scale
-from fairway.server.watching import Streams
+from fairway.server.watching import Show, Streams
 from fairway.store.interface import Deletion, Page, ResourceKey, Store, Stored, Write
 
+# Makes of an object what its reader may see of it; None: everything.
+Parts = Callable[["Call"], Awaitable["Show | None"]]
 # Looks at a write before it is made; raises to refuse it. `old` is None for a new object.
 Gate = Callable[[Identity, Target, JsonObject, "JsonObject | None"], None]
 
@@ -32,6 +34,7 @@ class Call:
     target: Target
     resource: Resource
     identity: Identity
+    is_in_part: bool = False  # the caller may see a part of each object, and no more
 
     @property
     def key(self) -> ResourceKey:
@@ -45,8 +48,11 @@ class Call:
 class Objects:
     """The verbs of resources over a store."""
 
-    def __init__(self, store: Store, clock: Clock, streams: Streams, gate: Gate) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, streams: Streams, *, gate: Gate, parts: Parts
+    ) -> None:
         self._store = store
+        self._parts = parts
         self._clock = clock
         self._streams = streams
         self._gate = gate
@@ -92,12 +98,18 @@ class Objects:
         stored = await self._store.get(call.key, call.target.name, call.namespace)
         if call.target.subresource == "scale":
             return json_response(read_scale(call.resource, stored.object()))
-        return self._shown(call, stored)
+        show = await self._parts(call)
+        return self._shown(call, show(stored) if show is not None else stored)
 
     async def _list(self, call: Call) -> Response:
         form = rendering.form_of(call.request)
         chosen = options.selection(call.request, call.namespace)
         listing = await self._store.list(call.key, chosen, options.page(call.request))
+        show = await self._parts(call)
+        if show is not None:
+            listing = replace(listing, items=[show(one) for one in listing.items])
+        if form.kind == "rows" and rows.has_rows(call.resource):
+            return Response(body=await rows.many(listing, rendering.list_metadata(listing)))
         return Response(body=rendering.many(listing, call.resource, form, self._clock.now()))
 
     async def _watch(self, call: Call) -> Response:
@@ -106,7 +118,10 @@ class Objects:
             named = f"metadata.name={call.target.name}"
             fields = f"{chosen.fields},{named}" if chosen.fields else named
             chosen = replace(chosen, fields=fields)
-        stream = await self._streams.open(call.key, call.resource, chosen, request=call.request)
+        show = await self._parts(call)
+        stream = await self._streams.open(
+            call.key, call.resource, chosen, request=call.request, show=show
+        )
         return Response(stream=stream)
 
     async def _create(self, call: Call) -> Response:

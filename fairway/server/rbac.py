@@ -158,6 +158,12 @@ class Authorizer:
         held = self._held(identity.user, identity.groups, namespace)
         return tuple(rule for _, rule in held.rules)
 
+    def namespaces_of(self, identity: Identity) -> list[str]:
+        """The namespaces in which something is bound to an identity or to one of its groups."""
+        subjects = (("User", identity.user), *(("Group", one) for one in identity.groups))
+        places = (place for one in subjects for place in self._bindings_by_subject.get(one, ()))
+        return sorted({namespace for namespace, _ in places if namespace})
+
     def rules_of_role(self, kind: str, name: str, namespace: str = "") -> tuple[Rule, ...] | None:
         """The rules of a role, aggregated ones included; None when there is no such role."""
         key = (namespace if kind == "Role" else "", name)

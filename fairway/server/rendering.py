@@ -1,4 +1,4 @@
-"""Objects as a client asked to see them: whole, as rows of a table, or their metadata alone."""
+"""Objects as a client asked to see them: whole, as a table, in short rows, or metadata alone."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fairway.resources.builtin.tables import human_age
 from fairway.resources.resource import Column, Resource
 from fairway.schema.node import JsonObject
 from fairway.schema.paths import compile_jsonpath
+from fairway.server import rows
 from fairway.server.exchange import Request
 from fairway.store.interface import Listing, Stored
 
@@ -24,7 +25,7 @@ _META = "meta.k8s.io/v1"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How to show objects: `object`, `table` or `metadata`, in which version of that form."""
+    """How to show objects: `object`, `table`, `metadata` or `rows`, in which version of that."""
 
     kind: str = "object"
     version: str = _META
@@ -53,6 +54,8 @@ def _parse(accept: str, include: str) -> Form:
         if not wanted:
             return _WHOLE
         version = f"{given.get('g', 'meta.k8s.io')}/{given.get('v', 'v1')}"
+        if (wanted, version) == (rows.KIND, rows.GROUP_VERSION):
+            return Form("rows", version)
         if version not in (_META, "meta.k8s.io/v1beta1"):
             continue
         if wanted == "Table":
@@ -77,11 +80,7 @@ def one(stored: Stored, resource: Resource, form: Form, now: float) -> bytes:
 
 def many(listing: Listing, resource: Resource, form: Form, now: float) -> bytes:
     """A list in a form. Whole objects are joined as they are kept, never decoded."""
-    metadata: JsonObject = {"resourceVersion": listing.version}
-    if listing.continue_from:
-        metadata["continue"] = listing.continue_from
-        if listing.remaining is not None:
-            metadata["remainingItemCount"] = listing.remaining
+    metadata = list_metadata(listing)
     if form.kind == "table":
         return _encode(_table(listing.items, resource, form, now, metadata))
     if form.kind == "metadata":
@@ -92,6 +91,16 @@ def many(listing: Listing, resource: Resource, form: Form, now: float) -> bytes:
         kind, api_version = resource.list_kind or resource.kind + "List", resource.api_version
     head = _encode({"kind": kind, "apiVersion": api_version, "metadata": metadata})
     return b"".join((head[:-1], b',"items":[', items, b"]}"))
+
+
+def list_metadata(listing: Listing) -> JsonObject:
+    """At which version a list was taken, and how to go on with it."""
+    metadata: JsonObject = {"resourceVersion": listing.version}
+    if listing.continue_from:
+        metadata["continue"] = listing.continue_from
+        if listing.remaining is not None:
+            metadata["remainingItemCount"] = listing.remaining
+    return metadata
 
 
 def _meta_of(stored: Stored) -> JsonObject:

@@ -25,9 +25,9 @@ from fairway.api.meta import GROUP
 from fairway.clock import Clock
 from fairway.loops import end
 from fairway.schema.node import JsonObject
+from fairway.server.asked import PodRequest, pod_of
 from fairway.server.exchange import Meeting, Response
 from fairway.server.objects import Call
-from fairway.server.questions import PodRequest, pod_of
 from fairway.server.routes import OPENED
 from fairway.store.interface import Store
 from fairway.streams.asking import PROTOCOL, Channel, Outcome, TalkEnded

@@ -7,21 +7,25 @@ the watch (with an ERROR event that says why), when the hub stops, or when the c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import replace
 
 import msgspec
 
 from fairway.api.errors import ApiError
 from fairway.clock import Clock
 from fairway.resources.resource import Resource
-from fairway.server import options, rendering
+from fairway.server import options, rendering, rows
 from fairway.server.exchange import ByteStream, Request
 from fairway.server.metrics import Metrics
-from fairway.store.interface import ResourceKey, Selection, Store, Watch, WatchEvent
+from fairway.store.interface import ResourceKey, Selection, Store, Stored, Watch, WatchEvent
 
 _SECONDS_DEFAULT = 3600
 _SECONDS_MAX = 24 * 3600
 _EVENTS_AT_ONCE_MAX = 500
+
+# An object as its reader may see it.
+Show = Callable[[Stored], Stored]
 
 
 class Streams:
@@ -33,7 +37,13 @@ class Streams:
         self._metrics = metrics
 
     async def open(
-        self, key: ResourceKey, resource: Resource, chosen: Selection, *, request: Request
+        self,
+        key: ResourceKey,
+        resource: Resource,
+        chosen: Selection,
+        *,
+        request: Request,
+        show: Show | None = None,
     ) -> ByteStream:
         form = rendering.form_of(request)
         seconds = options.timeout_seconds(request) or _SECONDS_DEFAULT
@@ -43,11 +53,16 @@ class Streams:
             if error.code not in (410, 504):
                 raise
             return _only(_error_line(error))
-        lines = self._lines(watch, resource, form, min(seconds, _SECONDS_MAX))
+        lines = self._lines(watch, resource, form, min(seconds, _SECONDS_MAX), show)
         return _WatchStream(watch, lines)
 
     async def _lines(
-        self, watch: Watch, resource: Resource, form: rendering.Form, seconds: float
+        self,
+        watch: Watch,
+        resource: Resource,
+        form: rendering.Form,
+        seconds: float,
+        show: Show | None,
     ) -> AsyncGenerator[bytes, None]:
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
@@ -69,6 +84,8 @@ class Streams:
                 # A large kind comes in parts, so that others are served in between.
                 for start in range(0, len(events), _EVENTS_AT_ONCE_MAX):
                     part = events[start : start + _EVENTS_AT_ONCE_MAX]
+                    if show is not None:
+                        part = [replace(one, stored=show(one.stored)) for one in part]
                     yield b"".join(_line(event, resource, form, now) for event in part)
         finally:
             self._metrics.watch_closed(resource.qualified)
@@ -93,6 +110,8 @@ def _line(event: WatchEvent, resource: Resource, form: rendering.Form, now: floa
     body = event.stored.raw
     if form.kind == "table" and event.type == "BOOKMARK":
         body = _table_bookmark(event, form)
+    elif form.kind == "rows":
+        body = rows.one(event) if rows.has_rows(resource) else body
     elif form.kind != "object":
         body = rendering.one(event.stored, resource, form, now)
     return b'{"type":"%s","object":%s}\n' % (event.type.encode(), body)

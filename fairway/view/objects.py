@@ -57,6 +57,7 @@ class Objects:
     volumes: dict[str, dict[str, str]] = field(default_factory=dict)  # of claims that are bound
     rules: dict[str, KindRule] = field(default_factory=dict)
     kinds: Kinds = field(default_factory=built_in)
+    keys: dict[str, str] = field(default_factory=dict)  # of workloads, by UID
 
     @classmethod
     def of(cls, plain: Iterable[Mapping[str, Any]]) -> Objects:
@@ -108,6 +109,7 @@ class Objects:
         key = _key(one.kind, one.metadata.namespace, one.metadata.name)
         found = Touched(kind=one.kind, key=key, before=shelf.get(key), after=one)
         shelf[key] = one
+        self._note_uid(found)
         return found
 
     def _put_volume(self, plain: Mapping[str, Any], *, is_removed: bool) -> Touched:
@@ -149,7 +151,18 @@ class Objects:
         if shelf is None:
             return None
         key = _key(kind, str(metadata.get("namespace", "")), name)
-        return Touched(kind=kind, key=key, before=shelf.pop(key, None), after=None)
+        found = Touched(kind=kind, key=key, before=shelf.pop(key, None), after=None)
+        self._note_uid(found)
+        return found
+
+    def _note_uid(self, touched: Touched) -> None:
+        """Claims call workloads of other namespaces by their UID."""
+        if touched.kind != "Workload":
+            return
+        if touched.before is not None:
+            self.keys.pop(touched.before.metadata.uid, None)
+        if touched.after is not None and touched.after.metadata.uid:
+            self.keys[touched.after.metadata.uid] = touched.key
 
     def _shelf(self, kind: str) -> dict[str, Any] | None:
         shelves: dict[str, dict[str, Any]] = {
@@ -175,6 +188,7 @@ class Objects:
             priority_classes=self.priority_classes,
             volumes=self.volumes,
             kinds=self.kinds,
+            keys=self.keys,
         )
 
     def facts(self, now: float, assumed: Mapping[str, model.Workload] | None = None) -> Facts:

@@ -96,6 +96,7 @@ class View:
         self._strays: dict[str, dict[str, tuple[model.Stray, ...]]] = {}
         # What is to be read anew.
         self._stale_workloads: set[str] = set()
+        self._wait_by_uid: set[str] = set()  # read anew as victims come and go
         self._stale_clusters: set[str] = set()
         self._stale_queues: set[str] = set()
         self._sources = _Sources()
@@ -141,6 +142,8 @@ class View:
         match touched.kind:
             case "Workload":
                 self._stale_workloads.add(touched.key)
+                if _uid(before) != _uid(after):
+                    self._stale_workloads.update(self._wait_by_uid)
                 assumption = self._assumed.get(touched.key)
                 if assumption is not None and (
                     after is None or _is_newer(after.metadata.resource_version, assumption.version)
@@ -339,6 +342,10 @@ class View:
         stale, self._stale_workloads = self._stale_workloads, set()
         for key in sorted(stale):
             stored = objects.workloads.get(key)
+            if stored is not None and workloads.waits_by_uid(stored):
+                self._wait_by_uid.add(key)
+            else:
+                self._wait_by_uid.discard(key)
             if key in self._assumed:
                 self._bind(key, self._assumed[key].workload)
             elif stored is None or workloads.is_past(stored):
@@ -418,6 +425,10 @@ class View:
         if found != self._policies:
             self._policies = found
             self._changed.has_policies, self._facts = True, None
+
+
+def _uid(workload: Workload | None) -> str:
+    return workload.metadata.uid if workload is not None else ""
 
 
 def _is_newer(version: str, than: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from fairway.api.claim import Claim, PastAttempt, PlacedPodSet, Placement
+from fairway.api.claim import Claim, PastAttempt, PlacedPodSet, Placement, WorkloadMention
 from fairway.api.fleet import FleetSpec
 from fairway.api.names import OVER
 from fairway.api.podset import Alternative, PodSet
@@ -34,6 +34,7 @@ class Defaults:
     volumes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # namespace -> {volume claim: cluster in which it is bound}
     kinds: Kinds = field(default_factory=built_in)
+    keys: Mapping[str, str] = field(default_factory=dict)  # of workloads, by UID
 
 
 def key_of(workload: Workload) -> str:
@@ -100,7 +101,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         was_preempted=any(one.preempted_by for one in status.history[-1:]),
         checkpoint_seconds=spec.checkpoint.interval_seconds if spec.checkpoint else None,
         saves_when_asked=bool(spec.checkpoint and spec.checkpoint.signal),
-        held=_held(status.claim, workload, given)
+        held=_held(status.claim, workload, given, defaults.keys)
         if status.claim and not is_over(workload)
         else None,
         releasing=tuple(_leaving_part(one, status.claim, given) for one in status.releasing),
@@ -313,9 +314,26 @@ def _alternative(
     )
 
 
-def _held(claim: Claim, workload: Workload, given: Mapping[str, PodSet]) -> model.Held:
+def waits_by_uid(workload: Workload) -> bool:
+    """Whether it waits for victims of which its claim has the UID alone."""
+    claim = workload.status.claim
+    return claim is not None and any(
+        one.workload is not None and not one.workload.name for one in claim.waits_for
+    )
+
+
+def _victim(mention: WorkloadMention, keys: Mapping[str, str]) -> str:
+    """A victim as plans call it; one that is gone keeps its UID, by which nobody is called."""
+    if mention.name:
+        return f"{mention.namespace}/{mention.name}"
+    return keys.get(mention.uid, mention.uid)
+
+
+def _held(
+    claim: Claim, workload: Workload, given: Mapping[str, PodSet], keys: Mapping[str, str]
+) -> model.Held:
     victims = tuple(
-        (f"{one.workload.namespace}/{one.workload.name}", one.attempt)
+        (_victim(one.workload, keys), one.attempt)
         for one in claim.waits_for
         if one.type == "Preemption" and one.workload is not None
     )

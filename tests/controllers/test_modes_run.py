@@ -56,7 +56,7 @@ async def test_a_shadowed_cluster_says_who_would_run_there(fleet: Fleet) -> None
     assert await fleet.phase("second") == "Waiting"
     told = await differs(fleet, "hangzhou")
     assert told is not None
-    assert (told.status, told.message) == ("True", "1 that wait would run here: default/second")
+    assert (told.status, told.message) == ("True", "1 that wait would run here")
     events = await fleet.store.list(EVENTS, Selection(namespace="default"))
     notes = [one.object() for one in events.items]
     assert [

@@ -6,8 +6,10 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
+from fairway.api.errors import NotFound
 from fairway.client import Client
 from tests.page.signing import look
+from tests.waiting import seen_at_last
 
 WORKLOADS = "workloads.fairway.dev"
 
@@ -17,6 +19,35 @@ def field(client: Client, name: str, *path: str, namespace: str = "team-research
     for key in path:
         found = found.get(key, {})
     return found
+
+
+def is_in(client: Client, name: str, phase: str, namespace: str = "team-research") -> None:
+    """Waits until a workload is in a phase."""
+    seen_at_last(
+        lambda: field(client, name, "status", "phase", namespace=namespace),
+        lambda found: found == phase,
+        f"{name} to be {phase}",
+    )
+
+
+def leave(page: Page) -> None:
+    """Looks elsewhere, so that the end of a workload is no fault of its page."""
+    look(page, "fleet")
+    expect(page.get_by_role("heading", name="Clusters")).to_be_visible()
+
+
+def remove(client: Client, name: str, namespace: str = "team-research") -> None:
+    """Deletes a workload, and waits until nothing of it is left."""
+
+    def is_there() -> bool:
+        try:
+            client.get(WORKLOADS, name, namespace=namespace)
+        except NotFound:
+            return False
+        return True
+
+    client.delete(WORKLOADS, name, namespace=namespace)
+    seen_at_last(is_there, lambda found: not found, f"the end of {name}")
 
 
 def line(page: Page, name: str) -> Any:

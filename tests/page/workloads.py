@@ -96,6 +96,34 @@ def process(name: str) -> Object:
     }
 
 
+def many_pods(name: str, pods: int) -> Object:
+    """A gang of pods that ask for little and hold no GPUs."""
+    found = job(name, team="research", pods=pods)
+    del found["spec"]["flavors"]
+    (container,) = _pod_spec(found)["containers"]
+    container["resources"] = {"limits": {"cpu": "100m", "memory": "64Mi"}}
+    return found
+
+
+def talkers(name: str, pods: int) -> Object:
+    """Programs on this machine that never stop counting; each says which it is, in two voices."""
+    found = process(name)
+    manifest = found["spec"]["template"]["manifests"][0]
+    manifest["spec"] |= {"parallelism": pods, "completions": pods, "completionMode": "Indexed"}
+    count = "i=0; while true; do i=$((i+1)); echo count $i; sleep 0.2; done"
+    spec = _pod_spec(found)
+    (main,) = spec["containers"]
+    main["command"] = ["/bin/sh", "-c", f"echo I am $JOB_COMPLETION_INDEX; {count}"]
+    aside = {**main, "name": "aside", "command": ["/bin/sh", "-c", "echo an aside; sleep 36000"]}
+    spec["containers"] = [main, aside]
+    return found
+
+
+def _pod_spec(workload: Object) -> Object:
+    found: Object = workload["spec"]["template"]["manifests"][0]["spec"]["template"]["spec"]
+    return found
+
+
 WORKLOADS: list[Object] = [
     service("assistant", 6),
     job("pretrain", team="research", pods=2),

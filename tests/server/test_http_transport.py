@@ -189,3 +189,20 @@ async def test_a_client_that_takes_nothing_does_not_hold_up_the_end() -> None:
         await server.close()
     assert stream.is_closed
     writer.transport.abort()
+
+
+@pytest.mark.parametrize(
+    ("accepted", "size", "packed"),
+    [
+        pytest.param("gzip, br", 200_000, True, id="a large answer is packed for who can unpack"),
+        pytest.param("identity", 200_000, False, id="nobody gets what they cannot unpack"),
+        pytest.param("gzip", 2_000, False, id="a small answer is sent as it is"),
+    ],
+)
+async def test_answers_are_packed_if_it_pays(
+    call: Caller, path: str, accepted: str, size: int, packed: bool
+) -> None:
+    await call("POST", path, config_map("large", a="x" * size))
+    answer = await call("GET", path, headers={"Accept-Encoding": accepted})
+    assert (answer.headers.get("Content-Encoding") == "gzip") == packed
+    assert answer.json["items"][0]["data"]["a"] == "x" * size

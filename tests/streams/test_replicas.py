@@ -24,7 +24,7 @@ from fairway.controllers.cache import Cache
 from fairway.kubeapi import KubeApi
 from fairway.loops import end
 from fairway.server import certificates
-from fairway.server.questions import LogRequest
+from fairway.server.asked import LogRequest
 from fairway.server.talks import CommandRequest
 from fairway.store.interface import BY_HUB, Patch, Store
 from fairway.store.keys import LEASES

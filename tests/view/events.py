@@ -55,6 +55,9 @@ class Story:
         self.version += 1
         plain = copy.deepcopy(plain)
         plain["metadata"]["resourceVersion"] = str(self.version)
+        before = self.objects.get((plain["kind"], plain["metadata"]["name"]))
+        uid = before["metadata"]["uid"] if before else f"uid-{self.version}"
+        plain["metadata"]["uid"] = uid
         self.objects[plain["kind"], plain["metadata"]["name"]] = plain
         for tell in self.listeners:
             tell("put", plain)
@@ -99,10 +102,21 @@ class Story:
                 "term": 1,
                 "decidedAt": timestamp(self.now - dice.choice([0, 0, 0, 10, 20])),
                 "queue": plain["spec"]["queue"],
+                "waitsFor": self.victims(),
                 "placements": [self.a_placement(plain, one) for one in sorted(places)],
             },
         }
         self.put(plain)
+
+    def victims(self) -> list[Plain]:
+        """Nobody mostly; somebody of another namespace, who is called by a UID, or was."""
+        uids = [
+            one["metadata"]["uid"] for one in self.objects.values() if one["kind"] == "Workload"
+        ]
+        if not uids or self.dice.random() < 0.6:
+            return []
+        uid = self.dice.choice([*uids, "uid-of-one-that-is-gone"])
+        return [{"type": "Preemption", "workload": {"uid": uid}, "attempt": 1}]
 
     def leave(self) -> None:
         """What is held is on its way out; the workload waits again, or is over."""

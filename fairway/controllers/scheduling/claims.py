@@ -20,9 +20,9 @@ from fairway.api.claim import (
     Placement,
     Reservation,
     WaitsFor,
+    WorkloadMention,
 )
 from fairway.api.fleet import FleetSpec
-from fairway.api.meta import WorkloadReference
 from fairway.api.names import namespace_and_name
 from fairway.api.workload import Workload, WorkloadStatus
 from fairway.core import model, steps
@@ -47,16 +47,24 @@ class Context:
         return datetime.fromtimestamp(self.now, UTC)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """One that must be gone first: which incarnation, and the last attempt of it that must be."""
+
+    uid: str
+    attempt: int
+
+
 def claimed(
     workload: Workload,
     step: steps.Admit,
     provisions: Sequence[steps.Provision],
     context: Context,
-    leaving: Mapping[str, int] | None = None,
+    leaving: Mapping[str, Leaving] | None = None,
 ) -> WorkloadStatus:
     """The workload gets its claim, or more or less of it.
 
-    `leaving` has those that must be gone first, with the last attempt of each that must be.
+    `leaving` has those that must be gone first.
     """
     status = workload.status
     before = status.claim
@@ -66,8 +74,10 @@ def claimed(
     placements = tuple(placement_of(one, kept.get(one.cluster) or attempt) for one in step.placed)
     waits_for = (
         *(
-            WaitsFor(type="Preemption", workload=_reference(key), attempt=attempt)
-            for key, attempt in (leaving or {}).items()
+            WaitsFor(
+                type="Preemption", workload=_mention(key, one.uid, workload), attempt=one.attempt
+            )
+            for key, one in (leaving or {}).items()
         ),
         *(
             WaitsFor(type="Provision", cluster=cluster, pool=pool, count=count)
@@ -122,8 +132,10 @@ def _asked(
     return found
 
 
-def preempted(workload: Workload, step: steps.Preempt, context: Context) -> WorkloadStatus:
-    """The workload loses its claim to another, and gets a receipt."""
+def preempted(
+    workload: Workload, step: steps.Preempt, context: Context, *, by_uid: str
+) -> WorkloadStatus:
+    """The workload loses its claim to another, which has a UID, and gets a receipt."""
     status = workload.status
     assert status.claim is not None, "only what holds a claim can be preempted"
     claim = status.claim
@@ -135,7 +147,11 @@ def preempted(workload: Workload, step: steps.Preempt, context: Context) -> Work
         ended_at=context.moment,
         reason=reason,
         blame="Decision",
-        preempted_by=_reference(step.for_),
+        preempted_by=replace(
+            _mention(step.for_, by_uid, workload),
+            queue=context.queues.get(step.for_, ""),
+            priority=context.priorities.get(step.for_),
+        ),
         lost_seconds=int(step.lost_seconds),
     )
     return replace(
@@ -301,6 +317,9 @@ def _ran(claim: Claim, context: Context) -> int:
     return max(0, int((context.moment - claim.ready_at).total_seconds()))
 
 
-def _reference(key: str) -> WorkloadReference:
+def _mention(key: str, uid: str, to: Workload) -> WorkloadMention:
+    """A workload as the status of another tells of it."""
     namespace, name = namespace_and_name(key)
-    return WorkloadReference(namespace=namespace, name=name)
+    if namespace != to.metadata.namespace:
+        return WorkloadMention(uid=uid)
+    return WorkloadMention(namespace=namespace, name=name, uid=uid)

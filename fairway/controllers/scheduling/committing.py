@@ -179,16 +179,18 @@ class Committer:
                 return
             outcome.written.append(step)
 
-    def _leaving(self, step: Admit, outcome: Outcome) -> dict[str, int]:
-        """Those that must be gone before a claim can run, and the last attempt of each."""
-        found: dict[str, int] = {}
+    def _leaving(self, step: Admit, outcome: Outcome) -> dict[str, claims.Leaving]:
+        """Those that must be gone before a claim can run."""
+        found: dict[str, claims.Leaving] = {}
         for key in step.waits_for:
             name = namespace_and_name(key)
             stored = outcome.stored.get(name) or self._latest(name)
-            status = (stored.object().get("status") or {}) if stored else {}
-            attempts = [one.get("attempt", 0) for one in status.get("releasing") or ()]
+            body = stored.object() if stored is not None else {}
+            leaving = (body.get("status") or {}).get("releasing") or ()
+            attempts = [one.get("attempt", 0) for one in leaving]
             if attempts:
-                found[key] = max(attempts)
+                uid = body["metadata"].get("uid", "")
+                found[key] = claims.Leaving(uid=uid, attempt=max(attempts))
         return found
 
     async def _commit_one(
@@ -241,10 +243,14 @@ class Committer:
         self, body: JsonObject, step: Preempt, context: Context, outcome: Outcome
     ) -> bool:
         """Takes a victim's claim, unless somebody else has changed it."""
+        by = self._latest(namespace_and_name(step.for_))
+        uid = _decode_head(by.raw).metadata.uid if by is not None else ""
+
+        def make(workload: Workload) -> WorkloadStatus:
+            return claims.preempted(workload, step, context, by_uid=uid)
+
         try:
-            await self._write(
-                body, lambda workload: claims.preempted(workload, step, context), outcome
-            )
+            await self._write(body, make, outcome)
         except Conflict:
             return False
         return True
@@ -353,7 +359,10 @@ def _refuse(deal: Sequence[Step], outcome: Outcome) -> None:
 
 
 def _admitting(
-    step: Admit, provisions: list[Provision], context: Context, leaving: Mapping[str, int]
+    step: Admit,
+    provisions: list[Provision],
+    context: Context,
+    leaving: Mapping[str, claims.Leaving],
 ) -> MakeStatus:
     return lambda workload: claims.claimed(workload, step, provisions, context, leaving)
 

@@ -36,6 +36,7 @@ from fairway.controllers.works.derive import (
 from fairway.controllers.works.manifests import dependencies_of
 from fairway.controllers.works.roster import Roster
 from fairway.controllers.works.staging import Stages, as_staged
+from fairway.controllers.works.victims import Incarnations, mentioned
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Store, Stored, Write
@@ -74,6 +75,7 @@ class Works:
         self._board = board or Board(clock)
         self._roster = cache.index(Roster)
         self._register = cache.index(Register)
+        self._incarnations = cache.index(Incarnations)
         self._loop: Loop[Name] = Loop("works", self._reconcile, clock=clock, forgets=True)
         self._all_wanted = Alarm(clock)
         self._waiting_for: dict[Name, dict[Name, None]] = {}  # by victim: those who wait for it
@@ -315,11 +317,11 @@ class Works:
         for wait in claim.waits_for if claim else ():
             if wait.workload is None:
                 continue
-            victim = (wait.workload.namespace, wait.workload.name)
-            one = self._cache.get(Workload, victim[1], victim[0])
-            if one is not None:
+            victim = self._incarnations.name(wait.workload)
+            one = self._cache.get(Workload, victim[1], victim[0]) if victim else None
+            if victim is not None and one is not None:
                 self._waiting_for.setdefault(victim, {})[name] = None
-                found["/".join(victim)] = one
+                found[mentioned(wait.workload)] = one
         return found
 
     async def _objects(self, workload: Workload, stages: Stages) -> list[JsonObject]:

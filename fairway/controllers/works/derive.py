@@ -75,7 +75,7 @@ class Known:
     seen: Mapping[str, Seen] = field(default_factory=dict)  # by cluster
     clusters: Mapping[str, Cluster] = field(default_factory=dict)
     flavors: Mapping[str, Flavor] = field(default_factory=dict)
-    victims: Mapping[str, Workload] = field(default_factory=dict)  # that exist, by namespace/name
+    victims: Mapping[str, Workload] = field(default_factory=dict)  # that exist; see `mentioned`
     objects: Sequence[JsonObject] = ()  # dependencies that were found
     settings: Settings = field(default_factory=Settings)
     kinds: KnownKinds = field(default_factory=built_in)

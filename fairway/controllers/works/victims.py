@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairway.api.claim import Claim
+import msgspec
+
+from fairway.api.claim import Claim, WorkloadMention
 from fairway.api.workload import Workload
+from fairway.controllers.cache import Cache
+from fairway.store.interface import Stored
+from fairway.store.keys import WORKLOADS
+from fairway.store.mirrors import Name
 
 
 def victims_left(claim: Claim, victims: Mapping[str, Workload]) -> list[str]:
-    """The victims that a claim still waits for; `victims` are the workloads that still exist.
+    """The victims that a claim still waits for; `victims` are those that still exist.
 
     A victim in another cluster is waited for as well: until it is gone, its quota is used.
     """
@@ -21,11 +27,56 @@ def victims_left(claim: Claim, victims: Mapping[str, Workload]) -> list[str]:
     for wait in claim.waits_for:
         if wait.type != "Preemption" or wait.workload is None:
             continue
-        key = f"{wait.workload.namespace}/{wait.workload.name}"
+        key = mentioned(wait.workload)
         found = victims.get(key)
         if found is not None and _is_here(found, wait.attempt):
             left.append(key)
     return left
+
+
+def mentioned(victim: WorkloadMention) -> str:
+    """One word for a victim: `namespace/name`, or its UID where that is all there is."""
+    return f"{victim.namespace}/{victim.name}" if victim.name else victim.uid
+
+
+class Incarnations:
+    """Workloads by their UID, kept by a watch."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._names: dict[str, Name] = {}
+        self._uids: dict[Name, str] = {}
+        mirror = cache.mirror(WORKLOADS)
+        mirror.followers.append(self._follow)
+        for name, stored in mirror.items():
+            self._follow(name, stored)
+
+    def name(self, victim: WorkloadMention) -> Name | None:
+        """Which workload is mentioned; None: one that is gone."""
+        if victim.name:
+            return (victim.namespace, victim.name)
+        return self._names.get(victim.uid)
+
+    def _follow(self, name: Name, stored: Stored | None) -> None:
+        uid = _decode(stored.raw).metadata.uid if stored is not None else ""
+        before = self._uids.pop(name, "")
+        if before != uid:
+            self._names.pop(before, None)
+        if uid:
+            self._uids[name] = uid
+            self._names[uid] = name
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    uid: str = ""
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """As much of a workload as says which incarnation it is."""
+
+    metadata: _Metadata
+
+
+_decode = msgspec.json.Decoder(_Head).decode
 
 
 def _is_here(victim: Workload, attempt: int) -> bool:

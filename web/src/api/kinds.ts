@@ -7,6 +7,12 @@ export type Cluster = Schemas["dev.fairway.v1alpha1.Cluster"];
 export type ClusterReport = Schemas["dev.fairway.v1alpha1.ClusterReport"];
 export type Flavor = Schemas["dev.fairway.v1alpha1.Flavor"];
 export type Queue = Schemas["dev.fairway.v1alpha1.Queue"];
+export type Fleet = Schemas["dev.fairway.v1alpha1.Fleet"];
+export type PlacementPolicy = Schemas["dev.fairway.v1alpha1.PlacementPolicy"];
+export type FleetAutoscaler = Schemas["dev.fairway.serving.v1alpha1.FleetAutoscaler"];
+export type Rollout = Schemas["dev.fairway.serving.v1alpha1.Rollout"];
+export type Revision = Schemas["dev.fairway.serving.v1alpha1.Revision"];
+export type CostAccount = Schemas["dev.fairway.costs.v1alpha1.CostAccount"];
 export type ObjectMeta = Schemas["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
 
 export interface Named {
@@ -26,6 +32,31 @@ export interface Reason {
   rung?: string;
   cluster?: string;
   group?: string;
+  queue?: string;
+  flavor?: string;
+  podSet?: string;
+  pool?: string;
+  level?: string;
+  other?: string;
+  count?: number;
+  until?: number;
+  short?: Record<string, string>;
+}
+
+export interface PlaceLack {
+  cluster: string;
+  free: string;
+  short: string;
+  fits?: boolean;
+  flavor?: string;
+}
+
+export interface Remedy {
+  kind: string;
+  message: string;
+  name?: string;
+  needs?: { amount: string; of: string };
+  short?: Record<string, string>;
 }
 
 export interface Explanation {
@@ -38,10 +69,12 @@ export interface Explanation {
   position?: number;
   waiting?: number;
   nearest?: { cluster: string; free: string; short: string };
+  places?: PlaceLack[];
+  ladder?: { group?: string; rung: string }[];
   quota?: Reason;
   expected?: { start?: number; earliest?: number; latest?: number; because?: string };
   reasons?: Reason[];
-  remedies?: { kind: string; message: string; name?: string }[];
+  remedies?: Remedy[];
   message: string;
 }
 
@@ -62,6 +95,8 @@ export interface Standing {
   claimed: number;
   running: number;
   share: number | null;
+  /** What it would have of accelerators, or else CPUs, if all were divided fairly. */
+  fair?: number;
   holdings: Holding[];
   heads: string[];
 }
@@ -86,6 +121,8 @@ export interface Step {
   count?: number;
   lostSeconds?: number;
   waitsFor?: string[];
+  scores?: Record<string, number>;
+  alternative?: string;
   reasons?: Reason[];
 }
 
@@ -94,12 +131,42 @@ export interface Decision {
   steps: Step[];
 }
 
+/** How the load of a service should be shared; weights are thousandths. */
+export interface Traffic {
+  now: number;
+  services: { namespace: string; name: string; clusters: { cluster: string; weight: number; ready: number }[] }[];
+}
+
 export interface Plan {
   now: number;
   steps: Step[];
   waiting: { workload: string; reasons: Reason[] }[];
   warnings?: Reason[];
   reservations?: { workload: string; cluster: string; flavors?: string[] }[];
+}
+
+export interface Pod {
+  cluster: string;
+  name: string;
+  podSet: string;
+  attempt: number;
+  phase: string;
+  node?: string;
+  since?: string;
+  startedAt?: string;
+  finishedAt?: string;
+  restarts?: number;
+  exitCode?: number;
+  reason?: string;
+  message?: string;
+  revision?: string;
+  containers?: string[];
+}
+
+export interface PodPage {
+  clusters: { cluster: string; phases?: Record<string, number>; fault?: string }[];
+  pods: Pod[];
+  continue?: string;
 }
 
 export interface CoreEvent {

@@ -9,11 +9,21 @@ import type { List, Named } from "./kinds";
 
 export type State = "idle" | "loading" | "live" | "lost" | "refused";
 
-export interface Following<T extends Named> {
+/** How objects are asked for, and where they stand in the answer. */
+export interface Form<T> {
+  accept: string;
+  many: (page: unknown) => T[];
+  one: (object: unknown) => T;
+}
+
+export interface Following<T> {
   path: string;
-  pageSize?: number;
+  /** How much the first page has, so that something is seen soon, and how much each further one. */
+  pageSizes?: [number, number];
   itemsMax?: number;
   query?: Record<string, string>;
+  /** Not told: whole objects. */
+  form?: Form<T>;
   /** The list begins anew: what was known may be out of date. */
   began: () => void;
   /** Objects of the list or of the watch. */
@@ -26,13 +36,19 @@ export interface Following<T extends Named> {
 
 interface WatchEvent<T> {
   type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
-  object: T & { code?: number; message?: string };
+  object: T & Named & { code?: number; message?: string };
 }
 
+interface Page {
+  metadata: { resourceVersion?: string; continue?: string };
+}
+
+const PAGE_SIZES: [number, number] = [500, 500];
 const RETRY_FIRST = 500;
 const RETRY_MOST = 10_000;
 
-export function follow<T extends Named>(wanted: Following<T>): () => void {
+export function follow<T>(wanted: Following<T>): () => void {
+  const { accept, many, one } = wanted.form ?? whole<T>();
   let ended = false;
   let version = "";
   let current: AbortController | null = null;
@@ -58,13 +74,16 @@ export function follow<T extends Named>(wanted: Following<T>): () => void {
     let count = 0;
     let isCut = false;
     do {
-      const page: List<T> = await ask(wanted.path, {
+      const limit = (wanted.pageSizes ?? PAGE_SIZES)[count ? 1 : 0];
+      const page: Page = await ask(wanted.path, {
         signal,
-        query: { ...wanted.query, limit: wanted.pageSize ?? 500, continue: more },
+        accept,
+        query: { ...wanted.query, limit, continue: more },
       });
+      const items = many(page);
       version = page.metadata.resourceVersion ?? "";
-      count += page.items.length;
-      wanted.put(page.items);
+      count += items.length;
+      wanted.put(items);
       more = page.metadata.continue || undefined;
       isCut = more !== undefined && count >= (wanted.itemsMax ?? Infinity);
     } while (more && !isCut);
@@ -74,6 +93,7 @@ export function follow<T extends Named>(wanted: Following<T>): () => void {
   async function watch(signal: AbortSignal): Promise<void> {
     const response = await open(wanted.path, {
       signal,
+      accept,
       query: {
         ...wanted.query,
         watch: 1,
@@ -90,8 +110,8 @@ export function follow<T extends Named>(wanted: Following<T>): () => void {
         if (event.type === "ERROR")
           throw new Refused(event.object.code ?? 500, event.object.message ?? "the watch ended");
         version = event.object.metadata?.resourceVersion ?? version;
-        if (event.type === "DELETED") removed.push(event.object);
-        else if (event.type !== "BOOKMARK") put.push(event.object);
+        if (event.type === "DELETED") removed.push(one(event.object));
+        else if (event.type !== "BOOKMARK") put.push(one(event.object));
       }
       if (put.length) wanted.put(put);
       if (removed.length) wanted.removed(removed);
@@ -143,6 +163,14 @@ export function follow<T extends Named>(wanted: Following<T>): () => void {
     window.removeEventListener("online", online);
     current?.abort();
     wake();
+  };
+}
+
+function whole<T>(): Form<T> {
+  return {
+    accept: "application/json",
+    many: (page) => (page as List<T>).items,
+    one: (object) => object as T,
   };
 }
 

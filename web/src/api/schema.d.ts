@@ -4899,11 +4899,18 @@ export interface components {
                         type: "Data" | "Preemption" | "Provision" | "Ready";
                         /** @description The victim that must be gone. */
                         workload?: {
-                            /** @description Name of the workload. */
-                            name: string;
-                            /** @description Namespace of the workload. */
-                            namespace: string;
-                            /** @description UID of the workload. */
+                            /** @description Its name, where its namespace is the same. */
+                            name?: string;
+                            /** @description Its namespace, where that is the same. */
+                            namespace?: string;
+                            /**
+                             * Format: int64
+                             * @description Its priority.
+                             */
+                            priority?: number;
+                            /** @description Its queue. */
+                            queue?: string;
+                            /** @description Its UID. */
                             uid?: string;
                         };
                     }[];
@@ -4976,11 +4983,18 @@ export interface components {
                     message?: string;
                     /** @description For whom it was preempted. */
                     preemptedBy?: {
-                        /** @description Name of the workload. */
-                        name: string;
-                        /** @description Namespace of the workload. */
-                        namespace: string;
-                        /** @description UID of the workload. */
+                        /** @description Its name, where its namespace is the same. */
+                        name?: string;
+                        /** @description Its namespace, where that is the same. */
+                        namespace?: string;
+                        /**
+                         * Format: int64
+                         * @description Its priority.
+                         */
+                        priority?: number;
+                        /** @description Its queue. */
+                        queue?: string;
+                        /** @description Its UID. */
                         uid?: string;
                     };
                     /** @description Code of why it ended. */

@@ -5,10 +5,14 @@
 
 import { ask, ours, told } from "../api/client";
 import { follow, type State } from "../api/live";
-import type { Cluster, ClusterReport, Flavor, Standing, Workload } from "../api/kinds";
-import { keyOf, rowOf, type Row } from "./rows";
+import type { Cluster, ClusterReport, Flavor, Standing } from "../api/kinds";
+import { keyOf, ROWS, type Row } from "./rows";
 
 const SHOWN_EVERY = 200;
+const SHOWN_EVERY_OF_MANY = 500;
+const MANY = 10_000;
+const FEW = 50;
+const PAGE_SIZES: [number, number] = [250, 5000];
 const SAMPLES_MAX = 1000;
 export const ROWS_MAX = 200_000;
 
@@ -38,6 +42,10 @@ class Fleet {
   links = $state<Record<string, Link>>({});
   now = $state(Date.now());
 
+  /** Keys of the rows that came, changed or went with this revision; not reactive by itself. */
+  changes: ReadonlySet<string> = new Set();
+
+  private touched = new Set<string>();
   private byKey = new Map<string, Row>();
   private stale: Set<string> | null = null;
   private stops: (() => void)[] = [];
@@ -67,6 +75,8 @@ class Fleet {
     if (this.standingTimer) clearTimeout(this.standingTimer);
     this.timer = this.standingTimer = null;
     this.byKey.clear();
+    this.touched = new Set();
+    this.stale = null;
     this.rows = [];
     this.clusters = [];
     this.standings = [];
@@ -93,28 +103,29 @@ class Fleet {
 
   private followWorkloads(namespace: string): void {
     this.stops.push(
-      follow<Workload>({
+      follow<Row>({
         path: ours("workloads", namespace),
-        pageSize: 500,
+        pageSizes: PAGE_SIZES,
+        form: ROWS,
         itemsMax: ROWS_MAX,
         began: () => {
           this.stale = new Set(this.byKey.keys());
           this.isComplete = false;
         },
-        put: (objects) => {
-          for (const one of objects) {
-            const row = rowOf(one);
+        put: (rows) => {
+          for (const row of rows) {
             this.byKey.set(row.key, row);
             this.stale?.delete(row.key);
+            this.touched.add(row.key);
           }
           this.changed();
         },
-        removed: (objects) => {
-          for (const one of objects) this.byKey.delete(keyOf(one));
+        removed: (rows) => {
+          for (const { key } of rows) this.drop(key);
           this.changed();
         },
         listed: (isCut) => {
-          for (const key of this.stale ?? []) this.byKey.delete(key);
+          for (const key of this.stale ?? []) this.drop(key);
           this.stale = null;
           this.isCut = isCut;
           this.isComplete = true;
@@ -125,14 +136,21 @@ class Fleet {
     );
   }
 
+  private drop(key: string): void {
+    this.byKey.delete(key);
+    this.touched.add(key);
+  }
+
   private changed(): void {
     this.timer ??= setTimeout(() => {
       this.timer = null;
+      this.changes = this.touched;
+      this.touched = new Set();
       this.rows = [...this.byKey.values()];
       this.loaded = this.rows.length;
       this.revision += 1;
       this.askLater();
-    }, this.rows.length ? SHOWN_EVERY : 0);
+    }, this.rows.length > MANY ? SHOWN_EVERY_OF_MANY : this.rows.length ? SHOWN_EVERY : 0);
   }
 
   /** How queues stand is worked out when asked, so it is asked when something has changed. */
@@ -164,7 +182,7 @@ class Fleet {
 
 export const fleet = new Fleet();
 
-/** A small kind as a whole, kept up to date. */
+/** A small kind as a whole, kept up to date: one of ours by its plural, or any by its path. */
 export function followAll<T extends { metadata?: { name?: string; namespace?: string } }>(
   plural: string,
   show: (objects: T[]) => void,
@@ -172,17 +190,26 @@ export function followAll<T extends { metadata?: { name?: string; namespace?: st
 ): () => void {
   let known = new Map<string, T>();
   let fresh: Map<string, T> | null = null;
+  let waiting: ReturnType<typeof setTimeout> | null = null;
   const shown = () => show([...known.entries()].sort(byName).map(([, one]) => one));
-  return follow<T>({
-    path: ours(plural),
+  // Of many that change all the time, what changed meanwhile is shown together.
+  const later = () => {
+    if (known.size <= FEW) shown();
+    else waiting ??= setTimeout(() => {
+      waiting = null;
+      shown();
+    }, SHOWN_EVERY_OF_MANY);
+  };
+  const stop = follow<T>({
+    path: plural.startsWith("/") ? plural : ours(plural),
     began: () => (fresh = new Map()),
     put: (objects) => {
       for (const one of objects) (fresh ?? known).set(keyOf(one), one);
-      if (!fresh) shown();
+      if (!fresh) later();
     },
     removed: (objects) => {
       for (const one of objects) known.delete(keyOf(one));
-      shown();
+      later();
     },
     listed: () => {
       known = fresh ?? known;
@@ -191,6 +218,10 @@ export function followAll<T extends { metadata?: { name?: string; namespace?: st
     },
     state,
   });
+  return () => {
+    stop();
+    if (waiting) clearTimeout(waiting);
+  };
 }
 
 function byName(one: [string, unknown], other: [string, unknown]): number {

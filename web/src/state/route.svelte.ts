@@ -1,6 +1,6 @@
 // Where one is: the part of the address behind #, so that links and the back button work.
 
-export type View = "fleet" | "queues" | "workloads" | "timeline" | "whatif" | "services";
+export type View = "fleet" | "queues" | "workloads" | "timeline" | "whatif" | "services" | "cost";
 
 class Route {
   parts = $state.raw<string[]>([]);

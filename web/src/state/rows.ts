@@ -1,8 +1,14 @@
 // A workload as a line of a list: what lists, boards and charts need of it, and no more.
+//
+// The hub makes rows (fairway/server/rows.py), so that 50,000 workloads are ten megabytes and not a
+// hundred; what one row says of a workload is what is read here from a whole one, and
+// tests/server/data/rows.json holds both to it.
 
 import type { Workload } from "../api/kinds";
+import type { Form } from "../api/live";
 import { acceleratorsOf } from "../words/amounts";
 import { moment } from "../words/times";
+import { type ServiceCell, servicePartFrom, servicePartOf, type ServicePart } from "./services";
 
 export interface Place {
   cluster: string;
@@ -43,7 +49,9 @@ export interface Row {
   finished: number | null;
   running: number | null;
   past: Past[];
-  reservation: { cluster: string; starts: number | null } | null;
+  reservation: { cluster: string; starts: number | null; flavors: string[] } | null;
+  /** Of a Divided workload: its replicas, place by place. */
+  service: ServicePart | null;
   text: string;
 }
 
@@ -62,7 +70,6 @@ export function rowOf(workload: Workload): Row {
   const created = moment(metadata.creationTimestamp) ?? 0;
   const queue = status.queue || spec.queue || "";
   const user = metadata.annotations?.["fairway.dev/created-by"] ?? "";
-  const clusters = places.map((one) => one.cluster || "by quota").join(", ");
   const past = (status.history ?? []).flatMap((one) => {
     const from = moment(one.startedAt);
     const to = moment(one.endedAt);
@@ -70,8 +77,7 @@ export function rowOf(workload: Workload): Row {
       ? [{ clusters: [...(one.clusters ?? [])], from, to, reason: one.reason ?? "" }]
       : [];
   });
-  return {
-    key: keyOf(workload),
+  return finished({
     namespace: metadata.namespace ?? "",
     name: metadata.name ?? "",
     version: metadata.resourceVersion ?? "",
@@ -82,12 +88,11 @@ export function rowOf(workload: Workload): Row {
     mode: spec.mode ?? "Gang",
     user,
     priority: status.priority ?? spec.priority ?? 0,
-    gpus: places.length ? places.reduce((sum, one) => sum + one.gpus, 0) : wantedGpus(workload),
+    gpus: wantedGpus(workload),
     wanted: status.pods?.wanted ?? 0,
     ready: (status.pods?.ready ?? 0) + (status.pods?.succeeded ?? 0),
     replicas: spec.replicas ?? null,
     places,
-    clusters,
     created,
     queued: moment(status.queuedAt) ?? created,
     decided: moment(claim?.decidedAt),
@@ -96,11 +101,106 @@ export function rowOf(workload: Workload): Row {
     running: moment(claim?.readyAt),
     past,
     reservation: status.reservation
-      ? { cluster: status.reservation.cluster, starts: moment(status.reservation.startsAt) }
+      ? {
+          cluster: status.reservation.cluster,
+          starts: moment(status.reservation.startsAt),
+          flavors: [...status.reservation.flavors],
+        }
       : null,
-    text: `${metadata.namespace}/${metadata.name} ${queue} ${clusters} ${user} ${kind}`.toLowerCase(),
-  };
+    service: spec.mode === "Divided" ? servicePartOf(workload) : null,
+  });
 }
+
+/** What follows from the rest of a row. */
+function finished(row: Omit<Row, "key" | "clusters" | "text">): Row {
+  const { namespace, name, places } = row;
+  const key = `${namespace}/${name}`;
+  const clusters = said(places);
+  return Object.assign(row, {
+    key,
+    clusters,
+    gpus: places.length ? places.reduce((sum, one) => sum + one.gpus, 0) : row.gpus,
+    text: `${key} ${row.queue} ${clusters} ${row.user} ${row.kind}`.toLowerCase(),
+  });
+}
+
+function said(places: Place[]): string {
+  if (places.length === 1) return places[0]!.cluster || "by quota";
+  return places.map((one) => one.cluster || "by quota").join(", ");
+}
+
+type Time = string | null;
+
+/** The columns of a row in their order; those behind the last that says anything are left out. */
+export type Cells = [
+  namespace: string, name: string, version: string, created?: Time, user?: string, queue?: string, phase?: string,
+  reason?: string, kind?: string, mode?: string, priority?: number, gpus?: number | null, wanted?: number, ready?: number,
+  replicas?: number | null, places?: [string, number, number, string][] | null, queued?: Time, decided?: Time,
+  started?: Time, finished?: Time, running?: Time, past?: [string[], string, string, string][] | null,
+  reservation?: [string, Time, string[]] | null, service?: ServiceCell | null,
+];
+
+const NO_PLACES: Place[] = [];
+const NO_PAST: Past[] = [];
+
+export function rowFrom(cells: Cells): Row {
+  const [
+    namespace, name, version, created, user, queue, phase, reason, kind, mode, priority, gpus, wanted, ready, replicas,
+    places, queued, decided, started, ended, running, past, reservation, service,
+  ] = cells;
+  const since = moment(created) ?? 0;
+  return finished({
+    namespace: shared(namespace),
+    name,
+    version,
+    queue: shared(queue),
+    phase: shared(phase),
+    reason: shared(reason),
+    kind: shared(kind),
+    mode: shared(mode),
+    user: shared(user),
+    priority: priority ?? 0,
+    gpus: gpus ?? null,
+    wanted: wanted ?? 0,
+    ready: ready ?? 0,
+    replicas: replicas ?? null,
+    places: places?.length
+      ? places.map(([cluster, each, pods, flavors]) => ({ cluster: shared(cluster), gpus: each, pods, flavors: shared(flavors) }))
+      : NO_PLACES,
+    created: since,
+    queued: moment(queued) ?? since,
+    decided: moment(decided),
+    started: moment(started),
+    finished: moment(ended),
+    running: moment(running),
+    past: past?.length
+      ? past.map(([clusters, from, to, why]) => ({ clusters: clusters.map(shared), from: moment(from) ?? 0, to: moment(to) ?? 0, reason: shared(why) }))
+      : NO_PAST,
+    reservation: reservation
+      ? { cluster: shared(reservation[0]), starts: moment(reservation[1]), flavors: reservation[2] }
+      : null,
+    service: service ? servicePartFrom(service, replicas ?? null, wanted ?? 0) : null,
+  });
+}
+
+const WORDS_MAX = 100_000;
+const words = new Map<string, string>();
+
+/** One text for all rows that say the same, instead of one each. */
+function shared(word: string | undefined | null): string {
+  if (!word) return "";
+  const known = words.get(word);
+  if (known !== undefined) return known;
+  if (words.size >= WORDS_MAX) words.clear();
+  words.set(word, word);
+  return word;
+}
+
+export const ROWS: Form<Row> = {
+  accept: "application/json;as=Rows;g=fairway.dev;v=v1alpha1",
+  many: (page) => (page as { rows: Cells[] }).rows.map(rowFrom),
+  one: (object) => rowFrom((object as { row: Cells }).row),
+};
 
 type Placement = NonNullable<NonNullable<Status["claim"]>["placements"]>[number];
 

@@ -24,6 +24,7 @@ export const HEALTH: Record<string, Look> = {
   Ready: { tone: "run", shape: "tick", order: 0 },
   Pending: { tone: "start", shape: "half", order: 1 },
   Held: { tone: "hold", shape: "bars", order: 2 },
+  Draining: { tone: "stop", shape: "down", order: 2 },
   Unready: { tone: "wait", shape: "ring", order: 3 },
   Lost: { tone: "bad", shape: "cross", order: 4 },
 };

@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { after, linesIn, Output, plain } from "./output";
+
+const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => `line ${from + at}`);
+
+test("the last lines are kept, and those that went are counted", () => {
+  const output = new Output(1000);
+  for (let at = 0; at < 5; at += 1) output.add(numbers(at * 500, at * 500 + 500));
+  expect(output.count).toBe(2500);
+  expect(output.kept).toBeLessThanOrEqual(1000);
+  expect(output.last(2)).toEqual(["line 2498", "line 2499"]);
+  expect(output.text().split("\n")).toHaveLength(output.kept);
+});
+
+test("only the last block is another one when lines come", () => {
+  const output = new Output();
+  output.add(numbers(0, 450));
+  const before = [...output.blocks];
+  output.add(["more"]);
+  expect(output.blocks.map((one, at) => one === before[at])).toEqual([true, true, false]);
+});
+
+test.each([
+  ["nothing new", ["a", "b", "c"], ["a", "b", "c"], 3],
+  ["the rest of it", ["a", "b", "c"], ["b", "c", "d"], 2],
+  ["all from the begin", ["b", "c"], ["a", "b", "c", "d"], 3],
+  ["nothing that is known", ["a", "b"], ["x", "y"], 0],
+  ["lines that repeat", ["a", "a", "a"], ["a", "a", "a", "b"], 3],
+  ["one line that looks alike", ["a", "b", "c"], ["x", "c", "d"], 0],
+])("after a lost connection, %s", (_, known, fresh, from) => {
+  expect(after(known, fresh)).toBe(from);
+});
+
+test("where lines may be missing it says so", () => {
+  const output = new Output();
+  output.add(["a"]);
+  output.join(["a", "b"]);
+  output.join(["y", "z"]);
+  expect(output.text()).toBe("a\nb\n… the connection was lost here, and lines may be missing …\ny\nz");
+});
+
+test("lines come whole, empty ones and the last without an end as well", async () => {
+  const parts = ["one\n\ntw", "o\nthr", "ee"].map((one) => new TextEncoder().encode(one));
+  const body = new ReadableStream<Uint8Array>({ start(stream) { parts.forEach((one) => stream.enqueue(one)); stream.close(); } });
+  const found: string[] = [];
+  for await (const lines of linesIn(body)) found.push(...lines);
+  expect(found).toEqual(["one", "", "two", "three"]);
+});
+
+test("colours and progress bars of a terminal become plain lines", () => {
+  expect(plain("\u001b[31mred\u001b[0m")).toBe("red");
+  expect(plain("10%\r50%\r100%\r")).toBe("100%");
+});
