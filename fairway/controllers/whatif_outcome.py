@@ -20,6 +20,7 @@ from fairway.core.steps import Admit, Move, Plan, Preempt
 
 _TOUCHED_MOST = 500
 _MILLI = 1_000_000  # nanos in a thousandth
+_SAME_SECONDS = 1.0  # starts so near to each other are the same
 
 Amounts = dict[str, dict[str, dict[str, float]]]  # cluster or queue -> flavor -> what -> GPUs
 
@@ -113,7 +114,7 @@ def compared(before: Side, other: Side) -> dict[str, Any]:
             "after": now.get(key, {"state": "Absent"}),
         }
         for key in sorted(was.keys() | now.keys())
-        if was.get(key) != now.get(key)
+        if _differ(was.get(key, {}), now.get(key, {}))
     ]
     # Who fares differently comes before those who only wait for a different time.
     touched.sort(key=lambda one: one["before"]["state"] == one["after"]["state"])
@@ -123,6 +124,14 @@ def compared(before: Side, other: Side) -> dict[str, Any]:
         "clusters": {"before": before.clusters(), "after": other.clusters()},
         "queues": {"before": before.queues(), "after": other.queues()},
     }
+
+
+def _differ(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two fates differ by more than the moment in which a start is expected."""
+    was, then = one.get("expected"), other.get("expected")
+    if was is None or then is None or {**one, "expected": then} != other:
+        return one != other
+    return bool(abs(was - then) >= _SAME_SECONDS)
 
 
 def _queue(one: Side, other: Side, key: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,10 @@ import pytest
 
 from fairway.app.keeping import SpanFile
 from fairway.clock import VirtualClock
+from fairway.controllers.timeline import ahead
 from fairway.controllers.timeline.drawing import By, Drawn, Wanted, picture
+from fairway.controllers.timeline.reading import Seen, read_seen
+from fairway.controllers.timeline.spans import Span, ending_of
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Write
 from fairway.store.keys import WORKLOADS
@@ -99,6 +103,48 @@ async def test_names_go_and_areas_stay_where_the_caller_may_not_know(fleet: Flee
     found = await told(fleet, sees=False)
     assert short(found) == [("", "runs", 8.0, "")]
     assert "secret" not in str(found)
+
+
+async def test_past_a_size_nobody_is_foreseen_and_reservations_stay(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "_LOOKS_MOST", 3)
+    await fleet.apply(job("long", pods=2, seconds=600))
+    await fleet.until("long", "Running", 30)
+    await fleet.apply(job("large", pods=2, seconds=60))
+    reserved = await fleet.until("large", lambda one: one.status.reservation is not None, 60)
+    assert reserved.status.reservation is not None
+    assert reserved.status.reservation.starts_at is not None
+    _, large = short(await told(fleet))
+    assert large == ("default/large", "reserved", 16.0, "")
+
+
+def seen(reason: str, **status: Any) -> Seen:
+    past = {"endedAt": "2027-01-15T08:00:10Z", "reason": reason}
+    return read_seen(json.dumps({"status": {"history": [past], **status}}).encode())
+
+
+@pytest.mark.parametrize(
+    ("told", "ending"),
+    [
+        (None, "Cancelled"),
+        (seen("Succeeded"), "Succeeded"),
+        (seen("PreemptedToReclaim"), "Preempted"),
+        (seen("ClusterLost"), "Moved"),
+        (seen("Cancelled"), "Cancelled"),
+        (seen("Drained"), "Stopped"),
+        (seen("Failed"), "Failed"),
+        (seen("Failed", history=[], claim={}), "Moved"),
+        (seen("Failed", history=[], phase="Held"), "Stopped"),
+        (seen("Failed", history=[{"endedAt": "2020-01-01T00:00:00Z"}], claim={}), "Moved"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_how_a_span_ended_is_told_by_its_workload(told: Seen | None, ending: str) -> None:
+    span = Span(
+        workload="a/b", cluster="c", queue="q", flavor="f", gpus=1000, decided_at=1_800_000_000.0
+    )
+    assert ending_of(span, told) == ending
 
 
 def drawn(name: str, gpus: int, start: float, end: float) -> Drawn:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from fairway.api.reasons import Code, Reason
-from fairway.core.ahead.forecast import Expected, forecast, impossible
+from fairway.core.ahead.forecast import Expected, first_starts, forecast, impossible
 from fairway.core.cycle import plan
 from fairway.core.model import Form, Pool, Queue, Workload
 from fairway.core.nodes import Cluster
@@ -144,6 +144,18 @@ def test_starts_are_expected(case: Case) -> None:
 def test_the_order_of_input_does_not_matter(case: Case) -> None:
     turned = replace(case, workloads=case.workloads[::-1], clusters=case.clusters[::-1])
     assert forecast(turned.facts(), depth=5) == forecast(case.facts(), depth=5)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_first_starts_are_the_likely_ones_with_a_place_and_an_end(case: Case) -> None:
+    likely = forecast(case.facts(), depth=case.depth, plans_max=64)
+    found = first_starts(case.facts(), depth=case.depth, plans_max=64)
+    assert {key: one.at for key, one in found.items()} == {
+        key: one.start for key, one in likely.items() if one.start is not None
+    }
+    for one in found.values():
+        assert one.placed
+        assert one.until > one.at
 
 
 def test_who_is_expected_now_is_who_the_plan_admits() -> None:

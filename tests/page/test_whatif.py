@@ -1,34 +1,220 @@
-"""What if."""
+"""What if: changes tried on a copy, with the plan that `fairway plan` makes of the same."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.page.signing import look
+from fairway.app import Hub
+from fairway.client import Client
+from tests.page.hubs import VISITOR_TOKEN
+from tests.page.looking import WORKLOADS, field
+from tests.page.signing import keep, look, signed_in
 from tests.page.workloads import job
+from tests.waiting import seen_at_last
 
 pytestmark = pytest.mark.xdist_group("page")
+KINDS = ("queues", "flavors", "clusters", "placementpolicies")
+FAIRWAY = f'fairway() {{ "{sys.executable}" -m fairway.cli.main "$@"; }}\n'
 
 
-def test_what_if_says_what_a_lost_cluster_and_a_new_workload_would_change(page: Page) -> None:
-    look(page, "whatif")
-    page.get_by_label("A lost cluster").check()
-    page.get_by_label("Cluster", exact=True).select_option("onprem-hangzhou")
+def chosen(page: Page, sort: str) -> None:
+    page.get_by_role("button", name=sort, exact=True).click()
+
+
+def tried(page: Page) -> None:
     page.get_by_role("button", name="Try it").click()
-    outcome = page.get_by_label("What would be different")
-    expect(outcome.get_by_role("listitem").filter(has_text="pretrain")).to_contain_text("waits")
-    page.get_by_label("A workload").check()
+
+
+def workload(page: Page) -> None:
+    chosen(page, "A workload")
+    page.get_by_label("Queue", exact=True).select_option("product")
+    page.get_by_label("Flavor", exact=True).select_option("a100")
+    page.get_by_label("Pods").fill("1")
+    page.get_by_label("GPUs each").fill("1")
+    tried(page)
+
+
+def service(page: Page) -> None:
+    chosen(page, "A workload")
+    page.get_by_label("Kind").select_option("Deployment")
+    page.get_by_label("Queue", exact=True).select_option("serving")
+    page.get_by_label("Flavor", exact=True).select_option("l40s")
+    page.get_by_label("Replicas").fill("6")
+    page.get_by_label("GPUs each").fill("1")
+    tried(page)
+
+
+def manifests(page: Page) -> None:
+    chosen(page, "A workload")
+    page.get_by_label("As manifests").check()
     small = job("tried", team="product", pods=1, gpus=1, flavor="a100")
-    page.get_by_label("Manifests").fill(json.dumps(small))
-    page.get_by_role("button", name="Try it").click()
-    expect(outcome.get_by_role("listitem").filter(has_text="team-product/tried")).to_contain_text(
-        "starts: 1 pod on a100 in onprem-hangzhou"
-    )
-    page.get_by_label("Another quota").check()
+    page.get_by_label("Manifests", exact=True).fill(json.dumps(small))
+    tried(page)
+
+
+def quota(page: Page) -> None:
+    chosen(page, "Another quota")
     page.get_by_label("Queue", exact=True).select_option("research")
-    page.get_by_label("Owns").fill("8")
+    page.get_by_label("Of", exact=True).select_option("h100 nvidia.com/gpu")
+    page.get_by_label("Owns").fill("64")
+    tried(page)
+
+
+def lost(page: Page) -> None:
+    chosen(page, "A lost cluster")
+    page.get_by_label("Cluster", exact=True).select_option("onprem-hangzhou")
+    tried(page)
+
+
+def copied(page: Page) -> None:
+    chosen(page, "A new cluster")
+    page.get_by_label("Nodes of", exact=True).select_option("onprem-hangzhou")
+    page.get_by_label("Region").fill("shanghai")
+    page.get_by_label("Price factor").fill("0.8")
+    tried(page)
+
+
+def new(page: Page) -> None:
+    chosen(page, "A new cluster")
+    page.get_by_label("With nodes of its own").check()
+    page.get_by_label("Labels like").select_option("onprem-hangzhou")
+    page.get_by_label("Flavor", exact=True).select_option("h100")
+    page.get_by_label("Nodes", exact=True).fill("3")
+    tried(page)
+
+
+def answered(page: Page, act: Callable[[Page], None]) -> dict[str, Any]:
+    """What the hub says of a change that is made by hand."""
+    with page.expect_response("**/fleets/fleet/whatif") as told:
+        act(page)
+    answer: dict[str, Any] = told.value.json()
+    return answer
+
+
+def at_a_terminal(page: Page, hub: Hub, folder: Path) -> dict[str, Any]:
+    """The plan that the commands make which the page shows."""
+    commands = page.get_by_label("Commands").text_content()
+    done = subprocess.run(
+        ["bash", "-euc", f"{FAIRWAY}{commands} -o json"],
+        cwd=folder,
+        env={**os.environ, "KUBECONFIG": str(hub.kubeconfig)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    plan: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+    return plan
+
+
+def versions(client: Client) -> dict[str, Any]:
+    """Everything that a change could have touched."""
+    found: dict[str, Any] = {}
+    for kind in KINDS:
+        for one in client.list(f"{kind}.fairway.dev").items:
+            found[f"{kind} {one['metadata']['name']}"] = one["metadata"]["generation"]
+    for one in client.list(WORKLOADS).items:
+        claim = one.get("status", {}).get("claim")
+        found[one["metadata"]["name"]] = (one["metadata"]["generation"], claim)
+    return found
+
+
+@pytest.fixture
+def settled(client: Client) -> None:
+    """All that can start has started, so that nothing is decided while one looks."""
+    names = {
+        "pretrain": "team-research",
+        "finetune": "team-product",
+        "evaluate": "team-research",
+        "assistant": "team-serving",
+        "hello": "default",
+    }
+    seen_at_last(
+        lambda: [field(client, one, "status", "phase", namespace=names[one]) for one in names],
+        lambda phases: all(one == "Running" for one in phases),
+        "that all run",
+    )
+
+
+@pytest.mark.usefixtures("settled")
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        pytest.param(workload, "team-product/try-me", id="a workload"),
+        pytest.param(service, "starts in cloud-west", id="a service"),
+        pytest.param(manifests, "team-product/tried", id="a workload as manifests"),
+        pytest.param(quota, "research owns 64 h100 instead of 16", id="another quota"),
+        pytest.param(lost, "loses its place", id="a lost cluster"),
+        pytest.param(copied, "would be expected sooner", id="a copy of a cluster"),
+        pytest.param(new, "with 3 nodes of h100, in hangzhou", id="a new cluster"),
+    ],
+)
+def test_the_plan_with_a_change_is_that_of_the_commands_shown(
+    page: Page, hub: Hub, client: Client, tmp_path: Path, act: Callable[[Page], None], said: str
+) -> None:
+    before = versions(client)
+    look(page, "whatif")
+    answer = answered(page, act)
+    outcome = page.get_by_label("What would be different")
+    expect(page.locator("main")).to_contain_text(said)
+    expect(outcome).to_contain_text(f"{len(answer['after']['waiting'])} waiting.")
+    for one in answer["touched"]:
+        expect(outcome.get_by_role("row").filter(has_text=one["workload"])).to_be_visible()
+    assert at_a_terminal(page, hub, tmp_path) == answer["after"]
+    assert versions(client) == before
+
+
+@pytest.mark.usefixtures("settled")
+def test_several_changes_are_tried_together_and_taken_back_one_by_one(
+    page: Page, hub: Hub, tmp_path: Path
+) -> None:
+    look(page, "whatif")
+    answered(page, lost)
+    answered(page, copied)
+    answer = answered(page, workload)
+    changes = page.get_by_label("Changes", exact=True)
+    expect(changes.get_by_role("listitem")).to_have_count(3)
+    expect(page.get_by_label("What would be different")).to_contain_text("would run elsewhere")
+    expect(page.get_by_label("GPUs by cluster")).to_contain_text("new-cluster-2")
+    assert at_a_terminal(page, hub, tmp_path) == answer["after"]
+    keep(page, "whatif-changed")
+    page.get_by_role("button", name="Remove: onprem-hangzhou is lost").click()
+    expect(changes.get_by_role("listitem")).to_have_count(2)
+    expect(page.get_by_label("Commands")).not_to_contain_text("lose:")
+    page.get_by_role("button", name="Remove all").click()
+    expect(changes).to_have_count(0)
+    expect(page.get_by_label("Commands")).to_have_count(0)
+
+
+def test_a_change_that_cannot_be_made_is_told_with_its_field(
+    browser: Browser, hub: Hub, client: Client
+) -> None:
+    watched = signed_in(browser, hub.url, hub.token)
+    page = watched.page
+    look(page, "whatif")
+    chosen(page, "A new cluster")
+    page.get_by_label("Name", exact=True).fill("cloud-east")
     page.get_by_role("button", name="Try it").click()
-    expect(outcome).to_contain_text("With the change")
+    expect(page.get_by_role("alert")).to_contain_text(
+        "clusters[0].name: there is a cluster cloud-east already"
+    )
+    watched.close()
+    assert [one for one in watched.complaints if "400" not in one] == []
+
+
+def test_who_lacks_the_right_reads_a_sentence(browser: Browser, hub: Hub, client: Client) -> None:
+    watched = signed_in(browser, hub.url, VISITOR_TOKEN)
+    look(watched.page, "whatif")
+    expect(watched.page.get_by_role("note")).to_contain_text("You may not try changes")
+    expect(watched.page.get_by_role("button", name="Try it")).to_be_disabled()
+    watched.close()
+    assert [one for one in watched.complaints if "403" not in one] == []
