@@ -148,9 +148,7 @@ def test_many_clusters_as_cards_are_drawn_when_they_come_near(page: Page) -> Non
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_dense_board_has_no_serious_barrier(
-    browser: Browser, large_hub: Hub, theme: str
-) -> None:
+def test_a_dense_board_has_no_serious_barrier(browser: Browser, large_hub: Hub, theme: str) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm ci in web/")
     watched = signed_in(browser, large_hub.url, large_hub.token, theme=theme)
