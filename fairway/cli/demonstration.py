@@ -18,6 +18,8 @@ _STYLES = {
     "running": "green",
     "spread": "green",
     "scaled": "cyan",
+    "updates": "cyan",
+    "updated": "bright_green",
     "waits": "yellow",
     "preempted": "bold yellow",
     "moves": "bold magenta",

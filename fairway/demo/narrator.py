@@ -13,6 +13,7 @@ from fairway.api.claim import Claim, PastAttempt, WorkloadMention
 from fairway.api.cluster import Cluster
 from fairway.api.meta import JsonObject
 from fairway.api.reasons import Code
+from fairway.api.rollout import Rollout
 from fairway.api.workload import Workload
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
@@ -238,6 +239,22 @@ def of_cluster(before: Cluster | None, after: Cluster) -> Iterator[Line]:
             verb = "got" if more > 0 else "gave back"
             nodes = f"{abs(more)} node{'s' if abs(more) != 1 else ''} of {pool.name}"
             yield Line("nodes", who, f"{verb} {nodes}")
+
+
+def of_rollout(before: Rollout | None, after: Rollout) -> Iterator[Line]:
+    """How far a new version is: each batch as it begins, and the end of it."""
+    if before is None or before.status.revision == 0:
+        return
+    who, was, is_ = after.metadata.name, before.status, after.status
+    goes_out = is_.phase in ("Progressing", "Soaking")
+    if goes_out and (was.revision, was.current_batch) != (is_.revision, is_.current_batch):
+        new = [one.cluster for one in is_.clusters if one.revision == is_.revision]
+        batch = f"batch {is_.current_batch + 1} of {is_.batches}"
+        yield Line("updates", who, f"to revision {is_.revision}, {batch}: {', '.join(new)}")
+    if was.phase != is_.phase and is_.phase == "Completed":
+        yield Line("updated", who, f"to revision {is_.revision}, everywhere")
+    if was.phase != is_.phase and is_.phase == "RolledBack":
+        yield Line("updated", who, f"back to revision {is_.stable_revision}: {is_.reason}")
 
 
 def _span(seconds: float) -> str:

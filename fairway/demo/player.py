@@ -13,9 +13,9 @@ from contextlib import suppress
 from fairway.api.errors import AlreadyExists, ApiError, NotFound
 from fairway.api.meta import JsonObject
 from fairway.clock import Clock
-from fairway.demo.story import ROUND_SECONDS, STORY, Step, process, service, workload
+from fairway.demo.story import ROUND_SECONDS, STORY, Step, process, rollout, service, workload
 from fairway.store.interface import Patch, Selection, Store, Write
-from fairway.store.keys import CLUSTERS, WORKLOADS
+from fairway.store.keys import CLUSTERS, ROLLOUTS, WORKLOADS
 
 PROCESSES = "fairway.dev/demo=process"
 _STORY = "fairway.dev/demo in (story, process)"
@@ -88,6 +88,8 @@ class Player:
                 await self._submit(process(number))
             if step.replicas is not None:
                 await self._scale(step.replicas)
+            if step.updates:
+                await self._update(number + 1)
             for cluster, is_down in ((step.down, True), (step.up, False)):
                 if cluster:
                     await self._set_outage(cluster, is_down=is_down)
@@ -103,15 +105,21 @@ class Player:
         try:
             await self._submit(body)
         except AlreadyExists:
-            metadata = body["metadata"]
-            patch = Patch(type="merge", body={"spec": {"replicas": replicas}})
-            await self._store.patch(
-                WORKLOADS,
-                metadata["name"],
-                patch,
-                namespace=metadata["namespace"],
-                write=_WRITE,
-            )
+            await self._change(body, {"replicas": replicas})
+        with suppress(AlreadyExists):
+            one = rollout()
+            namespace = str(one["metadata"]["namespace"])
+            await self._store.create(ROLLOUTS, one, namespace=namespace, write=_WRITE)
+
+    async def _update(self, version: int) -> None:
+        """Another version of the service, and nothing else of it."""
+        body = service(0, version=version)
+        await self._change(body, {"template": body["spec"]["template"]})
+
+    async def _change(self, body: JsonObject, spec: JsonObject) -> None:
+        name, namespace = body["metadata"]["name"], body["metadata"]["namespace"]
+        patch = Patch(type="merge", body={"spec": spec})
+        await self._store.patch(WORKLOADS, name, patch, namespace=namespace, write=_WRITE)
 
     async def _set_outage(self, cluster: str, *, is_down: bool) -> None:
         body = {"spec": {"simulated": {"faults": {"outage": is_down}}}}

@@ -40,6 +40,7 @@ class Step:
     at: float
     submit: Job | None = None
     replicas: int | None = None  # what the service is scaled to
+    updates: bool = False  # a new version of the service goes out
     down: str = ""  # a cluster that is lost
     up: str = ""  # a cluster that comes back
     runs_here: bool = False  # a real process on this machine
@@ -138,6 +139,11 @@ STORY: tuple[Step, ...] = (
         replicas=28,
         says="traffic rises: the service grows beyond the site, into the clouds",
     ),
+    Step(
+        at=36,
+        updates=True,
+        says="a new version of the model goes out: where it is smallest first, then group by group",
+    ),
     Step(at=62, down="cloud-east", says="the region cloud-east goes down"),
     Step(at=96, replicas=6, says="traffic falls: the service comes home"),
     Step(at=104, up="cloud-east", says="cloud-east comes back"),
@@ -172,7 +178,7 @@ def workload(job: Job, number: int) -> JsonObject:
     return _workload(name, f"team-{job.team}", spec)
 
 
-def service(replicas: int) -> JsonObject:
+def service(replicas: int, *, version: int = 1) -> JsonObject:
     """A model that is served: first at home, then wherever there is room."""
     spec: JsonObject = {
         "queue": "serving",
@@ -191,7 +197,9 @@ def service(replicas: int) -> JsonObject:
                         "selector": {"matchLabels": {"app": "assistant"}},
                         "template": {
                             "metadata": {"labels": {"app": "assistant"}},
-                            "spec": {"containers": [_container(gpus=1, image="serving")]},
+                            "spec": {
+                                "containers": [_container(gpus=1, image=f"serving:{version}")]
+                            },
                         },
                     },
                 }
@@ -199,6 +207,17 @@ def service(replicas: int) -> JsonObject:
         },
     }
     return _workload("assistant", "team-serving", spec)
+
+
+def rollout() -> JsonObject:
+    """How new versions of it go out: a few replicas first, then one group after another."""
+    strategy = {"canary": {"percent": 10}, "byGroup": True, "soakSeconds": 1}
+    return {
+        "apiVersion": "serving.fairway.dev/v1alpha1",
+        "kind": "Rollout",
+        "metadata": {"name": "assistant", "namespace": "team-serving"},
+        "spec": {"workload": {"name": "assistant"}, "strategy": strategy},
+    }
 
 
 _SCRIPT = """

@@ -9,12 +9,20 @@ from fairway.api.cluster import Cluster
 from fairway.api.codec import decode
 from fairway.api.errors import ApiError
 from fairway.api.meta import JsonObject
+from fairway.api.rollout import Rollout
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.demo.narrator import Line, WaitsLine, of_cluster, of_workload, why_it_waits
+from fairway.demo.narrator import (
+    Line,
+    WaitsLine,
+    of_cluster,
+    of_rollout,
+    of_workload,
+    why_it_waits,
+)
 from fairway.demo.player import Player
 from fairway.store.interface import Store, Stored
-from fairway.store.keys import CLUSTERS, WORKLOADS
+from fairway.store.keys import CLUSTERS, ROLLOUTS, WORKLOADS
 from fairway.store.mirrors import Mirror, Name
 
 # Explains why a workload waits, by namespace and name.
@@ -34,14 +42,17 @@ class Telling:
         self._tell = tell
         self._workloads: dict[str, Workload] = {}
         self._clusters: dict[str, Cluster] = {}
+        self._rollouts: dict[str, Rollout] = {}
         self._lines: asyncio.Queue[Line | WaitsLine] = asyncio.Queue(_QUEUE_MOST)
         self._player = Player(store, clock, lambda text: self._put(Line("", "", text)))
         self._mirrors = (
             Mirror(store, CLUSTERS, clock=clock),
             Mirror(store, WORKLOADS, clock=clock),
+            Mirror(store, ROLLOUTS, clock=clock),
         )
         self._mirrors[0].followers.append(self._hear_cluster)
         self._mirrors[1].followers.append(self._hear_workload)
+        self._mirrors[2].followers.append(self._hear_rollout)
 
     async def run(self) -> None:
         """Plays and tells until cancelled; no process is left then."""
@@ -71,6 +82,16 @@ class Telling:
         after, before = decode(stored.raw, Cluster), self._clusters.get(name[1])
         self._clusters[name[1]] = after
         for line in of_cluster(before, after):
+            self._put(line)
+
+    def _hear_rollout(self, name: Name, stored: Stored | None) -> None:
+        key = "/".join(name)
+        if stored is None:
+            self._rollouts.pop(key, None)
+            return
+        after, before = decode(stored.raw, Rollout), self._rollouts.get(key)
+        self._rollouts[key] = after
+        for line in of_rollout(before, after):
             self._put(line)
 
     def _put(self, line: Line | WaitsLine) -> None:

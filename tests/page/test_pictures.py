@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,7 +41,25 @@ def _fleet(page: Page) -> None:
     expect(page.get_by_text("onprem-hangzhou").first).to_be_visible()
 
 
-VIEWS: list[tuple[str, str, Any]] = [("fleet", "fleet", _fleet)]
+def _services(page: Page) -> None:
+    expect(page.get_by_role("row").filter(has_text="assistant")).to_be_visible()
+
+
+def _service(page: Page) -> None:
+    expect(page.get_by_label("Replicas by cluster over time")).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("^Share of the load"))).to_be_visible()
+
+
+def _cost(page: Page) -> None:
+    expect(page.get_by_role("region", name="Elastic nodes now")).to_be_visible()
+
+
+VIEWS: list[tuple[str, str, Any]] = [
+    ("fleet", "fleet", _fleet),
+    ("services", "services", _services),
+    ("service", "services/team-serving/assistant", _service),
+    ("cost", "cost", _cost),
+]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -1,6 +1,7 @@
 // Where the replicas of a service were over time.
 
-import type { Decision, FleetAutoscaler, Rollout } from "../api/kinds";
+import type { FleetAutoscaler, Rollout } from "../api/kinds";
+import { entryOf, type History } from "./history";
 
 export interface Replicas {
   /** In seconds. */
@@ -11,30 +12,28 @@ export interface Replicas {
   ready: (number | null)[];
 }
 
-/** By decisions: each says how many replicas each cluster has from then on. */
-export function fromDecisions(decisions: Decision[], key: string, now: Map<string, number>, at: number): Replicas {
-  const names = new Set<string>(now.keys());
-  for (const one of decisions)
-    for (const step of one.steps) if (step.workload === key) for (const place of step.placements ?? []) if (place.cluster) names.add(place.cluster);
-  const clusters = [...names];
-  const found: Replicas = { times: [], clusters, columns: clusters.map(() => []), wanted: [], ready: [] };
-  let has = new Map<string, number>();
-  const note = (time: number) => {
-    found.times.push(time);
-    clusters.forEach((name, index) => found.columns[index]!.push(has.get(name) ?? 0));
+/** What is so now, which the hub will have written down a few seconds later. */
+export interface Now {
+  at: number;
+  places: Map<string, number>;
+  wanted: number;
+  ready: number;
+}
+
+/** What the hub has kept, up to now; clusters that it is in come first, in their order. */
+export function replicasOf(history: History | null, key: string, now: Now): Replicas {
+  const entry = entryOf(history, key);
+  const past = new Map((entry?.parts ?? []).map((one) => [one.name, one.values["placed"] ?? []]));
+  const clusters = [...new Set([...now.places.keys(), ...past.keys()])];
+  const times = [...(history?.times ?? [])].filter((at) => at < now.at);
+  const until = (values: (number | null)[] | undefined, last: number) => [...times.map((_, at) => values?.[at] ?? null), last];
+  return {
+    times: [...times, now.at],
+    clusters,
+    columns: clusters.map((one) => until(past.get(one), now.places.get(one) ?? 0).map((value) => value ?? 0)),
+    wanted: until(entry?.values["wanted"], now.wanted),
+    ready: until(entry?.values["ready"], now.ready),
   };
-  for (const one of decisions) {
-    for (const step of one.steps) {
-      if (step.workload !== key) continue;
-      if (step.action === "Admit") has.clear();
-      if (step.action === "Move" && step.from) has.set(step.from, Math.max(0, (has.get(step.from) ?? 0) - (step.count ?? 0)));
-      for (const place of step.placements ?? []) has.set(place.cluster, place.replicas ?? 0);
-    }
-    note(one.now);
-  }
-  has = now;
-  note(Math.max(at, found.times.at(-1) ?? 0));
-  return found;
 }
 
 export interface Mark {
