@@ -101,14 +101,19 @@ function current(known: Known, cursor: number, before: string, add: (lane: strin
     return end;
   }
   // Of a service the claim is decided again whenever its replicas change; it runs on meanwhile.
-  const runs = row.running ?? (row.mode !== "Gang" && row.started !== null ? row.started : null);
-  const decided = Math.min(row.decided ?? end, runs ?? end);
+  const isService = row.mode === "Divided";
+  const runs = isService && row.started !== null ? Math.max(row.started, cursor) : (row.running ?? (row.mode !== "Gang" ? row.started : null));
   const places = row.places.map((one) => one.cluster).filter(Boolean);
+  const came = new Map(places.map((one) => [one, isService ? cameTo(known, one) : 0]));
+  const decided = Math.min(row.decided ?? end, runs ?? end, ...[...came.values()].filter((one) => one > cursor));
   add("", cursor, Math.max(cursor, decided), "wait");
   for (const place of places) {
-    add(place, Math.max(cursor, decided), runs ?? end, "start");
-    if (runs !== null) add(place, Math.max(cursor, runs), end, "run");
+    const since = Math.max(cursor, decided, came.get(place) ?? 0);
+    add(place, since, Math.max(since, runs ?? end), "start");
+    if (runs !== null) add(place, Math.max(since, runs), end, "run");
   }
+  if (isService)
+    for (const [place, from, to] of leftPlaces(known, places)) add(place, Math.max(cursor, from), to, "run");
   const awaited = (claim.waitsFor ?? []).map((one) =>
     one.type === "Preemption" ? `${one.workload?.name ?? "another"} is gone` : one.type === "Provision" ? `${plural(one.count ?? 0, "node")} of ${one.pool} come` : one.type === "Data" ? `${one.data} arrives` : "all is ready");
   if (row.decided !== null) moments.push({ at: row.decided, word: "Claimed", tone: "start", more: `${listWords(places) || "by quota alone"} (${claim.rung ?? "Idle"}), attempt ${claim.attempt}${awaited.length ? `, when ${listWords(awaited)}` : ""}` });
@@ -152,14 +157,38 @@ function decidedBetween(known: Known, from: number, to: number): number | null {
   return found;
 }
 
+/** What was decided on a service while it ran: where its replicas are, and which moved. */
 function moved(known: Known): Moment[] {
-  return (known.decisions ?? []).flatMap((one) =>
-    one.steps.filter((step) => step.action === "Move" && step.workload === known.row.key).map((step): Moment => ({
-      at: one.now * 1000,
-      word: "Moved",
-      tone: "start",
-      more: `${plural(step.count ?? 0, "replica")} from ${step.from ?? ""} to ${listWords((step.placements ?? []).map((place) => place.cluster))}`,
-    })));
+  const { row } = known;
+  const found: Moment[] = [];
+  for (const one of known.decisions ?? [])
+    for (const step of one.steps) {
+      const at = one.now * 1000;
+      const places = (step.placements ?? []).map((place) => place.cluster);
+      if (step.workload !== row.key) continue;
+      if (step.action === "Move") found.push({ at, word: "Moved", tone: "start", more: `${plural(step.count ?? 0, "replica")} from ${step.from ?? ""} to ${listWords(places)}` });
+      else if (step.action === "Admit" && row.mode === "Divided" && at > (row.started ?? Infinity) && Math.abs(at - (row.decided ?? 0)) > 2000)
+        found.push({ at, word: "Spread", tone: "start", more: `over ${listWords((step.placements ?? []).map((place) => `${place.cluster}${place.replicas ? ` (${place.replicas})` : ""}`))}` });
+    }
+  return found;
+}
+
+/** When replicas of a service were first put into a place; 0 where nobody remembers. */
+function cameTo(known: Known, place: string): number {
+  const found = (known.decisions ?? []).find((one) => one.steps.some((step) => step.workload === known.row.key && step.placements?.some((each) => each.cluster === place)));
+  return found ? found.now * 1000 : 0;
+}
+
+/** Places where a service was and is not any more, from when to when, as decisions tell it. */
+function leftPlaces(known: Known, places: string[]): [string, number, number][] {
+  const mine = (known.decisions ?? []).map((one) => ({ at: one.now * 1000, steps: one.steps.filter((step) => step.workload === known.row.key) })).filter((one) => one.steps.length);
+  const gone = new Set(mine.flatMap((one) => one.steps.flatMap((step) => (step.placements ?? []).map((each) => each.cluster))).filter((one) => one && !places.includes(one)));
+  return [...gone].map((place) => {
+    const there = mine.filter((one) => one.steps.some((step) => step.placements?.some((each) => each.cluster === place)));
+    const last = there.at(-1)?.at ?? 0;
+    const left = mine.find((one) => one.at > last)?.at ?? last;
+    return [place, there[0]?.at ?? last, left];
+  });
 }
 
 function heldSince(workload: Workload): number | null {
