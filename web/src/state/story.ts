@@ -9,6 +9,7 @@ import { codeWords, listWords } from "../words/missing";
 import { OVER, type Tone } from "../words/phases";
 import { clock, moment, span } from "../words/times";
 import type { Row } from "./rows";
+import { serviceLife } from "./story-services";
 
 export type Sort = "wait" | "hold" | "start" | "run" | "stop" | "ahead";
 
@@ -45,20 +46,24 @@ export interface Known {
   decisions?: Decision[];
 }
 
+export type Add = (lane: string, from: number, to: number, sort: Sort, more?: string) => void;
+
 const WORDS: Record<Sort, string> = { wait: "Waited", hold: "Suspended", start: "Starting", run: "Ran", stop: "Stopping", ahead: "Expected to start" };
-type Past = NonNullable<NonNullable<Workload["status"]>["history"]>[number];
+export type Past = NonNullable<NonNullable<Workload["status"]>["history"]>[number];
 
 export function storyOf(known: Known): Story {
   const { row, now } = known;
   const bands: Band[] = [];
   const moments: Moment[] = [{ at: row.created, word: "Submitted", tone: "quiet", more: row.user ? `by ${row.user}` : "" }];
   if (row.queued > row.created + 2000) moments.push({ at: row.queued, word: "Queued", tone: "wait", more: `in ${row.queue}` });
-  const add = (lane: string, from: number, to: number, sort: Sort, more = "") => {
+  const add: Add = (lane, from, to, sort, more = "") => {
     if (to > from) bands.push({ lane, from, to, sort, title: `${WORDS[sort]} ${lane ? `in ${lane} ` : ""}${clock(from, now)} to ${clock(to, now)}, ${span(to - from)}${more}` });
   };
   let cursor = row.created;
   let before = "";
-  for (const one of known.workload.status?.history ?? []) {
+  const isService = row.mode === "Divided" && row.started !== null;
+  if (isService) cursor = serviceLife(known, add, moments);
+  for (const one of isService ? [] : (known.workload.status?.history ?? [])) {
     const places = one.clusters ?? [];
     const started = moment(one.startedAt);
     const ended = moment(one.endedAt) ?? started ?? cursor;
@@ -74,12 +79,11 @@ export function storyOf(known: Known): Story {
     cursor = ended;
     before = listWords(places);
   }
-  cursor = current(known, cursor, before, add, moments);
+  if (!isService || !known.workload.status?.claim) cursor = current(known, cursor, before, add, moments);
   if (row.finished !== null) {
     const tone = row.phase === "Succeeded" ? "good" : row.phase === "Failed" ? "bad" : "quiet";
     moments.push({ at: row.finished, word: row.phase, tone, more: row.started !== null ? `${span(row.finished - row.started)} after it first ran` : "" });
   }
-  moments.push(...moved(known));
   moments.sort((one, other) => one.at - other.at);
   const to = ahead(known, cursor, bands, moments);
   const clusters = [...new Set(bands.map((one) => one.lane).filter(Boolean))];
@@ -88,7 +92,7 @@ export function storyOf(known: Known): Story {
 }
 
 /** What it does since its last attempt ended. */
-function current(known: Known, cursor: number, before: string, add: (lane: string, from: number, to: number, sort: Sort) => void, moments: Moment[]): number {
+function current(known: Known, cursor: number, before: string, add: Add, moments: Moment[]): number {
   const { row, now, workload } = known;
   const claim = workload.status?.claim;
   const end = row.finished ?? now;
@@ -100,20 +104,16 @@ function current(known: Known, cursor: number, before: string, add: (lane: strin
     if (row.phase === "Held") moments.push({ at: heldSince(workload) ?? cursor, word: "Suspended", tone: "hold", more: "until somebody resumes it" });
     return end;
   }
-  // Of a service the claim is decided again whenever its replicas change; it runs on meanwhile.
-  const isService = row.mode === "Divided";
-  const runs = isService && row.started !== null ? Math.max(row.started, cursor) : (row.running ?? (row.mode !== "Gang" ? row.started : null));
+  // Of a sweep the claim is decided again whenever tasks end; it runs on meanwhile.
+  const runs = row.running ?? (row.mode !== "Gang" ? row.started : null);
+  const decided = Math.min(row.decided ?? end, runs ?? end);
   const places = row.places.map((one) => one.cluster).filter(Boolean);
-  const came = new Map(places.map((one) => [one, isService ? cameTo(known, one) : 0]));
-  const decided = Math.min(row.decided ?? end, runs ?? end, ...[...came.values()].filter((one) => one > cursor));
   add("", cursor, Math.max(cursor, decided), "wait");
   for (const place of places) {
-    const since = Math.max(cursor, decided, came.get(place) ?? 0);
+    const since = Math.max(cursor, decided);
     add(place, since, Math.max(since, runs ?? end), "start");
     if (runs !== null) add(place, Math.max(since, runs), end, "run");
   }
-  if (isService)
-    for (const [place, from, to] of leftPlaces(known, places)) add(place, Math.max(cursor, from), to, "run");
   const awaited = (claim.waitsFor ?? []).map((one) =>
     one.type === "Preemption" ? `${one.workload?.name ?? "another"} is gone` : one.type === "Provision" ? `${plural(one.count ?? 0, "node")} of ${one.pool} come` : one.type === "Data" ? `${one.data} arrives` : "all is ready");
   if (row.decided !== null) moments.push({ at: row.decided, word: "Claimed", tone: "start", more: `${listWords(places) || "by quota alone"} (${claim.rung ?? "Idle"}), attempt ${claim.attempt}${awaited.length ? `, when ${listWords(awaited)}` : ""}` });
@@ -127,7 +127,7 @@ function ran(before: string, places: string[], at: number, more: string): Moment
   return { at, word: isMoved ? "Moved" : "Running", tone: "run", more: `${here ? `in ${here}, ` : ""}${more}` };
 }
 
-function left(one: Past, at: number): Moment {
+export function left(one: Past, at: number): Moment {
   const by = one.preemptedBy;
   const said = [
     by ? `for ${by.name}` : codeWords(one.reason || "ended"),
@@ -155,40 +155,6 @@ function decidedBetween(known: Known, from: number, to: number): number | null {
     for (const step of one.steps)
       if (step.action === "Admit" && step.workload === known.row.key && one.now * 1000 >= from && one.now * 1000 <= to) found ??= one.now * 1000;
   return found;
-}
-
-/** What was decided on a service while it ran: where its replicas are, and which moved. */
-function moved(known: Known): Moment[] {
-  const { row } = known;
-  const found: Moment[] = [];
-  for (const one of known.decisions ?? [])
-    for (const step of one.steps) {
-      const at = one.now * 1000;
-      const places = (step.placements ?? []).map((place) => place.cluster);
-      if (step.workload !== row.key) continue;
-      if (step.action === "Move") found.push({ at, word: "Moved", tone: "start", more: `${plural(step.count ?? 0, "replica")} from ${step.from ?? ""} to ${listWords(places)}` });
-      else if (step.action === "Admit" && row.mode === "Divided" && at > (row.started ?? Infinity) && Math.abs(at - (row.decided ?? 0)) > 2000)
-        found.push({ at, word: "Spread", tone: "start", more: `over ${listWords((step.placements ?? []).map((place) => `${place.cluster}${place.replicas ? ` (${place.replicas})` : ""}`))}` });
-    }
-  return found;
-}
-
-/** When replicas of a service were first put into a place; 0 where nobody remembers. */
-function cameTo(known: Known, place: string): number {
-  const found = (known.decisions ?? []).find((one) => one.steps.some((step) => step.workload === known.row.key && step.placements?.some((each) => each.cluster === place)));
-  return found ? found.now * 1000 : 0;
-}
-
-/** Places where a service was and is not any more, from when to when, as decisions tell it. */
-function leftPlaces(known: Known, places: string[]): [string, number, number][] {
-  const mine = (known.decisions ?? []).map((one) => ({ at: one.now * 1000, steps: one.steps.filter((step) => step.workload === known.row.key) })).filter((one) => one.steps.length);
-  const gone = new Set(mine.flatMap((one) => one.steps.flatMap((step) => (step.placements ?? []).map((each) => each.cluster))).filter((one) => one && !places.includes(one)));
-  return [...gone].map((place) => {
-    const there = mine.filter((one) => one.steps.some((step) => step.placements?.some((each) => each.cluster === place)));
-    const last = there.at(-1)?.at ?? 0;
-    const left = mine.find((one) => one.at > last)?.at ?? last;
-    return [place, there[0]?.at ?? last, left];
-  });
 }
 
 function heldSince(workload: Workload): number | null {
