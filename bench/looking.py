@@ -69,10 +69,10 @@ class Looking:
         await found.session.send("Network.enable")
 
         def took(event: dict[str, Any]) -> None:
-            # What came over the wire; of what is not packed only the length itself is told.
-            found.received["bytes"] += event["encodedDataLength"] or event["dataLength"]
+            found.received["bytes"] += event["encodedDataLength"]
 
-        found.session.on("Network.dataReceived", took)
+        # What came over the wire for every answer that is over; a watch is not, and has told little.
+        found.session.on("Network.loadingFinished", took)
         return found
 
     async def frames(self, selector: str = "", step: int = 0) -> tuple[float, float]:

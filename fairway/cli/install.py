@@ -40,6 +40,14 @@ _DEFAULTS = Settings()
 )
 @click.option("--cpu", default=_DEFAULTS.cpu, show_default=True, help="Processor for each.")
 @click.option("--memory", default=_DEFAULTS.memory, show_default=True, help="Memory for each.")
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="OPTION",
+    help="A further option of `fairway up`, such as --oidc-client-id=NAME; may be given several "
+    "times.",
+)
 @click.option("--monitoring", is_flag=True, help="ServiceMonitor, alert rules and a dashboard too.")
 @click.option("--all-secrets", is_flag=True, help="Read Secrets of workloads in all namespaces.")
 @click.option("--no-crds", is_flag=True, help="Leave out the kinds.")
@@ -57,6 +65,7 @@ def install(  # noqa: PLR0913 - one argument for each option
     replicas: int,
     cpu: str,
     memory: str,
+    options: tuple[str, ...],
     monitoring: bool,
     all_secrets: bool,
     no_crds: bool,
@@ -76,6 +85,7 @@ def install(  # noqa: PLR0913 - one argument for each option
         replicas=replicas,
         cpu=cpu,
         memory=memory,
+        options=options,
         monitoring=monitoring,
         all_secrets=all_secrets,
         network_policy=not no_network_policy,

@@ -43,7 +43,7 @@ class QueueGauge(NamedTuple):
     running: int
     share: int | None  # weighted dominant share in thousandths; None: infinite
     used: float  # accelerators of all flavors; where there are none, CPUs
-    fair: float  # what it would have of these if all were divided fairly
+    fair: float  # what it would have if all that is in use were divided fairly
     holdings: tuple[HoldingGauge, ...]
 
 
@@ -141,7 +141,7 @@ def fair_shares(wishes: Sequence[Wish], pot: float) -> list[float]:
 
 
 def fair_of(found: Sequence[Standing]) -> dict[str, float]:
-    """What each queue would have if all were divided fairly; see `QueueGauge`."""
+    """What each queue would have if all in use were divided fairly; see `QueueGauge`."""
     return _fair(found, {one.queue: _counted(_kept(one.holdings)) for one in found})
 
 
@@ -158,9 +158,11 @@ def _fair(
     found: Sequence[Standing], counted: Mapping[str, tuple[HoldingGauge, ...]]
 ) -> dict[str, float]:
     siblings: dict[str, list[Standing]] = {}
-    for one in found:  # roots have nobody to share with
-        siblings.setdefault(one.parent or f"/{one.queue}", []).append(one)
-    fair: dict[str, float] = {}
+    for one in found:
+        siblings.setdefault(one.parent, []).append(one)
+    # Roots have nobody to share with: what they have is fair.
+    roots = siblings.pop("", [])
+    fair = {one.queue: sum(each.used for each in counted[one.queue]) for one in roots}
     for parent, group in siblings.items():
         fair.update(_divided(group, counted, counted.get(parent, ())))
     return fair
@@ -172,16 +174,16 @@ def _divided(
     above: Sequence[HoldingGauge],
 ) -> dict[str, float]:
     """Of all that is counted of each, together; flavor by flavor, since one is no other."""
-    whole = {(one.flavor, one.resource): one.nominal for one in above}
+    pairs = [(one.flavor, one.resource) for one in above]
     by_pair: dict[tuple[str, str], list[tuple[Standing, HoldingGauge]]] = {}
     for queue in group:
         # Who owns nothing and waits wants some of whatever there is.
-        of_others = (HoldingGauge(*pair, 0.0, 0.0, 0.0, 0.0) for pair in whole)
+        of_others = (HoldingGauge(*pair, 0.0, 0.0, 0.0, 0.0) for pair in pairs)
         wanted = kept[queue.queue] or (tuple(of_others) if queue.waiting else ())
         for one in wanted:
             by_pair.setdefault((one.flavor, one.resource), []).append((queue, one))
     found = {one.queue: 0.0 for one in group}
-    for pair, held in by_pair.items():
+    for held in by_pair.values():
         wishes = [
             Wish(
                 weight=queue.weight_nanos / _NANO,
@@ -191,8 +193,8 @@ def _divided(
             )
             for queue, one in held
         ]
-        # Who borrows from further away has more to divide than the parent owns.
-        pot = max(whole.get(pair, 0.0), sum(one.used for one in wishes))
+        # What is in use is divided: quota may promise more than there is anywhere.
+        pot = sum(one.used for one in wishes)
         for (queue, _), amount in zip(held, fair_shares(wishes, pot), strict=True):
             found[queue.queue] += amount
     return found

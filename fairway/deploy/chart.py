@@ -28,6 +28,7 @@ _VALUES = {
     "memory": (".Values.memory", "mark-of-memory"),
 }
 _NUMBERS = frozenset({"replicas"})
+_MARK_OF_OPTIONS = "mark-of-options"
 _QUESTIONS = {
     "apart": f'ne .Release.Namespace "{SYSTEM}"',
     "admission_policy": ".Values.admissionPolicy",
@@ -40,6 +41,7 @@ _REMARKS = {
     "replicas": "One leads; another takes over when it is gone.",
     "cpu": "Processor that each replica asks for.",
     "memory": "Memory that each replica asks for, and its limit; see docs/sizing.md.",
+    "options": "Further options of `fairway up`, each as one text; see docs/guides/sign-in.md.",
     "admissionPolicy": "Policies that change what is submitted; false before Kubernetes 1.36.",
     "networkPolicy": "Only API servers and names are reached; false where those have other ports.",
     "monitoring": "ServiceMonitor, alert rules and a dashboard; needs the Prometheus operator.",
@@ -78,6 +80,7 @@ def _values() -> str:
         "replicas": settings.replicas,
         "cpu": settings.cpu,
         "memory": settings.memory,
+        "options": list(settings.options),
         "admissionPolicy": settings.admission_policy,
         "networkPolicy": settings.network_policy,
         "monitoring": settings.monitoring,
@@ -88,7 +91,8 @@ def _values() -> str:
 
 
 def _templates() -> str:
-    marked = Settings(**{name: mark for name, (_, mark) in _VALUES.items()})  # type: ignore[arg-type]  # only texts are marked
+    marks = {name: mark for name, (_, mark) in _VALUES.items()}
+    marked = Settings(**marks, options=[_MARK_OF_OPTIONS])  # type: ignore[arg-type]  # only texts are marked
     told = []
     for part in parts(marked):
         text = f"---\n{_with_values(document(part.object))}"
@@ -101,6 +105,12 @@ def _templates() -> str:
 def _with_values(text: str) -> str:
     # Braces of Prometheus and Grafana are not Helm's.
     text = re.sub(r"\{\{|\}\}", lambda found: f'{{{{ "{found[0]}" }}}}', text)
+    text = re.sub(
+        rf"^( *)- {_MARK_OF_OPTIONS}\n",
+        r"\1{{- range .Values.options }}\n\1- {{ . | quote }}\n\1{{- end }}\n",
+        text,
+        flags=re.MULTILINE,
+    )
     for name, (value, mark) in _VALUES.items():
         whole = value if name in _NUMBERS else f"{value} | quote"
         text = re.sub(rf"(?<=: ){mark}$", f"{{{{ {whole} }}}}", text, flags=re.MULTILINE)

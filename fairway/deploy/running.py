@@ -9,7 +9,8 @@ from fairway.deploy.settings import SYSTEM, Settings
 
 PORT = 7878
 REPLICA_PORT = 7879  # for other replicas alone
-TOKENS = "fairway-tokens"  # a Secret that people make: tokens.csv, and metrics for Prometheus
+# A Secret that people make: tokens.csv, metrics for Prometheus, and files of a sign-in provider.
+TOKENS = "fairway-tokens"
 SELECTOR = {"app.kubernetes.io/name": "fairway", "app.kubernetes.io/component": "hub"}
 _USER = 65532
 _DATA = "/var/lib/fairway"
@@ -17,9 +18,11 @@ _TOKENS_AT = "/etc/fairway/tokens"
 _GRACE_SECONDS = 30
 _API_PORTS = (443, 6443)  # where API servers listen, the hub's own and those of members
 # The hub refuses files that others may read, and a Secret's files are readable to its group.
+_FILES = ("tokens.csv", "oidc-client-secret", "oidc-ca.crt")
 _PREPARE = (
-    f"mkdir -p -m 700 {_DATA}/hub && if [ -e {_TOKENS_AT}/tokens.csv ]; then "
-    f"install -m 600 {_TOKENS_AT}/tokens.csv {_DATA}/hub/tokens.csv; fi"
+    f"mkdir -p -m 700 {_DATA}/hub && for one in {' '.join(_FILES)}; do "
+    f"if [ -e {_TOKENS_AT}/$one ]; then "
+    f"install -m 600 {_TOKENS_AT}/$one {_DATA}/hub/$one; fi; done"
 )
 
 
@@ -116,6 +119,7 @@ def _container(settings: Settings) -> JsonObject:
             "--replica-address=$(POD_ADDRESS)",
             f"--replica-port={REPLICA_PORT}",
             "--log-format=json",
+            *settings.options,
         ],
         "env": [{"name": "POD_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
         "ports": [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from fairway import __version__
 from fairway.api.amounts import Quantity, QuantityError
@@ -14,6 +14,7 @@ from fairway.api.fleet import FleetSpec
 SYSTEM = FleetSpec().system_namespace
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _IMAGE = re.compile(r"[a-zA-Z0-9][-a-zA-Z0-9._/:@]*")
+_OPTION = re.compile(r"--[a-z][a-z-]+(=[^\n]*)?")
 _REPLICAS_MOST = 9
 
 
@@ -26,6 +27,7 @@ class Settings:
     replicas: int | str = 2  # a chart has a mark here instead of a number
     cpu: str = "500m"
     memory: str = "1Gi"
+    options: Sequence[str] = field(default_factory=list)  # further ones of `fairway up`
 
     # The server notes who creates workloads, and holds native objects back; from 1.36 on.
     admission_policy: bool = True
@@ -47,6 +49,9 @@ def faults(settings: Settings) -> Iterator[str]:
         yield f"--image: {settings.image!r} is not the name of an image"
     if not isinstance(settings.replicas, int) or not 1 <= settings.replicas <= _REPLICAS_MOST:
         yield f"--replicas: {settings.replicas} is not between 1 and {_REPLICAS_MOST}"
+    for one in settings.options:
+        if not _OPTION.fullmatch(one):
+            yield f"--option: {one!r} is not an option such as --oidc-client-id=NAME"
     for option, value in (("--cpu", settings.cpu), ("--memory", settings.memory)):
         try:
             amount = Quantity.of(value)

@@ -61,12 +61,11 @@ class _Begin(msgspec.Struct, frozen=True):
     challenge: str
 
 
-class _Exchange(msgspec.Struct, frozen=True, rename="camel"):
+class _Exchange(msgspec.Struct, frozen=True):
     tab: str
     code: str
     verifier: str
     nonce: str
-    look_only: bool = False
 
 
 class _OfTab(msgspec.Struct, frozen=True):
@@ -87,6 +86,7 @@ class SigningIn:
         self._sealing = sealing
         self._flow = flow
         self._is_read_only = is_read_only
+        self._clock = clock
         self._turnstile = Turnstile(clock)
         self.origins: frozenset[str] = frozenset()  # where the page is; told once that is known
         self._answers: dict[str, Callable[[Request, Flow], Awaitable[Response]]] = {
@@ -158,7 +158,7 @@ class SigningIn:
             redirect=redirect, code=form.code, verifier=form.verifier, nonce=form.nonce
         )
         _log.info("%s signed in to the page by %s", found.believed.identity.user, flow.name)
-        return self._signed_in(found, form.tab, is_look_only=form.look_only or self._is_read_only)
+        return self._signed_in(found, form.tab, is_look_only=self._is_read_only)
 
     async def _renew(self, request: Request, flow: Flow) -> Response:
         form = _read(request, _OfTab)
@@ -195,7 +195,8 @@ class SigningIn:
         is_kept = bool(found.refresh_token) and self._keep(response, tab, renewal)
         answer = {
             "token": token,
-            "expiresAt": found.believed.expires,
+            # By the hub's clock: that of the browser may be wrong, and so is not compared with.
+            "lastsSeconds": found.believed.expires - self._clock.now(),
             "isRenewable": is_kept,
             "isLookOnly": is_look_only,
         }

@@ -78,7 +78,7 @@ async def test_what_a_queue_and_a_cluster_have_in_use_is_told(fleet: Fleet) -> N
     await fleet.apply("---\n".join(job(f"train-{at}", seconds=600) for at in range(3)))
     await fleet.clock.advance(60)
     queue = told(fleet, "queues", "research")
-    assert last(queue) == {"waiting": 1, "running": 2, "share": 0, "used": 16, "fair": 32}
+    assert last(queue) == {"waiting": 1, "running": 2, "share": 0, "used": 16, "fair": 16}
     assert queue["values"]["used"][-12:-7] == [0] * 5
     assert last(queue["parts"][0]) == {"nominal": 32, "used": 16, "borrowed": 0, "lent": 0}
     cluster = told(fleet, "clusters", "hangzhou")

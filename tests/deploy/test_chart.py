@@ -56,6 +56,11 @@ def test_every_value_is_a_setting_with_its_default() -> None:
             id="with all that can be asked for",
         ),
         pytest.param(
+            Settings(options=["--oidc-client-id=fairway", "--page-read-only"]),
+            {"options": ["--oidc-client-id=fairway", "--page-read-only"]},
+            id="with further options of the hub",
+        ),
+        pytest.param(
             Settings(network_policy=False, admission_policy=False, namespace="123"),
             {"networkPolicy": False, "admissionPolicy": False},
             id="without what can be left out, in a namespace that looks like a number",

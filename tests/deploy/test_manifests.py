@@ -31,9 +31,14 @@ def rules(found: list[Json]) -> list[Json]:
 
 def test_what_is_printed_is_what_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--namespace=hubs", "--image=registry.example.com/fairway:9", "--replicas=3"]
+    words += ["--option=--oidc-client-id=fairway", "--option=--page-read-only"]
     assert run(["install", *words, "--monitoring"]) == 0
     settings = Settings(
-        namespace="hubs", image="registry.example.com/fairway:9", replicas=3, monitoring=True
+        namespace="hubs",
+        image="registry.example.com/fairway:9",
+        replicas=3,
+        monitoring=True,
+        options=["--oidc-client-id=fairway", "--page-read-only"],
     )
     assert list(yaml.safe_load_all(capsys.readouterr().out)) == manifests.objects(settings)
 
@@ -120,6 +125,7 @@ def test_secrets_are_read_by_name_and_only_at_home_unless_asked() -> None:
         pytest.param(Settings(replicas=100), "--replicas:", id="too many replicas"),
         pytest.param(Settings(cpu="much"), "--cpu:", id="a processor that is no quantity"),
         pytest.param(Settings(memory="-1Gi"), "--memory:", id="less than no memory"),
+        pytest.param(Settings(options=["oidc"]), "--option:", id="an option that is none"),
     ],
 )
 def test_settings_that_cannot_be_are_told_by_option(settings: Settings, told: str) -> None:

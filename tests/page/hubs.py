@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from fairway.app import Hub, HubOptions, open_hub
+from fairway.app import Hub, HubOptions, SignInOptions, open_hub
 from fairway.client import load_access
 from fairway.client.access import Access
 from fairway.client.synchronous import LoopThread
@@ -20,10 +20,11 @@ from tests.waiting import PATIENCE_SECONDS, seen_at_last
 VISITOR_TOKEN = "token-of-a-visitor-who-may-do-little"
 
 
-def demo_hub(data: Path) -> Iterator[Hub]:
+def demo_hub(data: Path, *, port: int = 0, sign_in: SignInOptions | None = None) -> Iterator[Hub]:
     """A hub in this process with the demo fleet, until the fixture that yields from this ends."""
     loop = LoopThread()
-    yield from loop.iterate(_running(HubOptions(data=data, port=0, has_demo=True)))
+    options = HubOptions(data=data, port=port, has_demo=True, sign_in=sign_in or SignInOptions())
+    yield from loop.iterate(_running(options))
     loop.stop()
 
 

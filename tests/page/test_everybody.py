@@ -13,10 +13,11 @@ from tests.page.required import skip_or_fail
 from tests.page.signing import keep, look, signed_in
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-VIEWS = ["fleet", "queues", "workloads", "timeline", "services", "whatif"]
+VIEWS = ["fleet", "queues", "workloads", "timeline", "services", "whatif", "cost"]
 DETAILS = [
     "workloads/team-research/too-large",
     *(f"workloads/team-serving/assistant{part}" for part in ("", "/pods", "/logs", "/manifest")),
+    "services/team-serving/assistant",
 ]
 pytestmark = pytest.mark.xdist_group("page")
 
@@ -44,14 +45,15 @@ def test_a_view_has_no_serious_barrier(
     assert serious == []
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", [*VIEWS, *DETAILS])
 def test_a_phone_shows_every_view_without_scrolling_sideways(
     browser: Browser, hub: Hub, client: Client, view: str
 ) -> None:
     watched = signed_in(browser, hub.url, hub.token, size=(390, 844))
     look(watched.page, view)
     expect(watched.page.get_by_text("Live", exact=True)).to_be_visible()
+    expect(watched.page.get_by_role("heading", level=1).first).to_be_attached()
     width = watched.page.evaluate("document.documentElement.scrollWidth")
-    keep(watched.page, f"phone-{view}")
+    keep(watched.page, f"phone-{view.replace('/', '-')}")
     watched.close()
     assert (width, watched.complaints) == (390, [])

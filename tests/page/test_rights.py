@@ -1,20 +1,46 @@
-"""What one may not see is not shown."""
+"""What one may not see is neither shown nor asked for."""
 
 from __future__ import annotations
 
-import pytest
-from playwright.sync_api import Browser, expect
+from collections.abc import Iterator
 
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from fairway.api.discretion import ANOTHER
 from fairway.app import Hub
 from fairway.client import Client
+from fairway.client.synchronous import LoopThread
 from tests.page.hubs import VISITOR_TOKEN
 from tests.page.looking import line, open_workload
-from tests.page.signing import look, signed_in
+from tests.page.signing import Watched, keep, look, signed_in
+from tests.two_teams import MEMBER_TOKEN, OURS, WORD, fill, running
 
 pytestmark = pytest.mark.xdist_group("page")
+VIEWS = ["fleet", "queues", "workloads", "timeline", "services", "whatif"]
+PARTS = ["", "/logs", "/events", "/manifest"]
 
 
-def test_who_may_look_at_one_namespace_sees_that_one_alone(
+@pytest.fixture(scope="module")
+def teams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    """A fleet that two teams share."""
+    loop = LoopThread()
+    for hub in loop.iterate(running(tmp_path_factory.mktemp("teams"))):
+        fill(hub)
+        yield hub
+    loop.stop()
+
+
+@pytest.fixture
+def member(browser: Browser, teams: Hub) -> Iterator[Watched]:
+    """Somebody of our team; whatever the console complains of fails the test."""
+    watched = signed_in(browser, teams.url, MEMBER_TOKEN)
+    yield watched
+    watched.close()
+    assert watched.complaints == []
+
+
+def test_who_may_look_at_one_namespace_lands_there_and_asks_for_nothing_else(
     browser: Browser, hub: Hub, client: Client
 ) -> None:
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
@@ -29,13 +55,91 @@ def test_who_may_look_at_one_namespace_sees_that_one_alone(
     )
     watched = signed_in(browser, hub.url, VISITOR_TOKEN)
     page = watched.page
-    expect(page.get_by_role("alert").first).to_contain_text("You may not see")
+    expect(page.get_by_text("You may not see the clusters.")).to_be_visible()
+    expect(page.locator("header").get_by_text("team-product")).to_be_visible()
+    keep(page, "rights-one-namespace")
     look(page, "workloads")
-    page.get_by_label("Look in one namespace instead").fill("team-product")
-    page.get_by_role("button", name="Look").click()
     expect(line(page, "finetune")).to_be_visible()
     assert page.get_by_text("pretrain").count() == 0
+    look(page, "queues")
+    expect(page.get_by_text("You may not see how queues stand.")).to_be_visible()
     open_workload(page, "finetune", "team-product")
     expect(page.get_by_role("button", name="Suspend")).to_be_disabled()
+    client.delete("rolebindings", "visitor", namespace="team-product")
     watched.close()
-    assert [one for one in watched.complaints if "403" not in one] == []
+    assert watched.complaints == []
+
+
+def shows(page: Page, view: str) -> None:
+    """Opens a view and waits until it has what there is to show."""
+    look(page, view)
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", level=1).first).to_be_visible()
+    expect(page.get_by_text("Loading…")).to_have_count(0)
+
+
+def test_a_phone_shows_whose_namespace_it_is(browser: Browser, teams: Hub) -> None:
+    watched = signed_in(browser, teams.url, MEMBER_TOKEN, size=(390, 844))
+    shows(watched.page, "workloads")
+    expect(watched.page.locator("header").get_by_text(OURS, exact=True)).to_be_visible()
+    keep(watched.page, "rights-phone")
+    width = watched.page.evaluate("document.documentElement.scrollWidth")
+    watched.close()
+    assert (width, watched.complaints) == (390, [])
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_view_tells_of_others(member: Watched, view: str) -> None:
+    shows(member.page, view)
+    assert WORD not in member.page.content()
+    keep(member.page, f"rights-{view}")
+
+
+@pytest.mark.parametrize("name", ["mine-waits", "mine-urgent", "mine-runs"])
+@pytest.mark.parametrize("part", PARTS)
+def test_no_part_of_ones_own_workload_tells_of_others(
+    member: Watched, name: str, part: str
+) -> None:
+    open_workload(member.page, name, OURS, part)
+    shows(member.page, f"workloads/{OURS}/{name}{part}")
+    assert WORD not in member.page.content()
+    keep(member.page, f"rights-{name}{part.replace('/', '-')}")
+
+
+def test_the_fleet_is_drawn_with_what_is_taken_on_each_node(member: Watched) -> None:
+    page = member.page
+    shows(page, "fleet")
+    expect(page.get_by_text("16 of 16 GPUs in use")).to_be_visible()
+    cells = page.locator(".cell")
+    expect(cells.first).to_be_visible()
+    titles = " ".join(cells.nth(at).get_attribute("title") or "" for at in range(cells.count()))
+    assert f"{OURS}/mine-" in titles
+    assert WORD not in titles
+
+
+def test_a_queue_shows_ones_own_place_in_its_line(member: Watched) -> None:
+    page = member.page
+    shows(page, "queues")
+    page.get_by_role("button", name="shared").click()
+    expect(page.get_by_role("link", name="mine-waits")).to_be_visible()
+    expect(page.get_by_text(ANOTHER, exact=True).first).to_be_visible()
+    assert WORD not in page.content()
+    keep(page, "rights-line")
+
+
+def test_who_waits_sees_when_and_not_for_whom(member: Watched) -> None:
+    open_workload(member.page, "mine-waits", OURS)
+    expect(member.page.get_by_text(ANOTHER).first).to_be_visible()
+
+
+def test_who_was_preempted_sees_by_how_urgent_a_workload(member: Watched) -> None:
+    open_workload(member.page, "mine-runs", OURS)
+    said = f"{ANOTHER} in queue shared, priority 10"
+    expect(member.page.get_by_text(said).first).to_be_visible()
+
+
+def test_what_one_may_not_try_cannot_be_pressed_and_says_why(member: Watched) -> None:
+    shows(member.page, "whatif")
+    button = member.page.get_by_role("button", name="Try it")
+    expect(button).to_be_disabled()
+    assert "You may not try" in (button.get_attribute("title") or "")

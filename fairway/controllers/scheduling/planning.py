@@ -270,9 +270,10 @@ class Planning:
         return found
 
     def explain(self, key: str, now: float) -> Explanation | None:
-        """Why a workload waits and what would let it start; None where there is no such one."""
+        """Why a workload waits and what would let it start; None where nothing is to be decided."""
         snapshot = self._view.snapshot(now)
-        if key not in snapshot.facts.workloads:
+        workload = snapshot.facts.workloads.get(key)
+        if workload is None or workload.is_over:
             return None
         return explain.explain(snapshot.facts, key)
 

@@ -1,5 +1,8 @@
 // Calls to the hub. The token travels in a header only: no address, no cookie, no log has it.
 
+import { isRefusal } from "../state/rights";
+import { isLooking } from "./looking";
+
 export const OURS = "/apis/fairway.dev/v1alpha1";
 export const SERVING = "/apis/serving.fairway.dev/v1alpha1";
 export const COSTS = "/apis/costs.fairway.dev/v1alpha1";
@@ -18,11 +21,25 @@ export class Refused extends Error {
 export class Unreachable extends Error {}
 
 let token = "";
-let whenSignedOut: () => void = () => undefined;
+let looksOnly = false;
+/** What to do when the token is not taken any more: true if there is a new one. */
+let whenRefused: () => Promise<boolean> = () => Promise.resolve(false);
 
-export function speakWith(given: string, signedOut: () => void): void {
+export function speakWith(given: string, refused: () => Promise<boolean>): void {
   token = given;
-  whenSignedOut = signedOut;
+  whenRefused = refused;
+}
+
+/** From now on nothing is sent that changes anything; the hub would refuse it as well. */
+export function lookOnly(is: boolean): void {
+  looksOnly = is;
+}
+
+let guard: (path: string) => Promise<string> = () => Promise.resolve("");
+
+/** Asks, before anything is read, why it need not be: what is known to be refused is not sent. */
+export function guardBy(asked: (path: string) => Promise<string>): void {
+  guard = asked;
 }
 
 export interface Asking {
@@ -35,16 +52,25 @@ export interface Asking {
 }
 
 export async function open(path: string, asking: Asking = {}): Promise<Response> {
+  const refused = (asking.method ?? "GET") === "GET" ? await guard(path) : "";
+  if (refused) throw new Refused(403, refused, "Forbidden");
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(asking.query ?? {}))
     if (value !== undefined && value !== "") query.set(key, String(value));
   const address = query.size ? `${path}?${query}` : path;
+  if (looksOnly && !isLooking(asking.method ?? "GET", path))
+    throw new Refused(403, "this tab is for looking only, and changes nothing");
+  const response = await sent(address, asking);
+  if (response.status !== 401) return answered(response);
+  return answered((await whenRefused()) ? await sent(address, asking) : response);
+}
+
+async function sent(address: string, asking: Asking): Promise<Response> {
   const headers: Record<string, string> = { Accept: asking.accept ?? "application/json" };
   if (token) headers["Authorization"] = `Bearer ${token}`;
   if (asking.body !== undefined) headers["Content-Type"] = asking.contentType ?? "application/json";
-  let response: Response;
   try {
-    response = await fetch(address, {
+    return await fetch(address, {
       method: asking.method ?? "GET",
       headers,
       body: asking.body === undefined ? undefined : JSON.stringify(asking.body),
@@ -57,10 +83,11 @@ export async function open(path: string, asking: Asking = {}): Promise<Response>
     if (asking.signal?.aborted) throw fault;
     throw new Unreachable("The hub does not answer.");
   }
+}
+
+async function answered(response: Response): Promise<Response> {
   if (response.ok) return response;
-  const refused = await refusal(response);
-  if (refused.code === 401) whenSignedOut();
-  throw refused;
+  throw await refusal(response);
 }
 
 export async function ask<T>(path: string, asking: Asking = {}): Promise<T> {
@@ -68,7 +95,7 @@ export async function ask<T>(path: string, asking: Asking = {}): Promise<T> {
   return (await response.json()) as T;
 }
 
-async function refusal(response: Response): Promise<Refused> {
+export async function refusal(response: Response): Promise<Refused> {
   try {
     const status = (await response.json()) as { message?: string; reason?: string };
     return new Refused(response.status, status.message || response.statusText, status.reason);
@@ -95,7 +122,7 @@ export function pathIn(root: string, plural: string, namespace = "", name = "", 
 
 /** A sentence for a person, whatever went wrong. */
 export function told(fault: unknown): string {
-  if (fault instanceof Refused && fault.code === 403)
+  if (fault instanceof Refused && fault.code === 403 && !isRefusal(fault.message))
     return `You may not see or do this: ${fault.message}`;
   return fault instanceof Error ? fault.message : String(fault);
 }

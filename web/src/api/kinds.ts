@@ -95,6 +95,8 @@ export interface Standing {
   claimed: number;
   running: number;
   share: number | null;
+  /** What it would have of accelerators, or else CPUs, if all were divided fairly. */
+  fair?: number;
   holdings: Holding[];
   heads: string[];
 }

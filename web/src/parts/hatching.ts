@@ -29,7 +29,13 @@ export function hatched(colour: string, ground: string, at: number): CanvasPatte
   return context.createPattern(tile, "repeat") ?? colour;
 }
 
-/** The same as a path for a swatch of fourteen by ten. */
-export function swatch(at: number): string {
-  return LINES[at % LINES.length]!.map(([left, top, right, bottom]) => `M${left * 1.75} ${top * 1.25}L${right * 1.75} ${bottom * 1.25}`).join("");
+const ANGLES = [0, 135, 45, 180, 90, 135];
+
+/** The same as a background of CSS; what is pale is there and not ready. */
+export function background(at: number, isPale = false): string {
+  const tone = `var(${toneOf(at)})`;
+  const colour = isPale ? `color-mix(in srgb, ${tone} 32%, var(--surface))` : tone;
+  if (!LINES[at % LINES.length]!.length) return colour;
+  const line = isPale ? "var(--surface)" : `color-mix(in srgb, ${tone} 45%, var(--surface))`;
+  return `repeating-linear-gradient(${ANGLES[at % ANGLES.length]}deg, ${colour} 0 5px, ${line} 5px 7px)`;
 }

@@ -20,6 +20,7 @@ export interface Capacity {
   elastic: number; // could be had
   price: [number, number] | null; // for one GPU an hour, from and to
   fragments: number[]; // how many nodes have 0, 1, 2... free
+  pieces: number; // free GPUs beside used ones: no pod that wants a whole node can have them
 }
 
 export type Capacities = Map<string, Capacity>;
@@ -27,7 +28,7 @@ export type Capacities = Map<string, Capacity>;
 function nothing(flavor: string): Capacity {
   return {
     flavor, description: "", nodes: 0, gpus: 0, away: 0, used: 0, reserved: 0, free: 0, held: 0, coming: 0, elastic: 0,
-    price: null, fragments: [],
+    price: null, fragments: [], pieces: 0,
   };
 }
 
@@ -79,6 +80,7 @@ export function capacityIn(cluster: Cluster, nodes: Node[], flavors: Flavor[], p
     }
     here.free += node.free;
     here.used += node.gpus - node.free;
+    if (node.free < node.gpus) here.pieces += node.free;
     const left = Math.floor(node.free);
     here.fragments[left] = (here.fragments[left] ?? 0) + 1;
   }
@@ -117,7 +119,7 @@ export function summed(parts: Iterable<Capacities>, flavors: Flavor[]): Capacity
   return [...found.values()].sort((one, other) => other.gpus - one.gpus || (one.flavor < other.flavor ? -1 : 1));
 }
 
-const SUMS = ["nodes", "gpus", "away", "used", "reserved", "free", "held", "coming", "elastic"] as const;
+const SUMS = ["nodes", "gpus", "away", "used", "reserved", "free", "held", "coming", "elastic", "pieces"] as const;
 
 function added(sum: Capacity, one: Capacity): void {
   for (const name of SUMS) sum[name] += one[name];

@@ -167,9 +167,10 @@ export function barsOf(accounts: CostAccount[], days: string[], by: By, measure:
     names: [...names, "others", "idle"],
     days: days.map((day) => {
       const { lines, total } = reportOf(byDay.get(day)?.spec.rows ?? [], by);
-      const own = names.map((name) => amount(lines.find((one) => one.name === name)?.sums.Used ?? { gpuTime: 0n, money: 0n }));
-      const rest = Math.max(0, amount(total.sums.Used) - own.reduce((sum, one) => sum + one, 0));
-      return { day, amounts: [...own, rest < 0.005 ? 0 : rest, amount(total.sums.Idle)] };
+      const own = names.map((name) => lines.find((one) => one.name === name)?.sums.Used ?? { gpuTime: 0n, money: 0n });
+      const rest = { ...total.sums.Used };
+      for (const one of own) add(rest, { gpuTime: -one.gpuTime, money: -one.money });
+      return { day, amounts: [...own.map(amount), amount(rest), amount(total.sums.Idle)] };
     }),
   };
 }

@@ -153,7 +153,8 @@ function explainSteps(groups: Group[], known: Known): void {
         (step.place ? placedWords(rank, hasRoomBefore, home) : lacks > 0 ? said.join("; ") || "nothing more fits" : "not needed: every replica has a place");
       if (step.place && lacks > 0 && said.length) step.why += `; ${said.join("; ")}`;
     }
-    hasRoomBefore ||= group.steps.some((one) => (one.room ?? 0) > 0);
+    const isFull = group.most !== null && group.steps.reduce((sum, one) => sum + (one.place?.replicas ?? 0), 0) >= group.most;
+    hasRoomBefore ||= !isFull && group.steps.some((one) => (one.room ?? 0) > 0);
   });
 }
 

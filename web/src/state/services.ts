@@ -91,8 +91,8 @@ function partOf(read: Read): ServicePart {
   const ready = Math.floor(read.pods.ready / each);
   const place = ({ cluster, group, replicas }: Read["placements"][number]): ServicePlace => {
     const share = shares.get(cluster);
-    // With one place all that is ready is there; the weight, which is written seldom, says the rest.
-    const here = read.placements.length === 1 ? ready : (share?.ready ?? 0);
+    // Shares are written seldom, and not at once: where all or one place is ready, that says more.
+    const here = ready >= placed ? replicas : read.placements.length === 1 ? ready : (share?.ready ?? 0);
     return { cluster, group, replicas, ready: Math.min(replicas, here), weight: share?.weight ?? 0, leaves: "" };
   };
   const leaving = ({ cluster, group, replicas, leaves, givesWayTo }: Read["releasing"][number]): ServicePlace => ({
@@ -105,6 +105,16 @@ function partOf(read: Read): ServicePart {
   });
   const { wanted, surge, policy, isNative } = read;
   return { wanted, surge, placed, ready, policy, isNative, places: [...read.placements.map(place), ...read.releasing.map(leaving)] };
+}
+
+/** The same with shares that were worked out just now. */
+export function withShares(part: ServicePart, shares: { cluster: string; weight: number; ready: number }[]): ServicePart {
+  const known = new Map(shares.map((one) => [one.cluster, one]));
+  const places = part.places.map((one) => {
+    const share = one.leaves ? undefined : known.get(one.cluster);
+    return share ? { ...one, ready: Math.min(one.replicas, share.ready), weight: share.weight } : one;
+  });
+  return { ...part, places };
 }
 
 export interface Service {

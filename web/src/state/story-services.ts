@@ -39,7 +39,7 @@ export function serviceLife(known: Known, add: Add, moments: Moment[]): number {
   }
   moments.push({ at: started, word: "Running", tone: "run", more: `${puts[0]?.clusters.length ? `in ${listWords(puts[0].clusters)}, ` : ""}for ${span(last - started)}${row.finished === null && places.length ? " so far" : ""}` });
   for (const one of workload.status?.history ?? []) {
-    const told = left(one, moment(one.endedAt) ?? started);
+    const told = left(known, one, moment(one.endedAt) ?? started);
     moments.push({ ...told, more: `${listWords(one.clusters ?? [])}: ${told.more}` });
   }
   moments.push(...decided(known));

@@ -9,7 +9,10 @@ import { codeWords, listWords } from "../words/missing";
 import { OVER, type Tone } from "../words/phases";
 import { clock, moment, span } from "../words/times";
 import type { Row } from "./rows";
+import { keyOfMention, saidOfMention } from "../words/mentions";
 import { serviceLife } from "./story-services";
+
+const NEAR = 2000; // milliseconds between a decision and what is noted of it
 
 export type Sort = "wait" | "hold" | "start" | "run" | "stop" | "ahead";
 
@@ -75,7 +78,7 @@ export function storyOf(known: Known): Story {
     }
     if (decided < (started ?? ended)) moments.push({ at: decided, word: "Claimed", tone: "start", more: `${listWords(places)}, attempt ${one.attempt}` });
     if (started !== null) moments.push(ran(before, places, started, `attempt ${one.attempt}, for ${span(ended - started)}`));
-    if (!isEnd(row, one, ended)) moments.push(left(one, ended));
+    if (!isEnd(row, one, ended)) moments.push(left(known, one, ended));
     cursor = ended;
     before = listWords(places);
   }
@@ -115,7 +118,7 @@ function current(known: Known, cursor: number, before: string, add: Add, moments
     if (runs !== null) add(place, Math.max(since, runs), end, "run");
   }
   const awaited = (claim.waitsFor ?? []).map((one) =>
-    one.type === "Preemption" ? `${one.workload?.name ?? "another"} is gone` : one.type === "Provision" ? `${plural(one.count ?? 0, "node")} of ${one.pool} come` : one.type === "Data" ? `${one.data} arrives` : "all is ready");
+    one.type === "Preemption" ? `${saidOfMention(one.workload)} is gone` : one.type === "Provision" ? `${plural(one.count ?? 0, "node")} of ${one.pool} come` : one.type === "Data" ? `${one.data} arrives` : "all is ready");
   if (row.decided !== null) moments.push({ at: row.decided, word: "Claimed", tone: "start", more: `${listWords(places) || "by quota alone"} (${claim.rung ?? "Idle"}), attempt ${claim.attempt}${awaited.length ? `, when ${listWords(awaited)}` : ""}` });
   if (row.running !== null) moments.push(ran(before, places, row.running, `for ${span(end - row.running)} so far`));
   return end;
@@ -127,10 +130,11 @@ function ran(before: string, places: string[], at: number, more: string): Moment
   return { at, word: isMoved ? "Moved" : "Running", tone: "run", more: `${here ? `in ${here}, ` : ""}${more}` };
 }
 
-export function left(one: Past, at: number): Moment {
+export function left(known: Known, one: Past, at: number): Moment {
   const by = one.preemptedBy;
+  const whom = by ? keyOfMention(by) || preemptor(known, at) : "";
   const said = [
-    by ? `for ${by.name}` : codeWords(one.reason || "ended"),
+    by ? `for ${whom ? whom.split("/").at(-1) : saidOfMention(by)}` : codeWords(one.reason || "ended"),
     one.exitCode ? `exit code ${one.exitCode}` : "",
     one.lostSeconds ? `${span(one.lostSeconds * 1000)} of work lost` : "",
   ].filter(Boolean).join(", ");
@@ -140,8 +144,16 @@ export function left(one: Past, at: number): Moment {
     word: by ? "Preempted" : one.reason === "Drained" ? "Stopped" : isProgram ? "Failed" : "Left",
     tone: by ? "stop" : isProgram ? "bad" : "wait",
     more: `${said}${one.message ? `: ${one.message}` : ""}`,
-    whom: by ? `${by.namespace}/${by.name}` : undefined,
+    whom: whom || undefined,
   };
+}
+
+/** For whom it was preempted, where one may see what was decided; across namespaces it is not stored. */
+function preemptor(known: Known, at: number): string {
+  for (const one of known.decisions ?? [])
+    for (const step of one.steps)
+      if (step.action === "Preempt" && step.workload === known.row.key && Math.abs(one.now * 1000 - at) < NEAR) return step.for ?? "";
+  return "";
 }
 
 /** Whether an attempt ended with the workload itself: then the end is told once. */
@@ -171,6 +183,6 @@ function ahead(known: Known, cursor: number, bands: Band[], moments: Moment[]): 
   const because = why?.expected?.because ?? "";
   const latest = Math.max(start, why?.expected?.latest ?? start) * 1000;
   bands.push({ lane: "", from: now, to: start * 1000, sort: "ahead", title: `Expected to start at ${clock(start * 1000, now)}` });
-  moments.push({ at: start * 1000, word: "Expected to start", tone: "start", more: because ? `when ${because.split("/").at(-1)} ends` : "", whom: because || undefined, isAhead: true });
+  moments.push({ at: start * 1000, word: "Expected to start", tone: "start", more: because ? `when ${because.split("/").at(-1)} ends` : "", whom: because.includes("/") ? because : undefined, isAhead: true });
   return latest;
 }

@@ -12,10 +12,13 @@ export function amountOf(quantity: unknown): number {
   return found ? Number(found[1]) * (SUFFIXES[found[2] ?? ""] ?? 1) : 0;
 }
 
+// Made once: to make one takes a thousand times as long as to use it.
+const WITH_COMMAS = new Intl.NumberFormat("en-US");
+
 /** `12`, `1.5`, `20,480`. */
 export function short(amount: number): string {
   const rounded = Math.abs(amount) >= 100 ? Math.round(amount) : Math.round(amount * 100) / 100;
-  return rounded.toLocaleString("en-US");
+  return Math.abs(rounded) < 1000 ? String(rounded) : WITH_COMMAS.format(rounded);
 }
 
 const BYTES = [["Pi", 2 ** 50], ["Ti", 2 ** 40], ["Gi", 2 ** 30], ["Mi", 2 ** 20]] as const;

@@ -1,0 +1,19 @@
+// Looking only: what is asked then, and what is not even sent.
+
+/** Questions that are asked by POST and change nothing. */
+const QUESTIONS = [
+  /^\/apis\/authentication\.k8s\.io\/v1\/selfsubjectreviews$/,
+  /^\/apis\/authorization\.k8s\.io\/v1\/(self)?subject(access|rules)reviews$/,
+  /^\/apis\/fairway\.dev\/v1alpha1\/fleets\/[^/]+\/whatif$/,
+];
+const READS = new Set(["get", "list", "watch"]);
+
+export function isLooking(method: string, path: string): boolean {
+  if (method === "GET" || method === "HEAD") return true;
+  return method === "POST" && QUESTIONS.some((one) => one.test(path));
+}
+
+/** The same by verb, as rights have it. */
+export function isLookingBy(verb: string, resource: string, subresource: string): boolean {
+  return READS.has(verb) || (verb === "create" && resource === "fleets" && subresource === "whatif");
+}

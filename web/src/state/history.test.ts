@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { entryOf, type Entry, type History, isEmpty, latest, less, lineOf, summed } from "./history";
+
+const entry: Entry = {
+  name: "research",
+  values: { waiting: [1, null, 3] },
+  parts: [
+    { name: "h100", resource: "nvidia.com/gpu", values: { used: [8, null, 8] } },
+    { name: "a100", resource: "nvidia.com/gpu", values: { used: [null, null, 4] } },
+  ],
+};
+const history: History = { now: 30, series: "queues", step: 10, times: [10, 20, 30], found: [entry] };
+
+test("a line is as long as the times, and of who is not known all gaps", () => {
+  expect(lineOf(history, "research", "waiting")).toEqual([1, null, 3]);
+  expect(lineOf(history, "nobody", "waiting")).toEqual([null, null, null]);
+  expect(entryOf(null, "research")).toBeUndefined();
+});
+
+test("parts are summed where any is known, and a gap stays one", () => {
+  expect(summed(entry, "used")).toEqual([8, null, 12]);
+  expect(summed(entry, "used", (part) => part.name === "a100")).toEqual([null, null, 4]);
+  expect(summed(undefined, "used")).toEqual([]);
+});
+
+test("a difference is never below nothing, and a gap where either has one", () => {
+  expect(less([8, 4, null, 2], [2, null, 1, 5])).toEqual([6, null, null, 0]);
+});
+
+test("the latest is the last that is known", () => {
+  expect(latest([1, 2, null])).toBe(2);
+  expect(latest([null])).toBeNull();
+  expect(isEmpty([null, null])).toBe(true);
+});

@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import type { Explanation } from "../api/kinds";
+import { expectedIn } from "./expected";
+
+const NOW = Date.parse("2026-11-15T12:00:00");
+const why = (state: Explanation["state"], start?: number) => ({ state, expected: start ? { start } : undefined }) as Explanation;
+
+test.each([
+  [undefined, ""],
+  [why("Starts"), ", starts now"],
+  [why("Impossible"), ", can never start as it is"],
+  [why("Waits"), ", start not known"],
+  [why("Waits", NOW / 1000 - 5), ", expected any moment"],
+  [why("Waits", NOW / 1000 + 180), ", expected 12:03:00 (in 3 min)"],
+])("when it starts, in words: %#", (one, words) => {
+  expect(expectedIn(one, NOW)).toBe(words);
+});
