@@ -225,7 +225,8 @@ class Loop(Generic[Key]):
     def _later(self, key: Key, why: str, *, is_quiet: bool = False) -> None:
         failures = self._failures.get(key, 0) + 1
         self._failures[key] = failures
-        delay = min(_BACK_OFF_SECONDS * 2 ** (failures - 1), _BACK_OFF_SECONDS_MAX)
+        # Of very many failures the power alone would be more than a number holds.
+        delay = min(_BACK_OFF_SECONDS * 2 ** min(failures - 1, 30), _BACK_OFF_SECONDS_MAX)
         if not is_quiet:
             _log.warning("%s: %s: %s; again in %.1f s", self._name, key, why, delay)
         self.mark_at(key, self._clock.now() + delay)

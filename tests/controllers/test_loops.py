@@ -68,6 +68,25 @@ async def test_a_key_that_fails_is_looked_at_again_after_a_while_that_doubles(
     running.cancel()
 
 
+async def test_a_key_that_fails_for_a_day_is_still_looked_at_every_minute(
+    clock: VirtualClock,
+) -> None:
+    failures = 0
+
+    async def look(key: str) -> None:
+        nonlocal failures
+        failures += 1
+        raise Unavailable("not now")
+
+    loop = Loop("test", look, clock=clock)
+    loop.mark("a")
+    running = asyncio.ensure_future(loop.run())
+    await clock.advance(86_400)
+    assert failures > 1_400
+    assert not running.done()
+    running.cancel()
+
+
 async def test_a_key_that_names_a_moment_is_looked_at_then(clock: VirtualClock) -> None:
     moments: list[float] = []
     start = clock.now()

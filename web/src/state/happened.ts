@@ -35,19 +35,25 @@ export function happened(events: CoreEvent[], decisions: Decision[], key: string
       whom: step.workload === key ? (step.action === "Preempt" ? (step.for ?? "") : "") : step.workload,
     }))),
   ];
-  const found = new Map<string, Happened>();
-  for (const one of lines) {
+  const found: Happened[] = [];
+  const told = new Map<string, Happened>();
+  for (const one of lines.sort((one, other) => other.at - one.at)) {
+    // Events are told together wherever they are; decisions only where nothing came between them.
     const alike = `${one.by}\n${one.word}\n${one.text}`;
-    const known = found.get(alike);
-    if (!known) found.set(alike, { ...one });
-    else Object.assign(known, { at: Math.max(known.at, one.at), first: Math.min(known.first, one.first), count: known.count + one.count });
+    const last = found.at(-1);
+    const known = one.by === "decision" ? (last && `${last.by}\n${last.word}\n${last.text}` === alike ? last : undefined) : told.get(alike);
+    if (known) Object.assign(known, { first: Math.min(known.first, one.first), count: known.count + one.count });
+    else {
+      found.push(one);
+      told.set(alike, one);
+    }
   }
-  return [...found.values()].sort((one, other) => other.at - one.at);
+  return found;
 }
 
 export function stepWords(step: Step, key: string): string {
   const places = (step.placements ?? []).map((one) => {
-    const pods = (one.podSets ?? []).map((set) => `${set.count} ${set.name}${Object.keys(set.flavors ?? {}).length ? ` on ${[...new Set(Object.values(set.flavors ?? {}))].join("+")}` : ""}`);
+    const pods = (one.podSets ?? []).map((set) => `${set.count} ${set.name === "pod" && set.count !== 1 ? "pods" : set.name}${Object.keys(set.flavors ?? {}).length ? ` on ${[...new Set(Object.values(set.flavors ?? {}))].join("+")}` : ""}`);
     return `${pods.join(" + ")} in ${one.cluster || "no cluster"}`;
   });
   const reasons = (step.reasons ?? []).map((one) => one.message).join("; ");

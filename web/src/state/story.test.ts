@@ -73,3 +73,40 @@ test("what is expected is ahead of now, with who must end first", () => {
   expect(story.to).toBe(Date.parse(at(80)));
   expect(story.moments.at(-1)).toMatchObject({ word: "Expected to start", isAhead: true, whom: "other/long" });
 });
+
+test("a service that grew into one place and left another is drawn in both, each for its time", () => {
+  const found = told(
+    workload({
+      phase: "Running",
+      startedAt: at(5),
+      claim: { attempt: 1, term: 1, decidedAt: at(30), readyAt: at(32), placements: [{ cluster: "home", podSets: [] }, { cluster: "west", podSets: [] }] },
+    }, { mode: "Divided" }),
+    [
+      { now: seconds(4), steps: [{ action: "Admit", workload: "team/w", placements: [{ cluster: "home" }, { cluster: "east" }] }] },
+      { now: seconds(30), steps: [{ action: "Move", workload: "team/w", from: "east", count: 2, placements: [{ cluster: "west" }] }] },
+    ],
+  );
+  expect(found.bands).toEqual([
+    ["", "wait", 0, 4], ["home", "start", 4, 5], ["home", "run", 5, 60],
+    ["east", "start", 4, 5], ["east", "run", 5, 30], ["west", "run", 30, 60],
+  ]);
+  expect(found.story.moments.find((one) => one.word === "Moved")!.more).toBe("2 replicas from east to west");
+});
+
+test("a service that lost one of its clusters ran on in the others", () => {
+  const found = told(
+    workload({
+      phase: "Running",
+      startedAt: at(5),
+      history: [{ attempt: 1, clusters: ["east"], startedAt: at(5), endedAt: at(20), reason: "ClusterLost" }],
+      claim: { attempt: 2, term: 1, decidedAt: at(40), readyAt: at(41), placements: [{ cluster: "home", podSets: [] }] },
+    }, { mode: "Divided" }),
+    [
+      { now: seconds(4), steps: [{ action: "Admit", workload: "team/w", placements: [{ cluster: "home" }] }] },
+      { now: seconds(10), steps: [{ action: "Admit", workload: "team/w", placements: [{ cluster: "home" }, { cluster: "east" }] }] },
+    ],
+  );
+  expect(found.bands).toEqual([["", "wait", 0, 4], ["home", "start", 4, 5], ["home", "run", 5, 60], ["east", "run", 10, 20]]);
+  expect(found.words).toEqual(["Submitted", "Claimed", "Running", "Spread", "Left"]);
+  expect(found.story.moments.at(-1)!.more).toBe("east: cluster lost");
+});

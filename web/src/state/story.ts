@@ -10,6 +10,7 @@ import { OVER, type Tone } from "../words/phases";
 import { clock, moment, span } from "../words/times";
 import type { Row } from "./rows";
 import { keyOfMention, saidOfMention } from "../words/mentions";
+import { serviceLife } from "./story-services";
 
 const NEAR = 2000; // milliseconds between a decision and what is noted of it
 
@@ -48,20 +49,24 @@ export interface Known {
   decisions?: Decision[];
 }
 
+export type Add = (lane: string, from: number, to: number, sort: Sort, more?: string) => void;
+
 const WORDS: Record<Sort, string> = { wait: "Waited", hold: "Suspended", start: "Starting", run: "Ran", stop: "Stopping", ahead: "Expected to start" };
-type Past = NonNullable<NonNullable<Workload["status"]>["history"]>[number];
+export type Past = NonNullable<NonNullable<Workload["status"]>["history"]>[number];
 
 export function storyOf(known: Known): Story {
   const { row, now } = known;
   const bands: Band[] = [];
   const moments: Moment[] = [{ at: row.created, word: "Submitted", tone: "quiet", more: row.user ? `by ${row.user}` : "" }];
   if (row.queued > row.created + 2000) moments.push({ at: row.queued, word: "Queued", tone: "wait", more: `in ${row.queue}` });
-  const add = (lane: string, from: number, to: number, sort: Sort, more = "") => {
+  const add: Add = (lane, from, to, sort, more = "") => {
     if (to > from) bands.push({ lane, from, to, sort, title: `${WORDS[sort]} ${lane ? `in ${lane} ` : ""}${clock(from, now)} to ${clock(to, now)}, ${span(to - from)}${more}` });
   };
   let cursor = row.created;
   let before = "";
-  for (const one of known.workload.status?.history ?? []) {
+  const isService = row.mode === "Divided" && row.started !== null;
+  if (isService) cursor = serviceLife(known, add, moments);
+  for (const one of isService ? [] : (known.workload.status?.history ?? [])) {
     const places = one.clusters ?? [];
     const started = moment(one.startedAt);
     const ended = moment(one.endedAt) ?? started ?? cursor;
@@ -77,12 +82,11 @@ export function storyOf(known: Known): Story {
     cursor = ended;
     before = listWords(places);
   }
-  cursor = current(known, cursor, before, add, moments);
+  if (!isService || !known.workload.status?.claim) cursor = current(known, cursor, before, add, moments);
   if (row.finished !== null) {
     const tone = row.phase === "Succeeded" ? "good" : row.phase === "Failed" ? "bad" : "quiet";
     moments.push({ at: row.finished, word: row.phase, tone, more: row.started !== null ? `${span(row.finished - row.started)} after it first ran` : "" });
   }
-  moments.push(...moved(known));
   moments.sort((one, other) => one.at - other.at);
   const to = ahead(known, cursor, bands, moments);
   const clusters = [...new Set(bands.map((one) => one.lane).filter(Boolean))];
@@ -91,7 +95,7 @@ export function storyOf(known: Known): Story {
 }
 
 /** What it does since its last attempt ended. */
-function current(known: Known, cursor: number, before: string, add: (lane: string, from: number, to: number, sort: Sort) => void, moments: Moment[]): number {
+function current(known: Known, cursor: number, before: string, add: Add, moments: Moment[]): number {
   const { row, now, workload } = known;
   const claim = workload.status?.claim;
   const end = row.finished ?? now;
@@ -103,14 +107,15 @@ function current(known: Known, cursor: number, before: string, add: (lane: strin
     if (row.phase === "Held") moments.push({ at: heldSince(workload) ?? cursor, word: "Suspended", tone: "hold", more: "until somebody resumes it" });
     return end;
   }
-  // Of a service the claim is decided again whenever its replicas change; it runs on meanwhile.
-  const runs = row.running ?? (row.mode !== "Gang" && row.started !== null ? row.started : null);
+  // Of a sweep the claim is decided again whenever tasks end; it runs on meanwhile.
+  const runs = row.running ?? (row.mode !== "Gang" ? row.started : null);
   const decided = Math.min(row.decided ?? end, runs ?? end);
   const places = row.places.map((one) => one.cluster).filter(Boolean);
   add("", cursor, Math.max(cursor, decided), "wait");
   for (const place of places) {
-    add(place, Math.max(cursor, decided), runs ?? end, "start");
-    if (runs !== null) add(place, Math.max(cursor, runs), end, "run");
+    const since = Math.max(cursor, decided);
+    add(place, since, Math.max(since, runs ?? end), "start");
+    if (runs !== null) add(place, Math.max(since, runs), end, "run");
   }
   const awaited = (claim.waitsFor ?? []).map((one) =>
     one.type === "Preemption" ? `${saidOfMention(one.workload)} is gone` : one.type === "Provision" ? `${plural(one.count ?? 0, "node")} of ${one.pool} come` : one.type === "Data" ? `${one.data} arrives` : "all is ready");
@@ -125,7 +130,7 @@ function ran(before: string, places: string[], at: number, more: string): Moment
   return { at, word: isMoved ? "Moved" : "Running", tone: "run", more: `${here ? `in ${here}, ` : ""}${more}` };
 }
 
-function left(known: Known, one: Past, at: number): Moment {
+export function left(known: Known, one: Past, at: number): Moment {
   const by = one.preemptedBy;
   const whom = by ? keyOfMention(by) || preemptor(known, at) : "";
   const said = [
@@ -162,16 +167,6 @@ function decidedBetween(known: Known, from: number, to: number): number | null {
     for (const step of one.steps)
       if (step.action === "Admit" && step.workload === known.row.key && one.now * 1000 >= from && one.now * 1000 <= to) found ??= one.now * 1000;
   return found;
-}
-
-function moved(known: Known): Moment[] {
-  return (known.decisions ?? []).flatMap((one) =>
-    one.steps.filter((step) => step.action === "Move" && step.workload === known.row.key).map((step): Moment => ({
-      at: one.now * 1000,
-      word: "Moved",
-      tone: "start",
-      more: `${plural(step.count ?? 0, "replica")} from ${step.from ?? ""} to ${listWords((step.placements ?? []).map((place) => place.cluster))}`,
-    })));
 }
 
 function heldSince(workload: Workload): number | null {
