@@ -10,6 +10,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +35,21 @@ def findings() -> Iterator[str]:
         path = ROOT / name
         if path.exists():
             yield from _of_file(name, path.read_text())
+    yield from _not_pinned()
+
+
+def _not_pinned() -> Iterator[str]:
+    """What the project needs and a new environment would lack."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    run = project["dependencies"]
+    needed = {"run": run, "dev": run + project["optional-dependencies"]["dev"]}
+    for lock, wanted in needed.items():
+        path = ROOT / "requirements" / f"{lock}.lock"
+        pinned = set(re.findall(r"^([\w.-]+)==", path.read_text(), re.MULTILINE))
+        for one in wanted:
+            name = re.split(r"[^\w.-]", one)[0].lower()
+            if name not in pinned:
+                yield f"requirements/{lock}.lock:1: {name} is not pinned: make lock"
 
 
 def _of_file(name: str, text: str) -> Iterator[str]:

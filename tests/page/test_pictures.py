@@ -15,7 +15,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from fairway.client.access import Access
 from tests.page.hubs import told_hub
+from tests.page.looking import line
 from tests.page.signing import keep, look, signed_in
+from tests.page.trying import copied, lost
 from tests.ports import own_ports
 
 pytestmark = pytest.mark.xdist_group("page")
@@ -27,14 +29,42 @@ _LATE = (
     "train-large-2 in onprem-hangzhou",
     "waits      evaluate-2",
 )
+_IS_KEPT = bool(os.environ.get("FAIRWAY_SCREENSHOTS"))
+_WAITS = "evaluate-2" if _IS_KEPT else "sweep-1"
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
     (port,) = own_ports(1)
-    until = _LATE if os.environ.get("FAIRWAY_SCREENSHOTS") else _EARLY
+    until = _LATE if _IS_KEPT else _EARLY
     with told_hub(tmp_path_factory.mktemp("told"), port=port, until=until) as access:
         yield access
+
+
+def _why(page: Page) -> None:
+    expect(page.get_by_role("heading", name=re.compile("^Why"))).to_be_visible()
+    expect(page.get_by_text("onprem-hangzhou").first).to_be_visible()
+
+
+def _whatif(page: Page) -> None:
+    lost(page)
+    copied(page)
+    expect(page.get_by_role("heading", name="2 changes together")).to_be_visible()
+    expect(page.get_by_role("region", name="What would be different")).to_be_visible()
+
+
+def _workloads(page: Page) -> None:
+    expect(line(page, "assistant")).to_be_visible()
+
+
+def _queues(page: Page) -> None:
+    expect(page.get_by_role("treegrid", name="Queues")).to_be_visible()
+    expect(page.get_by_role("region", name=re.compile("^Fairness in"))).to_be_visible()
+
+
+def _timeline(page: Page) -> None:
+    expect(page.get_by_role("region", name="Workloads by cluster")).to_be_visible()
+    expect(page.get_by_role("heading", name="onprem-hangzhou")).to_be_visible()
 
 
 def _fleet(page: Page) -> None:
@@ -54,7 +84,13 @@ def _cost(page: Page) -> None:
     expect(page.get_by_role("region", name="Elastic nodes now")).to_be_visible()
 
 
+# Those that wait do not do so for long: they are looked at first.
 VIEWS: list[tuple[str, str, Any]] = [
+    ("why", f"workloads/team-research/{_WAITS}", _why),
+    ("workloads", "workloads", _workloads),
+    ("queues", "queues", _queues),
+    ("whatif", "whatif", _whatif),
+    ("timeline", "timeline?for=15 min", _timeline),
     ("fleet", "fleet", _fleet),
     ("services", "services", _services),
     ("service", "services/team-serving/assistant", _service),

@@ -12,11 +12,10 @@ from playwright.sync_api import Browser, Page, expect
 from fairway.app import Hub, SignInOptions
 from fairway.client import Client
 from tests.openid import real
+from tests.page.barriers import serious_barriers
 from tests.page.hubs import demo_hub
 from tests.page.looking import line, open_workload
-from tests.page.required import skip_or_fail
 from tests.page.signing import Watched, keep, look, opened
-from tests.page.test_everybody import AXE
 from tests.page.workloads import WORKLOADS
 from tests.ports import own_ports
 from tests.waiting import seen_at_last
@@ -119,16 +118,13 @@ def test_the_provider_is_offered_beside_the_token(visit: Visit) -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_signing_in_has_no_serious_barrier(browser: Browser, provided: Hub, theme: str) -> None:
-    if not AXE.exists():
-        skip_or_fail("axe-core is not installed: make ui")
     watched = opened(browser, provided.url, theme=theme, size=(390, 844))
     page = watched.page
     expect(page.get_by_role("button", name="Sign in with Example")).to_be_visible()
     keep(page, f"phone-sign-in-{theme}")
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("axe.run()")["violations"]
+    found = serious_barriers(page)
     watched.close()
-    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+    assert found == []
 
 
 def test_who_signs_in_there_has_the_rights_of_their_groups_here(visit: Visit) -> None:
