@@ -3,7 +3,7 @@
 import { ask, ours } from "../api/client";
 import type { Plan, Step, Workload } from "../api/kinds";
 import { plural } from "../words/amounts";
-import { listWords } from "../words/missing";
+import { listWords, plainly } from "../words/missing";
 import { span } from "../words/times";
 
 export interface Tried {
@@ -35,7 +35,7 @@ export function outcomeOf(key: string, tried: Tried): Outcome {
   } else {
     const reasons = tried.after.waiting.find((one) => one.workload === key)?.reasons ?? [];
     const telling = reasons.find((one) => !["NotSelected", "Fenced", "Tainted", "Closed"].includes(one.code)) ?? reasons[0];
-    lines.push(telling ? `It would still wait: ${telling.message}.` : "Nothing would be decided on it.");
+    lines.push(telling ? `It would still wait: ${plainly(telling.message)}.` : "Nothing would be decided on it.");
   }
   for (const step of tried.after.steps) {
     if (step.action === "Provision" && step.workload === key) lines.push(`${plural(step.count ?? 0, "node")} of ${step.pool} would come to ${step.cluster}.`);
