@@ -86,7 +86,7 @@ def test_who_only_looks_may_still_ask_what_if(browser: Browser, hub: Hub, client
     expect(page.get_by_text("Looking only", exact=True)).to_be_visible()
     look(page, "whatif")
     page.get_by_role("button", name="Try it").click()
-    expect(page.get_by_role("heading", name="What would be different")).to_be_visible()
+    expect(page.get_by_role("region", name="What would be different")).to_be_visible()
     watched.close()
     assert watched.complaints == []
 

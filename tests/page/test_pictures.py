@@ -43,7 +43,6 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
 
 def _why(page: Page) -> None:
     expect(page.get_by_role("heading", name=re.compile("^Why"))).to_be_visible()
-    expect(page.get_by_text("onprem-hangzhou").first).to_be_visible()
 
 
 def _whatif(page: Page) -> None:

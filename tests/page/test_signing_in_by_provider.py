@@ -145,9 +145,9 @@ def test_who_signs_in_there_has_the_rights_of_their_groups_here(visit: Visit) ->
 
 def test_who_has_no_rights_here_is_shown_nothing(visit: Visit) -> None:
     page = signed_in_as(visit, "bob")
-    expect(page.get_by_role("alert").first).to_contain_text("You may not see")
+    expect(page.get_by_text("You may not see the clusters.")).to_be_visible()
     look(page, "workloads")
-    expect(page.get_by_role("alert").first).to_contain_text("You may not see")
+    expect(page.get_by_text("You may not see workloads of all namespaces.")).to_be_visible()
     assert page.get_by_text("pretrain").count() == 0
 
 
