@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from fairway.api.cluster import Cluster
 from fairway.api.codec import decode
+from fairway.api.discretion import MayLook, everywhere
 from fairway.api.errors import ApiError
 from fairway.api.meta import JsonObject
 from fairway.api.rollout import Rollout
@@ -25,8 +26,8 @@ from fairway.store.interface import Store, Stored
 from fairway.store.keys import CLUSTERS, ROLLOUTS, WORKLOADS
 from fairway.store.mirrors import Mirror, Name
 
-# Explains why a workload waits, by namespace and name.
-Explain = Callable[[str, str], Awaitable[JsonObject | None]]
+# Explains why a workload waits, by namespace and name, to somebody who may look into namespaces.
+Explain = Callable[[str, str, MayLook], Awaitable[JsonObject | None]]
 Tell = Callable[[float, Line], None]
 
 _QUEUE_MOST = 1000  # lines not yet told; past it the oldest are dropped
@@ -111,7 +112,7 @@ class Telling:
     async def _why(self, line: WaitsLine) -> str:
         metadata, code = line.workload.metadata, line.workload.status.reason
         try:
-            found = await self._explain(metadata.namespace, metadata.name)
+            found = await self._explain(metadata.namespace, metadata.name, everywhere)
         except ApiError:
             found = None
         return why_it_waits(found or {}, code)

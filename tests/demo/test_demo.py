@@ -66,6 +66,7 @@ async def test_within_two_minutes_everything_that_was_promised_is_seen(told: Tol
     when(told, "preempted", "sweep-1", "for train-large-1 (priority 100 > 0)")
     when(told, "overflowed", "ablation-1", "cloud-east on h100: 1 node of h100-on-demand ordered")
     when(told, "waits", "evaluate-1", "for 8")
+    when(told, "waits", "sweep-1", "when finetune-1 ends")  # of another team: all is told here
     when(told, "spread", "assistant", "cloud-west")
     small = when(told, "updates", "assistant", "to revision 2, batch 1 of 3: cloud-west")
     home = when(told, "updates", "assistant", "batch 2 of 3: ")
