@@ -11,9 +11,9 @@ import yaml
 
 from fairway.api.errors import BadRequest
 from fairway.cli.main import run
-from fairway.controllers.whatif import WhatIf
-from fairway.controllers.whatif_edits import changed, read_change
-from fairway.controllers.whatif_process import planned
+from fairway.controllers.whatif.edits import changed, read_change
+from fairway.controllers.whatif.process import planned
+from fairway.controllers.whatif.whatif import WhatIf
 
 CLUSTER: dict[str, Any] = {
     "apiVersion": "fairway.dev/v1alpha1",

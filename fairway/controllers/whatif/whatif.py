@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fairway.api.errors import BadRequest, InternalError, Timeout, TooManyRequests
-from fairway.controllers.whatif_edits import Change, JsonObject, changed
+from fairway.controllers.whatif.edits import Change, JsonObject, changed
 
 _SECONDS_MAX = 60.0
 _ASKED_MOST = 8  # that wait for their turn; more are told to come again
@@ -50,7 +50,7 @@ async def _worked_out(question: bytes) -> JsonObject:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "fairway.controllers.whatif_process",
+        "fairway.controllers.whatif.process",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         start_new_session=True,

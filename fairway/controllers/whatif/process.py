@@ -9,8 +9,8 @@ from contextlib import suppress
 import msgspec
 
 from fairway.api.errors import ApiError
-from fairway.controllers.whatif_edits import JsonObject
-from fairway.controllers.whatif_outcome import Side, compared
+from fairway.controllers.whatif.edits import JsonObject
+from fairway.controllers.whatif.outcome import Side, compared
 from fairway.core.cycle import plan
 from fairway.core.shortfalls import with_shortfalls
 from fairway.core.snapshot import Facts, Snapshot
