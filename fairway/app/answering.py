@@ -66,8 +66,7 @@ class HubAnswers:
         wanted = read_change(change)
         snapshot = await self._plane.snapshot()
         now = float(snapshot["metadata"]["annotations"]["fairway.dev/now"])
-        objects = [msgspec.json.decode(one) for one in snapshot["items"]]
-        return await self._whatif.answer(objects, now, wanted)
+        return await self._whatif.answer(snapshot["items"], now, wanted)
 
     async def pods(self, request: PodsRequest) -> JsonObject:
         return await self._pods.answer(request)

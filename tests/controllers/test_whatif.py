@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -250,3 +253,22 @@ async def test_an_object_that_is_no_good_is_refused_with_its_field() -> None:
     broken = {"apply": [workload("broken", 1) | {"spec": {"queue": 7}}]}
     with pytest.raises(BadRequest, match="queue"):
         await WhatIf().answer(FLEET, NOW, read_change(broken))
+
+
+async def test_a_large_fleet_keeps_nobody_waiting() -> None:
+    words = {"annotations": {f"note-{at}": "x" * 20 for at in range(40)}}
+    many = [workload(f"job-{at}", 6) for at in range(20_000)]
+    raw = [msgspec.Raw(json.dumps(one | {"status": words}).encode()) for one in many]
+    longest = 0.0
+
+    async def asked() -> None:
+        with pytest.raises(BadRequest, match=r"lose\[0\]: there is no cluster west"):
+            await WhatIf().answer(raw, NOW, read_change({"lose": ["west"]}))
+
+    asking = asyncio.ensure_future(asked())
+    while not asking.done():
+        began = time.perf_counter()
+        await asyncio.sleep(0.001)
+        longest = max(longest, time.perf_counter() - began)
+    await asking
+    assert longest < 0.5
