@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-async def fleet(store: EmbeddedStore, clock: VirtualClock, tmp_path: Path):
+async def fleet(store: EmbeddedStore, clock: VirtualClock, tmp_path: Path) -> AsyncIterator[Fleet]:
     async with running(store, clock, tmp_path / "clusters") as found:
         await found.apply(f"{FLEET}---{ELSEWHERE}---{SERVICE}---{job('train', seconds=600)}")
         await found.until("train", "Running", 60)
