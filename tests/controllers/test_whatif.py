@@ -215,6 +215,23 @@ def test_what_ran_in_a_lost_cluster_waits_again_and_replicas_elsewhere_go_on() -
     assert gang["status"]["claim"] is claim
 
 
+URGENT = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "urgent"},
+    "value": 10,
+}
+
+
+@pytest.mark.parametrize("kind", ["Workload", "PriorityClass", "Queue"])
+def test_what_has_no_namespace_or_the_first_is_removed_by_its_name(kind: str) -> None:
+    objects = [QUEUE, workload("first", 6), URGENT]
+    (one,) = [each for each in objects if each["kind"] == kind]
+    named = {"kind": kind, "name": one["metadata"]["name"]}
+    found = changed(objects, read_change({"remove": [named]}), NOW)
+    assert found == [each for each in objects if each is not one]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
