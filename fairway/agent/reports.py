@@ -69,10 +69,6 @@ class Reports:
         self._sequence = 0
 
     @property
-    def chunk_count(self) -> int:
-        return len(self._chunks)
-
-    @property
     def sequence(self) -> int:
         return self._sequence
 

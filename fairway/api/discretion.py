@@ -18,8 +18,9 @@ call; a new question gives its answer to `discreet` and is done.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
+from string import ascii_lowercase, digits
 from typing import Any
 
 from fairway.api.explanations import Explanation
@@ -46,6 +47,8 @@ _KEYS = frozenset({"workload", "workloads", "heads", "for", "because", "waitsFor
 # Fields of something in a namespace that say what or whose it is.
 _NAMES = frozenset({"name", "workload"})
 _WHOSE = frozenset({"namespace", "user", "users", "team", "uid", "labels", "annotations"})
+_OF_NAMESPACES = f"{ascii_lowercase}{digits}-"  # letters of their names
+_NAME_MOST = 253  # letters
 
 
 def within(namespace: str) -> MayLook:
@@ -144,16 +147,36 @@ class _Walk:
                 return self.value(value)
 
 
-def _without(value: Any, hidden: dict[str, None]) -> Any:
+def _without(value: Any, hidden: Container[str]) -> Any:
     """The net below: texts that were made too early."""
     match value:
         case str():
-            for key in hidden:
-                value = value.replace(key, ANOTHER)
-            return value
+            return _masked(value, hidden) if "/" in value else value
         case dict():
             return {field: _without(one, hidden) for field, one in value.items()}
         case list():
             return [_without(one, hidden) for one in value]
         case _:
             return value
+
+
+def _masked(text: str, hidden: Container[str]) -> str:
+    """A text without names; what may be one is looked up, since texts and names may be many."""
+    found, *rest = text.split("/")
+    for part in rest:
+        namespace = found[len(found.rstrip(_OF_NAMESPACES)) :]
+        end = _end_of_name(namespace, part, hidden)
+        if end:
+            found = f"{found.removesuffix(namespace)}{ANOTHER}{part[end:]}"
+        else:
+            found = f"{found}/{part}"
+    return found
+
+
+def _end_of_name(namespace: str, text: str, hidden: Container[str]) -> int:
+    """Where a hidden name ends with which a text begins: it may be that of a pod, or a sentence."""
+    for end in range(min(len(text), _NAME_MOST), 0, -1):
+        is_border = end == len(text) or not text[end].isalnum()
+        if is_border and f"{namespace}/{text[:end]}" in hidden:
+            return end
+    return 0

@@ -12,8 +12,8 @@ from fairway.app.reaching import DECISIONS, Output, Reaching
 from fairway.controllers.history.reading import Asked
 from fairway.controllers.plane import ControlPlane
 from fairway.controllers.timeline.drawing import Wanted
-from fairway.controllers.whatif import WhatIf
-from fairway.controllers.whatif_edits import read_change
+from fairway.controllers.whatif.edits import read_change
+from fairway.controllers.whatif.whatif import WhatIf
 from fairway.schema.node import JsonObject
 from fairway.server.asked import LogRequest, PodsRequest, TimelineRequest
 from fairway.server.histories import HistoryRequest
@@ -66,8 +66,7 @@ class HubAnswers:
         wanted = read_change(change)
         snapshot = await self._plane.snapshot()
         now = float(snapshot["metadata"]["annotations"]["fairway.dev/now"])
-        objects = [msgspec.json.decode(one) for one in snapshot["items"]]
-        return await self._whatif.answer(objects, now, wanted)
+        return await self._whatif.answer(snapshot["items"], now, wanted)
 
     async def pods(self, request: PodsRequest) -> JsonObject:
         return await self._pods.answer(request)

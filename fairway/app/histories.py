@@ -52,14 +52,18 @@ class HistoryFile:
 
     def close(self) -> None:
         """Returns once all is written."""
-        self._thread.submit(self._sink.close).result()
+        self._thread.submit(self._do, self._sink.close).result()
         self._thread.shutdown()
 
     def _begin(self, whole: Iterator[bytes]) -> None:
         self._is_broken = False
-        self._sink.begin()
-        for line in whole:
-            self._sink.write(line)
+        try:
+            self._sink.begin()
+            for line in whole:
+                self._sink.write(line)
+        except OSError:
+            self._sink.discard()
+            raise
         self._sink.fed()
 
     def _write(self, line: bytes) -> None:

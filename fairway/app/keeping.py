@@ -20,12 +20,13 @@ class SpanFile:
         self._most = lines_most
         self._file: BinaryIO | None = None
         self._count = 0
+        self._broken = b""  # what the file ends with besides whole lines
 
     def kept(self) -> Iterable[bytes]:
         """The last lines; one that was cut short is left out."""
         if not self._path.exists():
             return []
-        *lines, _ = self._path.read_bytes().split(b"\n")
+        *lines, self._broken = self._path.read_bytes().split(b"\n")
         self._count = len(lines)
         return lines[-self._most :]
 
@@ -36,8 +37,9 @@ class SpanFile:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._path.touch(mode=0o600)  # it says what everybody ran
             self._file = self._path.open("ab")
-        self._file.write(line + b"\n")
+        self._file.write((b"\n" if self._broken else b"") + line + b"\n")
         self._file.flush()
+        self._broken = b""
         self._count += 1
 
     def close(self) -> None:

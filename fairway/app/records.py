@@ -10,6 +10,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -39,6 +40,7 @@ class FileSink:
         self._suffix = suffix
         self._written = 0
         self._most = segment_bytes
+        self._path: Path | None = None
         self._file: BinaryIO | None = None
         self._compressor = zlib.compressobj(1)
 
@@ -48,6 +50,7 @@ class FileSink:
 
     def begin(self) -> None:
         """Begins a segment, and drops the oldest if there are too many."""
+        self._path = None
         self.close()
         known = segments(self._folder, self._suffix)
         number = int(known[-1].stem) + 1 if known else 1
@@ -55,6 +58,7 @@ class FileSink:
             old.unlink(missing_ok=True)
         path = self._folder / f"{number:08d}{self._suffix}"
         path.touch(mode=0o600)  # it holds what workloads hold
+        self._path = path
         self._file = path.open("wb")
         self._compressor = zlib.compressobj(1)
         self._written = 0
@@ -73,11 +77,19 @@ class FileSink:
         self._file.flush()
         self._written += len(packed)
 
+    def discard(self) -> None:
+        """Takes back the segment that was begun last: those before it are worth more."""
+        with suppress(OSError):
+            self.close()
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
     def close(self) -> None:
-        if self._file is not None:
-            self._file.write(self._compressor.flush())
-            self._file.close()
-            self._file = None
+        """A disk that refuses the end of a segment is not asked for it again."""
+        file, self._file = self._file, None
+        if file is not None:
+            with file:
+                file.write(self._compressor.flush())
 
 
 class BackgroundSink:

@@ -43,7 +43,7 @@ def read_snapshot(
 def edited(objects: Sequence[Object], name: str, moment: float) -> list[Object]:
     """Objects with the change that a file says; the same as a hub's what-if makes of it."""
     # The hub's rooms are much larger than the client; only who changes something pays for them.
-    from fairway.controllers.whatif_edits import changed, read_change  # noqa: PLC0415 - as above
+    from fairway.controllers.whatif.edits import changed, read_change  # noqa: PLC0415 - as above
 
     for content, source in _contents([name], recursive=False):
         try:

@@ -17,6 +17,9 @@ _SPANS = 100
 _SPANS_MOST = 1_000
 _HOUR = 3600.0
 _FROM_NOW_BELOW = 1e8  # moments so small are seconds from now
+_SECONDS_MOST = 1e12
+_DIGITS_MOST = 16
+_SHOWN = 40  # letters of what is not understood
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +128,8 @@ def _seconds(request: Request, name: str, default: float) -> float:
         found = float(text) if text else default
     except ValueError:
         found = float("nan")
-    if not abs(found) < float("inf"):
-        raise BadRequest(f"{name}: expected seconds, got {text!r}")
+    if not abs(found) < _SECONDS_MOST:
+        raise BadRequest(f"{name}: expected seconds, got {text[:_SHOWN]!r}")
     return found
 
 
@@ -134,6 +137,6 @@ def _number(request: Request, name: str) -> int | None:
     text = request.parameter(name)
     if not text:
         return None
-    if not text.isdecimal():
-        raise BadRequest(f"{name}: expected a whole number, got {text!r}")
+    if not (text.isdecimal() and len(text) <= _DIGITS_MOST):
+        raise BadRequest(f"{name}: expected a whole number, got {text[:_SHOWN]!r}")
     return int(text)

@@ -18,6 +18,8 @@ POINTS_MOST = 1_000
 SINCE_MOST = 7 * 86_400
 _POINTS = 120
 _SINCE = 3_600
+_DIGITS_MOST = 16
+_SHOWN = 40  # letters of what is not understood
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,8 @@ def _number(request: Request, name: str, *, unless_told: int, least: int, most: 
     text = request.parameter(name)
     if not text:
         return unless_told
-    if not text.isdecimal() or not least <= int(text) <= most:
-        raise BadRequest(f"{name}: expected a whole number from {least} to {most}, got {text!r}")
+    is_number = text.isdecimal() and len(text) <= _DIGITS_MOST
+    if not is_number or not least <= int(text) <= most:
+        said = f"expected a whole number from {least} to {most}"
+        raise BadRequest(f"{name}: {said}, got {text[:_SHOWN]!r}")
     return int(text)

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OTHER = "other"
 _RESOURCES_MAX = 256
 _UNKNOWN_CODES = frozenset({400, 401, 403, 404, 405})

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from fairway.api.amounts import NANO, Quantity, QuantityError
+from fairway.core.costs.supplies import is_accelerator
 from fairway.loops import in_slices
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
@@ -57,7 +58,6 @@ COLUMNS = (
     "service",
 )
 _SERVED = frozenset({("fairway.dev", "v1alpha1", "workloads")})
-_NOT_DEVICES = ("memory", "hugepages")
 _NOTHING: tuple[object, ...] = (None, "", 0, [])
 _encode = msgspec.json.Encoder().encode
 
@@ -326,10 +326,10 @@ def _get(value: object, *path: str) -> object:
 
 
 def _devices(requests: dict[str, Any]) -> float:
-    """How many accelerators: what has its maker's name, and is no memory of one."""
+    """How many accelerators, counted as queues and clusters count them."""
     found: float = 0
     for resource, quantity in requests.items():
-        if "/" in resource and not any(word in resource for word in _NOT_DEVICES):
+        if is_accelerator(resource):
             found += _number(quantity if isinstance(quantity, int) else str(quantity))
     return found
 

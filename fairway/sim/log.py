@@ -8,10 +8,6 @@ from collections import Counter
 from fairway.sim.time import START, Time
 
 
-class Violation(AssertionError):
-    """Something happened that must never happen."""
-
-
 class Log:
     """The events of a run. Two runs are the same if their digests are."""
 

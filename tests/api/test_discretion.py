@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -64,6 +65,33 @@ def test_an_answer_is_told_without_what_is_not_ones_own(case: str) -> None:
 def test_who_may_look_everywhere_is_told_everything(case: str) -> None:
     answer, _ = ANSWERS[case]
     assert discreet(answer, everywhere) is answer
+
+
+SENTENCES = {
+    "theirs/zebra.": f"{ANOTHER}.",
+    "pod theirs/zebra-0 of (theirs/zebra)": f"pod {ANOTHER}-0 of ({ANOTHER})",
+    "theirs/zebra, theirs/zebra": f"{ANOTHER}, {ANOTHER}",
+    "theirs/ zebra": "theirs/ zebra",
+    "theirs/zebra/main": f"{ANOTHER}/main",
+    "theirs/zebras and nvidia.com/gpu": "theirs/zebras and nvidia.com/gpu",
+    "theirs/a.b:c_D too": f"{ANOTHER} too",
+    "default/theirs/zebra": f"default/{ANOTHER}",
+}
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_names_are_found_in_sentences_wherever_they_end(sentence: str) -> None:
+    answer = {"victims": ["theirs/zebra", "theirs/a.b:c_D"], "message": sentence}
+    assert discreet(answer, MAY)["message"] == SENTENCES[sentence]
+
+
+def test_a_long_answer_is_looked_through_in_no_time() -> None:
+    reasons = [{"code": "NoRoom", "message": "west: 8 nvidia.com/gpu of h100 are missing"}] * 4
+    entries = [{"workload": f"theirs/zebra-{at}", "reasons": reasons} for at in range(5_000)]
+    began = time.perf_counter()
+    found = discreet({"decisions": entries}, MAY)
+    assert time.perf_counter() - began < 3  # seconds; looking for each name in each text took 30
+    assert "zebra" not in str(found)
 
 
 def test_an_answer_that_is_shared_by_several_callers_is_not_changed() -> None:

@@ -89,6 +89,25 @@ def test_a_time_in_which_nobody_looked_is_a_gap() -> None:
     assert found == [8, None, None, None, None, None, 8]
 
 
+@pytest.mark.parametrize("ahead", [1_200, 86_400, 10**9])
+def test_a_clock_that_was_wrong_is_set_right_and_the_history_goes_on(ahead: int) -> None:
+    book = Book()
+    for at in range(6):
+        book.see(NOW + 10 * at, {"queues": {"research": queue(used=1)}})
+    for at in range(6, 9):
+        book.see(NOW + ahead + 10 * at, {"queues": {"research": queue(used=2)}})
+    for at in range(9, 500):
+        book.see(NOW + 10 * at, {"queues": {"research": queue(used=3)}})
+    for since in (3600, 43_200, 604_800):
+        found = used(told(book, "research", at=NOW + 5000, since=since), "research")
+        assert 3 in found
+        assert 2 not in found
+    fresh = Book()
+    for at in range(9, 500):
+        fresh.see(NOW + 10 * at, {"queues": {"research": queue(used=3)}})
+    assert told(book, "research", at=NOW + 5000) == told(fresh, "research", at=NOW + 5000)
+
+
 def test_what_is_gone_is_a_gap_from_then_on() -> None:
     book = Book()
     book.see(NOW, {"queues": {"research": queue(used=8), "product": queue(used=1)}})
@@ -245,6 +264,15 @@ def test_a_book_that_was_renumbered_is_kept_anew() -> None:
     again = Journal(lines).load()
     assert again is not None
     assert everything(again, NOW + 4000) == everything(book, NOW + 4000)
+
+
+def test_a_segment_ends_before_it_takes_long_to_read_it_again() -> None:
+    lines = Lines()
+    book = kept(range(2_500), lines)
+    assert len(lines.segments) == 3
+    again = Journal(lines).load()
+    assert again is not None
+    assert everything(again, NOW + 25_000) == everything(book, NOW + 25_000)
 
 
 def test_a_fleet_at_rest_takes_hardly_any_room() -> None:

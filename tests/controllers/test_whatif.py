@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
 from fairway.api.errors import BadRequest
 from fairway.cli.main import run
-from fairway.controllers.whatif import WhatIf
-from fairway.controllers.whatif_edits import changed, read_change
-from fairway.controllers.whatif_process import planned
+from fairway.controllers.whatif.edits import changed, read_change
+from fairway.controllers.whatif.process import planned
+from fairway.controllers.whatif.whatif import WhatIf
 
 CLUSTER: dict[str, Any] = {
     "apiVersion": "fairway.dev/v1alpha1",
@@ -212,6 +215,23 @@ def test_what_ran_in_a_lost_cluster_waits_again_and_replicas_elsewhere_go_on() -
     assert gang["status"]["claim"] is claim
 
 
+URGENT = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "urgent"},
+    "value": 10,
+}
+
+
+@pytest.mark.parametrize("kind", ["Workload", "PriorityClass", "Queue"])
+def test_what_has_no_namespace_or_the_first_is_removed_by_its_name(kind: str) -> None:
+    objects = [QUEUE, workload("first", 6), URGENT]
+    (one,) = [each for each in objects if each["kind"] == kind]
+    named = {"kind": kind, "name": one["metadata"]["name"]}
+    found = changed(objects, read_change({"remove": [named]}), NOW)
+    assert found == [each for each in objects if each is not one]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -250,3 +270,22 @@ async def test_an_object_that_is_no_good_is_refused_with_its_field() -> None:
     broken = {"apply": [workload("broken", 1) | {"spec": {"queue": 7}}]}
     with pytest.raises(BadRequest, match="queue"):
         await WhatIf().answer(FLEET, NOW, read_change(broken))
+
+
+async def test_a_large_fleet_keeps_nobody_waiting() -> None:
+    words = {"annotations": {f"note-{at}": "x" * 20 for at in range(40)}}
+    many = [workload(f"job-{at}", 6) for at in range(20_000)]
+    raw = [msgspec.Raw(json.dumps(one | {"status": words}).encode()) for one in many]
+    longest = 0.0
+
+    async def asked() -> None:
+        with pytest.raises(BadRequest, match=r"lose\[0\]: there is no cluster west"):
+            await WhatIf().answer(raw, NOW, read_change({"lose": ["west"]}))
+
+    asking = asyncio.ensure_future(asked())
+    while not asking.done():
+        began = time.perf_counter()
+        await asyncio.sleep(0.001)
+        longest = max(longest, time.perf_counter() - began)
+    await asking
+    assert longest < 0.5

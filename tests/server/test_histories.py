@@ -34,6 +34,7 @@ def test_services_in_namespaces_that_one_may_not_list_are_as_if_there_were_none(
         ({"series": "nodes"}, "series: expected one of"),
         ({"series": "queues", "since": "soon"}, "since: expected a whole number from 60"),
         ({"series": "queues", "since": "999999999"}, "since: expected a whole number from 60"),
+        ({"series": "queues", "since": "9" * 5000}, "since: expected a whole number from 60"),
         ({"series": "queues", "points": "1"}, "points: expected a whole number from 2 to 1000"),
         ({"series": "services"}, "name: services are asked for by namespace/name"),
         ({"series": "queues", "name": ",".join(map(str, range(101)))}, "name: at most 100"),

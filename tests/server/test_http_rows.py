@@ -98,3 +98,55 @@ async def test_what_has_no_rows_comes_whole(call: Caller, path: str) -> None:
     assert listed["items"][0]["kind"] == "Namespace"
     one = (await call("GET", f"{path}/one-0", headers=ROWS)).json
     assert one["spec"]["queue"] == "research"
+
+
+async def test_pages_tell_of_one_moment_and_selectors_hold_together(
+    call: Caller, path: str
+) -> None:
+    for number in (1, 2, 3):
+        body = {"metadata": {"labels": {"of": "us"}}}
+        await call("PATCH", f"{path}/one-{number}", body, headers=MERGE)
+    chosen = {"labelSelector": "of=us", "fieldSelector": "spec.queue=product", "limit": 1}
+    first = (await call("GET", path, headers=ROWS, **chosen)).json
+    # What changes between two pages is not seen by the second.
+    await call("PATCH", f"{path}/one-3", {"spec": {"queue": "research"}}, headers=MERGE)
+    await call("POST", path, workload("one-11", "product"))
+    more = {**chosen, "continue": first["metadata"]["continue"]}
+    second = (await call("GET", path, headers=ROWS, **more)).json
+    found = [cells(row)["name"] for row in (*first["rows"], *second["rows"])]
+    assert found == ["one-1", "one-3"]
+    assert "continue" not in second["metadata"]
+    assert first["metadata"]["resourceVersion"] == second["metadata"]["resourceVersion"]
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "said"),
+    [
+        ({"limit": "-1"}, 400, "limit"),
+        ({"limit": "many"}, 400, "limit"),
+        ({"continue": "nonsense"}, 400, "continue"),
+        ({"resourceVersion": "soon"}, 400, "resource version"),
+        ({"fieldSelector": "spec.nothing=1"}, 400, "spec.nothing"),
+        ({"labelSelector": "==="}, 400, "==="),
+        ({"resourceVersion": "1", "resourceVersionMatch": "Best"}, 422, "resourceVersionMatch"),
+    ],
+)
+async def test_what_cannot_be_listed_is_refused_with_its_parameter(
+    call: Caller, path: str, query: Json, code: int, said: str
+) -> None:
+    answer = await call("GET", path, headers=ROWS, **query)
+    assert (answer.status, answer.json["kind"]) == (code, "Status")
+    assert said in answer.json["message"]
+
+
+async def test_one_whose_manifest_is_odd_has_a_row(call: Caller, path: str) -> None:
+    limits = {"nvidia.com/gpu": None, "amd.com/gpu": True, "example.com/tpu": "many"}
+    containers = [None, "main", {"resources": {"limits": limits, "requests": 7}}]
+    job = {"parallelism": "two", "template": {"spec": {"containers": containers}}}
+    manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "odd"}, "spec": job}
+    odd = {**workload("odd"), "spec": {"queue": "q", "template": {"manifests": [manifest]}}}
+    odd["metadata"] |= {"annotations": None, "labels": None}
+    created = await call("POST", path, odd)
+    assert created.status == 201, created.json
+    rows = (await call("GET", path, headers=ROWS)).json["rows"]
+    assert [cells(row)["kind"] for row in rows if cells(row)["name"] == "odd"] == ["Job"]

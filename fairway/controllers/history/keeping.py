@@ -17,6 +17,7 @@ from fairway.controllers.history.book import Book, Key
 from fairway.controllers.history.tracks import Row, Sum, Track
 
 _VERSION = 1
+_MOMENTS_MOST = 1_000  # of a segment: a hub that starts replays them
 
 
 class Keeper(Protocol):
@@ -133,6 +134,7 @@ class Journal:
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
+        self._moments = 0  # that were told since the whole
         self._named = 0  # parts that were told
         self._told = np.full(0, np.nan, np.float32)
 
@@ -145,14 +147,16 @@ class Journal:
         return None
 
     def begin(self, book: Book) -> None:
+        self._moments = 0
         self._named, self._told = len(book.columns), book.now.copy()
         self._keeper.begin(whole(book))
 
     def write(self, book: Book, at: float, *, is_renumbered: bool) -> None:
         """A moment has been seen; where columns have other numbers, all is told anew."""
-        if is_renumbered or self._keeper.is_full:
+        if is_renumbered or self._keeper.is_full or self._moments >= _MOMENTS_MOST:
             self.begin(book)
             return
+        self._moments += 1
         names = list(book.columns)[self._named :] if len(book.columns) > self._named else []
         before = np.full(book.count, np.nan, np.float32)
         before[: len(self._told)] = self._told

@@ -19,6 +19,7 @@ Columns = npt.NDArray[np.uint32]
 Peaks = npt.NDArray[np.bool_]  # of which columns the most is told, not the mean
 _ROW_BYTES = 256  # of a row besides its numbers
 _ROOM = 256  # columns for which there is room at first
+_BACK_SECONDS_MOST = 600  # by which a clock may be set back, and the past is still believed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,14 +105,29 @@ class Track:
             getattr(self.sum, name)[: len(old)] = old
 
     def add(self, at: float, values: Values, peaks: Peaks) -> None:
-        """What was seen at a moment; what is seen of a step that is over is not believed."""
+        """What was seen at a moment; what is seen of a step that is over is not believed.
+
+        Unless it is so long ago that the clock must have been ahead.
+        """
         began = int(at // self.resolution.step) * self.resolution.step
         if self.open_at is not None and began < self.open_at:
-            return
+            if at >= self.open_at - _BACK_SECONDS_MOST:
+                return
+            self._rewind(began)
         if self.open_at is not None and began > self.open_at:
             self.close(peaks)
         self.open_at = began
         self.sum.add(values)
+
+    def _rewind(self, moment: int) -> None:
+        """Forgets what was said of a moment that is yet to come."""
+        while self.rows and self.rows[-1].at >= moment:
+            self.bytes -= self.rows.pop().bytes
+        self.last = self.base.copy()
+        for row in self.rows:
+            self.last[row.columns] = row.values
+        self.sum.clear()
+        self.open_at = None
 
     def close(self, peaks: Peaks) -> None:
         """The step that is open is over."""

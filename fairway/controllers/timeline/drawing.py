@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, Final, Literal
 
 from fairway.controllers.timeline.ahead import Ahead
@@ -187,11 +188,19 @@ def _bins(many: Sequence[Drawn], wanted: Wanted) -> list[float]:
     """GPUs in each part of the time, on average, so that areas are true."""
     width = (wanted.end - wanted.start) / _BINS
     found = [0.0] * _BINS
+    steps = [0] * (_BINS + 1)  # by how much more is in use throughout a part than in the one before
     for one in many:
         start, end = max(one.start, wanted.start), min(one.end, wanted.end)
         first = min(_BINS - 1, int((start - wanted.start) / width))
         last = min(_BINS - 1, int((end - wanted.start) / width))
-        for at in range(first, last + 1):
-            border = wanted.start + at * width
-            found[at] += one.gpus * max(0.0, min(end, border + width) - max(start, border))
-    return [round(one / width / 1000, 3) for one in found]
+        if first == last:
+            found[first] += one.gpus * (end - start)
+            continue
+        found[first] += one.gpus * (wanted.start + (first + 1) * width - start)
+        found[last] += one.gpus * (end - wanted.start - last * width)
+        steps[first + 1] += one.gpus
+        steps[last] -= one.gpus
+    throughout = accumulate(steps)
+    return [
+        round((one / width + more) / 1000, 3) for one, more in zip(found, throughout, strict=False)
+    ]

@@ -72,9 +72,14 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     run_seconds: _RunSeconds = _RunSeconds()
 
 
+class _Metadata(msgspec.Struct, frozen=True):
+    uid: str = ""
+
+
 class Seen(msgspec.Struct, frozen=True):
     """A workload as it was told of."""
 
+    metadata: _Metadata = _Metadata()
     spec: _Spec = _Spec()
     status: _Status = _Status()
 

@@ -64,6 +64,7 @@ class Span:
     ended_at: float | None = None
     ended: Ending = ""
     run_seconds: float | None = None  # that it is likely to run in all
+    uid: str = ""  # of the workload: another may come under its name
 
     def until(self, now: float) -> float | None:
         """When one that lasts is likely to end, reckoned as forecasts do; None: nobody knows."""
@@ -103,6 +104,7 @@ class Spans:
         self._open: dict[Name, dict[Place, Span]] = {}
         self.reserved: dict[str, tuple[str, Reserved]] = {}  # workload -> queue, what is kept
         self._ended: deque[Span] = deque()
+        self._told_until: dict[tuple[str, Place], float] = {}  # by the last hub, of who may last
         self.since = clock.now()  # from when on nothing is missing
         self._take_up()
         cache.mirror(WORKLOADS).followers.append(self._follow)
@@ -110,21 +112,21 @@ class Spans:
     def _take_up(self) -> None:
         """What the last hub kept; between its end and now something may be missing."""
         try:
-            found = [_decode(line) for line in self._keeper.kept()]
-        except (msgspec.MsgspecError, OSError) as fault:
+            found = [one for line in self._keeper.kept() if (one := _read(line)) is not None]
+        except OSError as fault:
             _log.warning("the spans of the last hub cannot be read: %s", fault)
             return
+        self.since = min((self.since, *(one.decided_at for one in found)))
+        if len(found) >= _ENDED_MOST:  # there were more
+            self.since = max(self.since, found[0].ended_at or 0.0)
         for span in found:
             self._put(span)
-        if self._ended:
-            self.since = min(self.since, *(one.decided_at for one in self._ended))
+            place = (span.cluster, span.flavor)
+            self._told_until[span.workload, place] = span.ended_at or 0.0
 
     def ended_after(self, moment: float) -> Iterator[Span]:
-        """Spans that ended after a moment, the latest first; ends are told in order, nearly."""
-        for span in reversed(self._ended):
-            if span.ended_at is not None and span.ended_at < moment - _OVERDUE_SECONDS_MIN:
-                return
-            yield span
+        """Spans that ended after a moment; some are told of long after they ended."""
+        return (one for one in self._ended if (one.ended_at or 0.0) > moment)
 
     def lasting(self) -> Iterator[Span]:
         for places in self._open.values():
@@ -141,15 +143,43 @@ class Spans:
         else:
             self.reserved.pop(key, None)
         before, now = self._open.pop(name, {}), self._clock.now()
+        if seen is not None and any(one.uid != seen.metadata.uid for one in before.values()):
+            for span in before.values():
+                self._end(span, None, now, stays=False)
+            before = {}
         held = seen.gpus_by_place() if seen is not None else {}
         for place, span in before.items():
             if held.get(place) != span.gpus:
                 self._end(span, seen, now, stays=place in held)
         if seen is not None and held:
             self._open[name] = {
-                place: _lasting(key, seen, place, gpus, before=before.get(place), now=now)
+                place: self._lasting(key, seen, place, gpus, before=before.get(place), now=now)
                 for place, gpus in held.items()
             }
+
+    def _lasting(
+        self, key: str, seen: Seen, place: Place, gpus: int, *, before: Span | None, now: float
+    ) -> Span:
+        """The span of a place as it is now: the same that it was, or another."""
+        ready = seen.ready_at
+        if before is not None and before.gpus == gpus:
+            if ready is None or before.ready_at is not None:
+                return before
+            return replace(before, ready_at=max(ready, before.decided_at))
+        decided = seen.decided_at
+        start = now if decided is None or before is not None else decided
+        start = max(start, self._told_until.pop((key, place), 0.0))
+        return Span(
+            workload=key,
+            cluster=place[0],
+            queue=seen.queue,
+            flavor=place[1],
+            gpus=gpus,
+            decided_at=start,
+            ready_at=max(ready, start) if ready is not None else None,
+            run_seconds=seen.run_seconds,
+            uid=seen.metadata.uid,
+        )
 
     def _end(self, span: Span, seen: Seen | None, now: float, *, stays: bool) -> None:
         ending: Ending = "Resized" if stays else ending_of(span, seen)
@@ -170,29 +200,6 @@ class Spans:
             self.since = max(self.since, ended.popleft().ended_at or 0.0)
 
 
-def _lasting(
-    key: str, seen: Seen, place: Place, gpus: int, *, before: Span | None, now: float
-) -> Span:
-    """The span of a place as it is now: the same that it was, or another."""
-    ready = seen.ready_at
-    if before is not None and before.gpus == gpus:
-        if ready is None or before.ready_at is not None:
-            return before
-        return replace(before, ready_at=max(ready, before.decided_at))
-    decided = seen.decided_at
-    start = now if decided is None or before is not None else decided
-    return Span(
-        workload=key,
-        cluster=place[0],
-        queue=seen.queue,
-        flavor=place[1],
-        gpus=gpus,
-        decided_at=start,
-        ready_at=max(ready, start) if ready is not None else None,
-        run_seconds=seen.run_seconds,
-    )
-
-
 def ending_of(span: Span, seen: Seen | None) -> Ending:
     """How a span ended, by what its workload says afterwards."""
     if seen is None:
@@ -210,3 +217,11 @@ def ending_of(span: Span, seen: Seen | None) -> Ending:
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Span).decode
+
+
+def _read(line: bytes) -> Span | None:
+    """A span that was kept; None of a line that was cut short."""
+    try:
+        return _decode(line)
+    except msgspec.MsgspecError:
+        return None

@@ -72,11 +72,11 @@ class Timeline:
         }
 
     def _drawn(self, wanted: Wanted, known: _Known, now: float) -> Iterator[Drawn]:
-        # Gathered at once, so that what changes meanwhile does not disturb the walk.
-        lasting = list(self.spans.lasting())
+        # Gathered at once, so that what ends meanwhile does not come twice.
+        lasting, ended = list(self.spans.lasting()), list(self.spans.ended_after(wanted.start))
         held = {one.workload for one in lasting}
         yield from (of_span(one, now) for one in lasting)
-        yield from (of_span(one, now) for one in list(self.spans.ended_after(wanted.start)))
+        yield from (of_span(one, now) for one in ended)
         ahead = [one for one in known.ahead if one.workload not in held]
         yield from of_ahead(ahead, self.spans.reserved)
 

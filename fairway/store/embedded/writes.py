@@ -37,8 +37,6 @@ class CommitFigures:
 
     batches: int = 0
     writes: int = 0
-    last_batch_size: int = 0
-    last_seconds: float = 0.0
     observers: list[Callable[[int, float], None]] = field(default_factory=list)
 
 
@@ -151,7 +149,6 @@ class Writer:
         figures = self.figures
         figures.batches += 1
         figures.writes += count
-        figures.last_batch_size, figures.last_seconds = count, seconds
         for observer in figures.observers:
             observer(count, seconds)
 

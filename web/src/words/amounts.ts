@@ -30,11 +30,11 @@ export function ofResource(resource: string, amount: number): string {
   return short(amount);
 }
 
-const CPU_ONLY = new Set(["cpu", "memory", "pods", "ephemeral-storage", "storage"]);
+const ACCELERATOR = /\/(gpu|tpu|npu|accelerator|neuroncore|vgpu)$/;
 
-/** Whether a resource is an accelerator: a device with its maker's name, and not memory of one. */
+/** Whether a resource is an accelerator, as the hub counts them: memory of one, or a network, is none. */
 export function isAccelerator(resource: string): boolean {
-  return !CPU_ONLY.has(resource) && resource.includes("/") && !/memory|hugepages/.test(resource);
+  return ACCELERATOR.test(resource);
 }
 
 export function acceleratorsOf(requests: Record<string, unknown> | undefined): number {

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fairway.api.errors import BadRequest, InternalError, Timeout, TooManyRequests
-from fairway.controllers.whatif_edits import Change, JsonObject, changed
+from fairway.controllers.whatif.edits import Change, JsonObject
 
 _SECONDS_MAX = 60.0
 _ASKED_MOST = 8  # that wait for their turn; more are told to come again
@@ -28,14 +28,16 @@ class WhatIf:
         self._turn = asyncio.Lock()
         self._asked = 0
 
-    async def answer(self, objects: Sequence[JsonObject], now: float, change: Change) -> JsonObject:
+    async def answer(
+        self, objects: Sequence[msgspec.Raw | JsonObject], now: float, change: Change
+    ) -> JsonObject:
         """The plan as it is, the plan as it would be, and whom the difference touches."""
-        asked = {"now": now, "before": list(objects), "after": changed(objects, change, now)}
         if self._asked >= _ASKED_MOST:
             raise TooManyRequests("others are asking what if; try again in a moment")
         self._asked += 1
         try:
             async with self._turn, asyncio.timeout(_SECONDS_MAX):
+                asked = {"now": now, "objects": list(objects), "change": change}
                 answer = await _worked_out(msgspec.json.encode(asked))
         except TimeoutError as fault:
             raise Timeout(f"this takes longer than {_SECONDS_MAX:.0f} seconds") from fault
@@ -50,7 +52,7 @@ async def _worked_out(question: bytes) -> JsonObject:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "fairway.controllers.whatif_process",
+        "fairway.controllers.whatif.process",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         start_new_session=True,

@@ -1,4 +1,4 @@
-"""The process that works out what if: objects come in, plans go out."""
+"""The process that works out what if: objects and a change come in, plans go out."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import suppress
 import msgspec
 
 from fairway.api.errors import ApiError
-from fairway.controllers.whatif_edits import JsonObject
-from fairway.controllers.whatif_outcome import Side, compared
+from fairway.controllers.whatif.edits import Change, JsonObject, changed, read_change
+from fairway.controllers.whatif.outcome import Side, compared
 from fairway.core.cycle import plan
 from fairway.core.shortfalls import with_shortfalls
 from fairway.core.snapshot import Facts, Snapshot
@@ -25,14 +25,15 @@ def main() -> None:
         os.nice(_NICENESS)
     asked = msgspec.json.decode(sys.stdin.buffer.read())
     try:
-        answer = answered(asked["before"], asked["after"], asked["now"])
+        answer = answered(asked["objects"], read_change(asked["change"]), asked["now"])
     except ApiError as refusal:
         answer = {"refused": refusal.message}
     sys.stdout.buffer.write(msgspec.json.encode(answer))
 
 
-def answered(before: list[JsonObject], after: list[JsonObject], now: float) -> JsonObject:
+def answered(before: list[JsonObject], change: Change, now: float) -> JsonObject:
     """Both plans, and whom the difference touches."""
+    after = changed(before, change, now)
     facts = [Objects.of(objects).facts(now) for objects in (before, after)]
     plans = [_plan(one) for one in facts]
     was, then = (Side.of(*both) for both in zip(facts, plans, strict=True))

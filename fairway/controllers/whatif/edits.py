@@ -95,7 +95,7 @@ def changed(objects: Iterable[JsonObject], change: Change, now: float) -> list[J
     known = {_identity(one): one for one in objects}
     put = [_submitted(one, known, now) for one in (*change.apply, *_read(change.manifests))]
     replaced = {_identity(one) for one in put}
-    removed = {(one.kind, one.namespace, one.name) for one in change.remove}
+    removed = {_found(one, known) for one in change.remove}
     _confirm_known(known, change)
     lost = frozenset(change.lose)
     kept = [
@@ -117,9 +117,16 @@ def _confirm_known(known: Container[Identity], change: Change) -> None:
         if ("Cluster", "", name) not in known:
             raise BadRequest(f"lose[{number}]: there is no cluster {name}")
     for number, one in enumerate(change.remove):
-        if (one.kind, one.namespace, one.name) not in known:
+        if _found(one, known) not in known:
             where = f"{one.namespace}/{one.name}" if one.namespace else one.name
             raise BadRequest(f"remove[{number}]: there is no {one.kind} {where}")
+
+
+def _found(named: Named, known: Container[Identity]) -> Identity:
+    """Whom a name means; without a namespace it is the first, of kinds that have one."""
+    plain = (named.kind, named.namespace, named.name)
+    is_said = named.namespace or plain in known
+    return plain if is_said else (named.kind, "default", named.name)
 
 
 def _read(text: str) -> list[JsonObject]:

@@ -1,0 +1,30 @@
+"""What a history keeps of generated fleets: it changes nothing, adds up, and is always the same."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from fairway.core.gauges import gauges
+from fairway.core.outcome import after
+from fairway.core.snapshot import Facts, Snapshot
+from tests.properties.checks import cases, planned, state, turned
+from tests.properties.fleets import fleets
+
+
+@cases(100)
+@given(fleets())
+def test_gauges_change_nothing_and_add_up(facts: Facts) -> None:
+    then = after(facts, planned(facts))
+    snapshot = Snapshot(then)
+    before = state(snapshot)
+    found = gauges(snapshot)
+    assert state(snapshot) == before, "looking changed the snapshot"
+    assert gauges(snapshot) == found
+    again = gauges(Snapshot(turned(then)))
+    assert again.queues == found.queues
+    assert again.places == found.places
+    for place in found.places.values():
+        assert place.used + place.free == pytest.approx(place.whole)
+        assert min(place) >= 0
+    assert all(queue.fair >= 0 for queue in found.queues.values())
