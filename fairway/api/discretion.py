@@ -18,6 +18,7 @@ call; a new question gives its answer to `discreet` and is done.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -27,6 +28,7 @@ from fairway.api.names import namespace_and_name
 from fairway.api.reasons import Code, Reason
 
 ANOTHER = "a workload of another team"
+SOMEBODY = "somebody of another team"
 MayLook = Callable[[str], bool]  # by namespace
 
 # Reasons whose `other` is a workload; of the rest it is a flavor, a taint, a cluster.
@@ -46,6 +48,8 @@ _KEYS = frozenset({"workload", "workloads", "heads", "for", "because", "waitsFor
 # Fields of something in a namespace that say what or whose it is.
 _NAMES = frozenset({"name", "workload"})
 _WHOSE = frozenset({"namespace", "user", "users", "team", "uid", "labels", "annotations"})
+# A whole `namespace/name` in a sentence, never a part of a longer one.
+_IN_TEXT = re.compile(r"(?<![\w.-])[a-z0-9-]+/[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
 
 
 def within(namespace: str) -> MayLook:
@@ -111,9 +115,14 @@ class _Walk:
             case dict():
                 return self._object(value)
             case list() | tuple():
-                return [self.value(one) for one in value]
+                return [self.value(one) for one in value if not self._is_foreign_choice(one)]
             case _:
                 return value
+
+    def _is_foreign_choice(self, value: Any) -> bool:
+        """Whether it says which clusters a policy of others chooses."""
+        policy = value.get("policy") if isinstance(value, dict) else None
+        return isinstance(policy, str) and told(policy, self._may) != policy
 
     def _object(self, found: dict[str, Any]) -> dict[str, Any]:
         namespace = found.get("namespace")
@@ -129,28 +138,36 @@ class _Walk:
                 made[field] = self._keys(value)
             else:
                 made[field] = self.value(value)
+        if made.get("workload") == ANOTHER and "reasons" in made:
+            made["reasons"] = [_without_user(one) for one in made["reasons"]]
         return made
 
     def _keys(self, value: Any) -> Any:
         match value:
             case str():
-                shown = told(value, self._may)
-                if shown != value:
-                    self.hidden[value] = None
-                return shown
+                for one in value.split(", "):
+                    if told(one, self._may) != one:
+                        self.hidden[one] = None
+                return _told_all(value, self._may)
             case list() | tuple():
                 return [self._keys(one) for one in value]
             case _:
                 return self.value(value)
 
 
+def _without_user(reason: Any) -> Any:
+    """A reason of a workload of others; its sentence begins with who has too much."""
+    if reason.get("code") != Code.USER_LIMIT_EXCEEDED:
+        return reason
+    message = str(reason.get("message", "")).replace(str(reason.get("other", "")), SOMEBODY, 1)
+    return {**reason, "other": SOMEBODY, "message": message}
+
+
 def _without(value: Any, hidden: dict[str, None]) -> Any:
     """The net below: texts that were made too early."""
     match value:
         case str():
-            for key in hidden:
-                value = value.replace(key, ANOTHER)
-            return value
+            return _IN_TEXT.sub(lambda one: ANOTHER if one[0] in hidden else one[0], value)
         case dict():
             return {field: _without(one, hidden) for field, one in value.items()}
         case list():

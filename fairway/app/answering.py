@@ -62,12 +62,12 @@ class HubAnswers:
         wanted = Wanted(by=request.by, start=start, end=end, most=request.most)
         return await timeline.answer(wanted, sees)
 
-    async def whatif(self, change: JsonObject) -> JsonObject:
+    async def whatif(self, change: JsonObject, may: MayLook) -> JsonObject:
         wanted = read_change(change)
         snapshot = await self._plane.snapshot()
         now = float(snapshot["metadata"]["annotations"]["fairway.dev/now"])
         objects = [msgspec.json.decode(one) for one in snapshot["items"]]
-        return await self._whatif.answer(objects, now, wanted)
+        return await self._whatif.answer(objects, now, wanted, may)
 
     async def pods(self, request: PodsRequest) -> JsonObject:
         return await self._pods.answer(request)

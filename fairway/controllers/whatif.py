@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from fairway.api.discretion import MayLook, everywhere
 from fairway.api.errors import BadRequest, InternalError, Timeout, TooManyRequests
 from fairway.controllers.whatif_edits import Change, JsonObject, changed
 
@@ -28,9 +29,15 @@ class WhatIf:
         self._turn = asyncio.Lock()
         self._asked = 0
 
-    async def answer(self, objects: Sequence[JsonObject], now: float, change: Change) -> JsonObject:
+    async def answer(
+        self,
+        objects: Sequence[JsonObject],
+        now: float,
+        change: Change,
+        may: MayLook = everywhere,
+    ) -> JsonObject:
         """The plan as it is, the plan as it would be, and whom the difference touches."""
-        asked = {"now": now, "before": list(objects), "after": changed(objects, change, now)}
+        asked = {"now": now, "before": list(objects), "after": changed(objects, change, now, may)}
         if self._asked >= _ASKED_MOST:
             raise TooManyRequests("others are asking what if; try again in a moment")
         self._asked += 1

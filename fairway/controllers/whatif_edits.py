@@ -19,8 +19,9 @@ from typing import Any
 
 import msgspec
 
+from fairway.api.discretion import MayLook, everywhere
 from fairway.api.documents import ManifestError, read_documents
-from fairway.api.errors import BadRequest
+from fairway.api.errors import BadRequest, Forbidden
 from fairway.api.meta import GROUP
 from fairway.clock import timestamp
 
@@ -89,13 +90,19 @@ def read_change(plain: object) -> Change:
         raise BadRequest(f"the change cannot be read: {fault}") from fault
 
 
-def changed(objects: Iterable[JsonObject], change: Change, now: float) -> list[JsonObject]:
-    """The objects with the change made; the same that one would write into a dumped snapshot."""
+def changed(
+    objects: Iterable[JsonObject], change: Change, now: float, may: MayLook = everywhere
+) -> list[JsonObject]:
+    """The objects with the change made; the same that one would write into a dumped snapshot.
+
+    `may` says into which namespaces whoever asks may look.
+    """
     objects = list(objects)
     known = {_identity(one): one for one in objects}
     put = [_submitted(one, known, now) for one in (*change.apply, *_read(change.manifests))]
     replaced = {_identity(one) for one in put}
     removed = {(one.kind, one.namespace, one.name) for one in change.remove}
+    _confirm_seen((*replaced, *removed), may)
     _confirm_known(known, change)
     lost = frozenset(change.lose)
     kept = [
@@ -110,6 +117,16 @@ def changed(objects: Iterable[JsonObject], change: Change, now: float) -> list[J
         # What is copied is as it was before anything was lost.
         found += _new_cluster(objects, found, cluster, f"clusters[{number}]")
     return found
+
+
+def _confirm_seen(touched: Iterable[Identity], may: MayLook) -> None:
+    """What is found by its name is named thereby."""
+    for _, namespace, _ in touched:
+        if namespace and not may(namespace):
+            raise Forbidden(
+                f"you may not look into the namespace {namespace}, so nothing in it can be tried",
+                details={},
+            )
 
 
 def _confirm_known(known: Container[Identity], change: Change) -> None:

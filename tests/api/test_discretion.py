@@ -8,6 +8,7 @@ import pytest
 
 from fairway.api.discretion import (
     ANOTHER,
+    SOMEBODY,
     discreet,
     discreet_explanation,
     everywhere,
@@ -20,6 +21,7 @@ from fairway.api.reasons import Code, Reason
 MAY = within("ours")
 BEFORE_IT = {"code": "BehindHead", "queue": "q", "other": "theirs/zebra"}
 TAINT = {"code": "Tainted", "other": "nvidia.com/gpu=full:NoSchedule"}
+LIMIT = {"code": "UserLimitExceeded", "queue": "q", "other": "zoe", "message": "zoe has as much"}
 
 ANSWERS: dict[str, tuple[Any, Any]] = {
     "a workload of one's own is named": ({"workload": "ours/a"}, {"workload": "ours/a"}),
@@ -48,6 +50,41 @@ ANSWERS: dict[str, tuple[Any, Any]] = {
     "what is of no namespace stays": (
         {"namespace": "", "name": "west", "share": None},
         {"namespace": "", "name": "west", "share": None},
+    ),
+    "a name that another one begins with leaves nothing of that one": (
+        {"waitsFor": ["theirs/a", "theirs/a-zebra"], "message": "after theirs/a-zebra, theirs/a."},
+        {"waitsFor": [ANOTHER, ANOTHER], "message": f"after {ANOTHER}, {ANOTHER}."},
+    ),
+    "a name of one's own that ends like a hidden one stays": (
+        {"for": "rs/a", "message": "for rs/a, not ours/a or x.rs/a"},
+        {"for": ANOTHER, "message": f"for {ANOTHER}, not ours/a or x.rs/a"},
+    ),
+    "of several in one text those alone are hidden that are another's": (
+        {
+            "code": "WaitsForVictims",
+            "other": "ours/a, theirs/b, theirs/c",
+            "message": "starts when ours/a, theirs/b, theirs/c is gone",
+        },
+        {
+            "code": "WaitsForVictims",
+            "other": f"ours/a, {ANOTHER}",
+            "message": f"starts when ours/a, {ANOTHER}, {ANOTHER} is gone",
+        },
+    ),
+    "who has too much is told of one's own workloads": (
+        {"workload": "ours/a", "reasons": [LIMIT]},
+        {"workload": "ours/a", "reasons": [LIMIT]},
+    ),
+    "and not of another's": (
+        {"workload": "theirs/zebra", "reasons": [LIMIT]},
+        {
+            "workload": ANOTHER,
+            "reasons": [{**LIMIT, "other": SOMEBODY, "message": f"{SOMEBODY} has as much"}],
+        },
+    ),
+    "choices of another's policies are left out": (
+        {"choices": [{"policy": "theirs/zebra", "clusters": []}, {"policy": "ours/p"}]},
+        {"choices": [{"policy": "ours/p"}]},
     ),
     "several in one field": ({"waitsFor": ["theirs/zebra"]}, {"waitsFor": [ANOTHER]}),
     "a place that is held by a plain number stays": ({"workloads": 3}, {"workloads": 3}),
