@@ -18,9 +18,9 @@ call; a new question gives its answer to `discreet` and is done.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container
 from dataclasses import replace
-from string import ascii_lowercase, digits
 from typing import Any
 
 from fairway.api.explanations import Explanation
@@ -28,6 +28,7 @@ from fairway.api.names import namespace_and_name
 from fairway.api.reasons import Code, Reason
 
 ANOTHER = "a workload of another team"
+SOMEBODY = "somebody of another team"
 MayLook = Callable[[str], bool]  # by namespace
 
 # Reasons whose `other` is a workload; of the rest it is a flavor, a taint, a cluster.
@@ -47,8 +48,9 @@ _KEYS = frozenset({"workload", "workloads", "heads", "for", "because", "waitsFor
 # Fields of something in a namespace that say what or whose it is.
 _NAMES = frozenset({"name", "workload"})
 _WHOSE = frozenset({"namespace", "user", "users", "team", "uid", "labels", "annotations"})
-_OF_NAMESPACES = f"{ascii_lowercase}{digits}-"  # letters of their names
-_NAME_MOST = 253  # letters
+# Names in a sentence, with whatever is behind them: `namespace/name`, `namespace/name-0/main`.
+_PATHS = re.compile(r"(?<![\w.-])[\w.-]+(?:/[\w.:-]*\w)+")
+_BORDER = re.compile(r"\b")
 
 
 def within(namespace: str) -> MayLook:
@@ -114,9 +116,14 @@ class _Walk:
             case dict():
                 return self._object(value)
             case list() | tuple():
-                return [self.value(one) for one in value]
+                return [self.value(one) for one in value if not self._is_foreign_choice(one)]
             case _:
                 return value
+
+    def _is_foreign_choice(self, value: Any) -> bool:
+        """Whether it says which clusters a policy of others chooses."""
+        policy = value.get("policy") if isinstance(value, dict) else None
+        return isinstance(policy, str) and told(policy, self._may) != policy
 
     def _object(self, found: dict[str, Any]) -> dict[str, Any]:
         namespace = found.get("namespace")
@@ -132,26 +139,36 @@ class _Walk:
                 made[field] = self._keys(value)
             else:
                 made[field] = self.value(value)
+        if made.get("workload") == ANOTHER and "reasons" in made:
+            made["reasons"] = [_without_user(one) for one in made["reasons"]]
         return made
 
     def _keys(self, value: Any) -> Any:
         match value:
             case str():
-                shown = told(value, self._may)
-                if shown != value:
-                    self.hidden[value] = None
-                return shown
+                for one in value.split(", "):
+                    if told(one, self._may) != one:
+                        self.hidden[one] = None
+                return _told_all(value, self._may)
             case list() | tuple():
                 return [self._keys(one) for one in value]
             case _:
                 return self.value(value)
 
 
+def _without_user(reason: Any) -> Any:
+    """A reason of a workload of others; its sentence begins with who has too much."""
+    if reason.get("code") != Code.USER_LIMIT_EXCEEDED:
+        return reason
+    message = str(reason.get("message", "")).replace(str(reason.get("other", "")), SOMEBODY, 1)
+    return {**reason, "other": SOMEBODY, "message": message}
+
+
 def _without(value: Any, hidden: Container[str]) -> Any:
     """The net below: texts that were made too early."""
     match value:
         case str():
-            return _masked(value, hidden) if "/" in value else value
+            return _PATHS.sub(lambda one: _masked(one[0], hidden), value)
         case dict():
             return {field: _without(one, hidden) for field, one in value.items()}
         case list():
@@ -160,23 +177,18 @@ def _without(value: Any, hidden: Container[str]) -> Any:
             return value
 
 
-def _masked(text: str, hidden: Container[str]) -> str:
-    """A text without names; what may be one is looked up, since texts and names may be many."""
-    found, *rest = text.split("/")
+def _masked(path: str, hidden: Container[str]) -> str:
+    """A path without names; what may be one is looked up, since texts and names may be many."""
+    found, *rest = path.split("/")
     for part in rest:
-        namespace = found[len(found.rstrip(_OF_NAMESPACES)) :]
-        end = _end_of_name(namespace, part, hidden)
-        if end:
-            found = f"{found.removesuffix(namespace)}{ANOTHER}{part[end:]}"
+        namespace = found.rpartition("/")[2].rpartition(":")[2]
+        if _begins_hidden(namespace, part, hidden):
+            found = f"{found.removesuffix(namespace)}{ANOTHER}"
         else:
             found = f"{found}/{part}"
     return found
 
 
-def _end_of_name(namespace: str, text: str, hidden: Container[str]) -> int:
-    """Where a hidden name ends with which a text begins: it may be that of a pod, or a sentence."""
-    for end in range(min(len(text), _NAME_MOST), 0, -1):
-        is_border = end == len(text) or not text[end].isalnum()
-        if is_border and f"{namespace}/{text[:end]}" in hidden:
-            return end
-    return 0
+def _begins_hidden(namespace: str, part: str, hidden: Container[str]) -> bool:
+    """Whether it is a hidden name, or that of something which belongs to one: a pod."""
+    return any(f"{namespace}/{part[: one.start()]}" in hidden for one in _BORDER.finditer(part))

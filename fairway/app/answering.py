@@ -12,7 +12,7 @@ from fairway.app.reaching import DECISIONS, Output, Reaching
 from fairway.controllers.history.reading import Asked
 from fairway.controllers.plane import ControlPlane
 from fairway.controllers.timeline.drawing import Wanted
-from fairway.controllers.whatif.edits import read_change
+from fairway.controllers.whatif.edits import confirm_seen, read_change
 from fairway.controllers.whatif.whatif import WhatIf
 from fairway.schema.node import JsonObject
 from fairway.server.asked import LogRequest, PodsRequest, TimelineRequest
@@ -62,8 +62,9 @@ class HubAnswers:
         wanted = Wanted(by=request.by, start=start, end=end, most=request.most)
         return await timeline.answer(wanted, sees)
 
-    async def whatif(self, change: JsonObject) -> JsonObject:
+    async def whatif(self, change: JsonObject, may: MayLook) -> JsonObject:
         wanted = read_change(change)
+        confirm_seen(wanted, may)
         snapshot = await self._plane.snapshot()
         now = float(snapshot["metadata"]["annotations"]["fairway.dev/now"])
         return await self._whatif.answer(snapshot["items"], now, wanted)

@@ -9,6 +9,7 @@ import asyncio
 import gzip
 import ssl
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,6 +18,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from fairway.api.errors import ApiError, BadRequest, TooLarge, readable
 from fairway.server.exchange import ByteStream, Meeting, Request, Response, json_response
+from fairway.server.page import PREFIX, SAFETY
 from fairway.sockets import WebSocket
 
 BODY_BYTES_MAX = 3 << 20
@@ -84,14 +86,13 @@ class HttpServer:
             request = await _read(incoming)
         except ApiError as error:
             response = json_response(error.status(), status=error.code)
-            return _whole(response)
+            return _whole(response, incoming.path)
         # What a client asked for is done and written down, even if it does not wait for it.
         response = await asyncio.shield(self._answer(request))
         if response.meeting is not None:
             return await self._meet(incoming, response.meeting)
         if response.stream is None:
-            await _pack(request, response)
-            return _whole(response)
+            return _whole(await _packed(request, response), request.path)
         return await self._send(incoming, response, response.stream)
 
     async def _send(
@@ -171,14 +172,18 @@ async def _read(incoming: web.BaseRequest) -> Request:
     )
 
 
-async def _pack(request: Request, response: Response) -> None:
-    """Packs what is large, as a kube-apiserver does: lists shrink to a seventh, in a thread."""
+async def _packed(request: Request, response: Response) -> Response:
+    """What is large is packed, as by a kube-apiserver: lists shrink to a seventh, in a thread.
+
+    The one that is given stays as it is: it may be kept for others, who cannot unpack.
+    """
     if len(response.body) < _PACKED_BYTES or "Content-Encoding" in response.headers:
-        return
-    response.headers["Vary"] = "Accept-Encoding"
-    if "gzip" in request.header("accept-encoding"):
-        response.body = await asyncio.to_thread(gzip.compress, response.body, 1, mtime=0)
-        response.headers["Content-Encoding"] = "gzip"
+        return response
+    headers = {**response.headers, "Vary": "Accept-Encoding"}
+    if "gzip" not in request.header("accept-encoding"):
+        return replace(response, headers=headers)
+    body = await asyncio.to_thread(gzip.compress, response.body, 1, mtime=0)
+    return replace(response, body=body, headers={**headers, "Content-Encoding": "gzip"})
 
 
 def _too_large() -> TooLarge:
@@ -190,12 +195,16 @@ def _headers(response: Response) -> dict[str, str]:
     return {
         "Content-Type": response.content_type,
         "Cache-Control": "no-cache, private",
+        "X-Content-Type-Options": "nosniff",
         **response.headers,
     }
 
 
-def _whole(response: Response) -> web.Response:
-    answer = web.Response(status=response.status, body=response.body, headers=_headers(response))
+def _whole(response: Response, path: str = "") -> web.Response:
+    headers = _headers(response)
+    if path.startswith(PREFIX):
+        headers = {**SAFETY, **headers}  # refusals have the policy of the page as well
+    answer = web.Response(status=response.status, body=response.body, headers=headers)
     for warning in response.warnings:
         # A line break in a header would end it, and what follows would be the client's own.
         quoted = readable(warning).replace("\\", "\\\\").replace('"', '\\"')

@@ -1,7 +1,8 @@
 """Sign-ins that are for looking only: what they may ask, and the mark by which they are known.
 
-Such a sign-in may read and ask, whatever rights its user has. It may not read secrets, since what
-stands there could be used to change something elsewhere, nor open a stream into a pod.
+Such a sign-in may read and ask, whatever rights its user has. It may not read secrets, nor
+works, with which secrets travel, since what stands there could be used to change something
+elsewhere; nor open a stream into a pod.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from fairway.server.routes import OPENED, Target
 
 MARK = "fairway.dev/look-only"
 _READS = frozenset({"get", "list", "watch", "head"})
+_SECRET = frozenset({("", "secrets"), (GROUP, "works")})
 _QUESTIONS = frozenset(
     {
         ("authentication.k8s.io", "selfsubjectreviews"),
@@ -46,7 +48,7 @@ def confirm(target: Target) -> None:
 
 def _is_looking(target: Target) -> bool:
     if target.verb in _READS:
-        return (target.group, target.plural) != ("", "secrets")
+        return (target.group, target.plural) not in _SECRET
     if target.verb != "create":
         return False
     asked = (target.plural, target.subresource)

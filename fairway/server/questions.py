@@ -77,7 +77,7 @@ class Answers(Protocol):
 
     async def traffic(self, namespace: str, name: str) -> JsonObject: ...
 
-    async def whatif(self, change: JsonObject) -> JsonObject: ...
+    async def whatif(self, change: JsonObject, may: MayLook) -> JsonObject: ...
 
     async def pods(self, request: PodsRequest) -> JsonObject: ...
 
@@ -162,7 +162,10 @@ async def _traffic(call: Call, answers: Answers, may: MayLook) -> Response:
 
 
 async def _decisions(call: Call, answers: Answers, may: MayLook) -> Response:
-    found = await answers.decisions(*asked.decisions_of(call.request))
+    workload, most = asked.decisions_of(call.request)
+    # What is found by its name is named thereby; to who may not look it is as if there were none.
+    is_seen = not workload or may(workload.partition("/")[0])
+    found = await answers.decisions(workload, most) if is_seen else []
     return json_response(discreet({"decisions": found}, may))
 
 
@@ -183,7 +186,7 @@ async def _snapshot(call: Call, answers: Answers, may: MayLook) -> Response:
 
 
 async def _whatif(call: Call, answers: Answers, may: MayLook) -> Response:
-    answer = await answers.whatif(options.object_body(call.request))
+    answer = await answers.whatif(options.object_body(call.request), may)
     return json_response(discreet(answer, may))
 
 

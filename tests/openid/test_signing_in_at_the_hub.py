@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import time
 from collections.abc import AsyncIterator
@@ -12,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from fairway.app import SignInOptions
+from fairway.server.page import SAFETY
 from tests.openid.calling import (
     CHALLENGE,
     NONCE,
@@ -275,3 +277,29 @@ async def test_a_hub_without_a_provider_says_so(tmp_path: Path) -> None:
         assert (await browsing.post("/page/session/begin", BEGIN)).status == 404
         async with browsing.session.get(f"{browsing.hub.url}/page/settings.json") as response:
             assert await response.json() == {"oidc": None, "readOnly": False}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "size", "status"),
+    [
+        pytest.param("GET", "/page/", 2, 200, id="the page"),
+        pytest.param("GET", "/page/none.js", 2, 404, id="no such file"),
+        pytest.param("POST", "/page/session/renew", 2, 401, id="nothing to renew by"),
+        pytest.param("GET", "/page/session/renew", 2, 405, id="another method"),
+        pytest.param("DELETE", "/page/", 2, 403, id="a write"),
+        pytest.param("POST", "/page/session/begin", 4 << 20, 413, id="too much"),
+    ],
+)
+async def test_whatever_the_page_is_answered_comes_with_its_policy(
+    browsing: Browsing, method: str, path: str, size: int, status: int
+) -> None:
+    body, kind = io.BytesIO(b"{}".ljust(size)), {"Content-Type": "application/json"}
+    url = browsing.hub.url + path
+    async with browsing.session.request(method, url, data=body, headers=kind) as found:
+        assert found.status == status
+        assert SAFETY.items() <= dict(found.headers).items()
+
+
+async def test_no_browser_guesses_what_the_api_answers(browsing: Browsing) -> None:
+    found = await browsing.call("GET", "/apis", token=browsing.hub.token)
+    assert found.headers["X-Content-Type-Options"] == "nosniff"

@@ -206,3 +206,12 @@ async def test_answers_are_packed_if_it_pays(
     answer = await call("GET", path, headers={"Accept-Encoding": accepted})
     assert (answer.headers.get("Content-Encoding") == "gzip") == packed
     assert answer.json["items"][0]["data"]["a"] == "x" * size
+
+
+async def test_a_document_that_is_kept_is_not_packed_for_those_who_cannot_unpack(
+    call: Caller,
+) -> None:
+    for accepted in ("gzip", "identity"):
+        answer = await call("GET", "/openapi/v2", headers={"Accept-Encoding": accepted})
+        assert (answer.headers.get("Content-Encoding") == "gzip") == (accepted == "gzip")
+        assert answer.json["swagger"] == "2.0"

@@ -21,6 +21,7 @@ from fairway.server.questions import SUBRESOURCES
 from tests.two_teams import MEMBER_TOKEN, OURS, THEIRS, WORD, fill, running
 
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+ROWS = {"Accept": "application/json;as=Rows;v=v1alpha1;g=fairway.dev"}
 METADATA = {"Accept": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}
 FLEET = "/apis/fairway.dev/v1alpha1/fleets/fleet"
 # What a question must be asked with.
@@ -85,7 +86,7 @@ async def test_no_list_in_any_form_tells_of_others(member: Caller) -> None:
     seen = []
     async for path, answer in _lists(member):
         assert answer.status in (200, *REFUSED), path
-        for form in ({}, TABLE, METADATA):
+        for form in ({}, TABLE, METADATA, ROWS):
             assert WORD.encode() not in (await member("GET", path, headers=form)).body, path
         if answer.status == 200:
             seen.append(path.rpartition("/")[2])
@@ -137,6 +138,61 @@ async def test_no_question_on_the_fleet_tells_of_others(member: Caller, question
             answer = await member(method, f"{FLEET}/{question}", body, **query)
             assert answer.status in (200, *REFUSED), query
             assert WORD.encode() not in answer.body, query
+
+
+@pytest.fixture
+async def asking(admin: Caller, member: Caller) -> AsyncIterator[Caller]:
+    """Somebody of our team who may besides ask what is asked of everybody."""
+    asked = ["fleets/decisions", "fleets/whatif"]
+    rule = {"apiGroups": ["fairway.dev"], "resources": asked, "verbs": ["get", "create"]}
+    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "our-people"}
+    role = {"apiGroup": group["apiGroup"], "kind": "ClusterRole", "name": "asking"}
+    path, named = f"/apis/{group['apiGroup']}/v1", {"metadata": {"name": "asking"}}
+    await admin("POST", f"{path}/clusterroles", {**named, "rules": [rule]})
+    await admin(
+        "POST", f"{path}/clusterrolebindings", named | {"roleRef": role, "subjects": [group]}
+    )
+    yield member
+    await admin("DELETE", f"{path}/clusterrolebindings/asking")
+    await admin("DELETE", f"{path}/clusterroles/asking")
+
+
+@pytest.mark.parametrize("name", ["zebra-runs", "none-of-this-name"])
+async def test_decisions_on_a_workload_of_others_are_as_if_there_were_none(
+    asking: Caller, name: str
+) -> None:
+    found = await asking("GET", f"{FLEET}/decisions", workload=f"{THEIRS}/{name}")
+    assert (found.status, found.json) == (200, {"decisions": []})
+    found = await asking("GET", f"{FLEET}/decisions", workload=f"{OURS}/mine-urgent")
+    assert found.json["decisions"]
+    assert WORD.encode() not in found.body
+
+
+@pytest.mark.parametrize("name", ["zebra-runs", "none-of-this-name"])
+@pytest.mark.parametrize("way", ["remove", "apply", "manifests"])
+async def test_what_if_finds_no_workload_of_others_by_its_name(
+    asking: Caller, way: str, name: str
+) -> None:
+    named = {"namespace": THEIRS, "name": name}
+    plain = {"apiVersion": "fairway.dev/v1alpha1", "kind": "Workload", "metadata": named}
+    changes: dict[str, Any] = {
+        "remove": [{"kind": "Workload", **named}],
+        "apply": [plain],
+        "manifests": json.dumps(plain),
+    }
+    found = await asking("POST", f"{FLEET}/whatif", {way: changes[way]})
+    said = f"you may not look into the namespace {THEIRS}, so nothing in it can be tried"
+    assert (found.status, found.json["message"]) == (403, said)
+
+
+async def test_what_if_tells_of_others_without_their_names(admin: Caller, asking: Caller) -> None:
+    ours = {"kind": "Workload", "namespace": OURS, "name": "mine-urgent"}
+    for change in ({"lose": ["west"]}, {"remove": [ours]}):
+        mine, whole = [await one("POST", f"{FLEET}/whatif", change) for one in (asking, admin)]
+        assert mine.status == whole.status == 200
+        assert WORD.encode() in whole.body
+        assert WORD.encode() not in mine.body
+        assert len(mine.json["touched"]) == len(whole.json["touched"])
 
 
 async def test_who_waits_is_told_when_and_not_for_whom(admin: Caller, member: Caller) -> None:

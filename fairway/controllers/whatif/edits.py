@@ -19,8 +19,9 @@ from typing import Any
 
 import msgspec
 
+from fairway.api.discretion import MayLook
 from fairway.api.documents import ManifestError, read_documents
-from fairway.api.errors import BadRequest
+from fairway.api.errors import BadRequest, Forbidden
 from fairway.api.meta import GROUP
 from fairway.clock import timestamp
 
@@ -89,11 +90,28 @@ def read_change(plain: object) -> Change:
         raise BadRequest(f"the change cannot be read: {fault}") from fault
 
 
+def confirm_seen(change: Change, may: MayLook) -> None:
+    """Refuses what is in a namespace into which whoever asks may not look.
+
+    What is found by its name is named thereby.
+    """
+    put = (_identity(one)[1] for one in _put_in(change))
+    removed = (
+        one.namespace or ("default" if one.kind in _NAMESPACED else "") for one in change.remove
+    )
+    for namespace in (*put, *removed):
+        if namespace and not may(namespace):
+            raise Forbidden(
+                f"you may not look into the namespace {namespace}, so nothing in it can be tried",
+                details={},
+            )
+
+
 def changed(objects: Iterable[JsonObject], change: Change, now: float) -> list[JsonObject]:
     """The objects with the change made; the same that one would write into a dumped snapshot."""
     objects = list(objects)
     known = {_identity(one): one for one in objects}
-    put = [_submitted(one, known, now) for one in (*change.apply, *_read(change.manifests))]
+    put = [_submitted(one, known, now) for one in _put_in(change)]
     replaced = {_identity(one) for one in put}
     removed = {_found(one, known) for one in change.remove}
     _confirm_known(known, change)
@@ -129,6 +147,13 @@ def _found(named: Named, known: Container[Identity]) -> Identity:
     return plain if is_said else (named.kind, "default", named.name)
 
 
+def _put_in(change: Change) -> Iterator[JsonObject]:
+    for one in (*change.apply, *_read(change.manifests)):
+        if not isinstance(one.get("metadata"), dict):
+            raise BadRequest(f"a {one.get('kind') or 'manifest'} in the change has no metadata")
+        yield one
+
+
 def _read(text: str) -> list[JsonObject]:
     if not text.strip():
         return []
@@ -140,12 +165,9 @@ def _read(text: str) -> list[JsonObject]:
 
 def _submitted(plain: JsonObject, known: Mapping[Identity, JsonObject], now: float) -> JsonObject:
     """An object that is put in comes now; one in place of another is as old as that one."""
-    metadata = plain.get("metadata")
-    if not isinstance(metadata, dict):
-        raise BadRequest(f"a {plain.get('kind') or 'manifest'} in the change has no metadata")
     before = known.get(_identity(plain))
     born = before["metadata"].get("creationTimestamp") if before else timestamp(now)
-    return {**plain, "metadata": {"creationTimestamp": born, **metadata}}
+    return {**plain, "metadata": {"creationTimestamp": born, **plain["metadata"]}}
 
 
 def _identity(plain: JsonObject) -> Identity:

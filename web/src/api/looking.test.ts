@@ -24,4 +24,5 @@ test("asking what if is looking, making a workload is not", () => {
   expect(isLookingBy("create", "fleets", "whatif")).toBe(true);
   expect(isLookingBy("create", "workloads", "")).toBe(false);
   expect(isLookingBy("patch", "workloads", "")).toBe(false);
+  expect(isLookingBy("get", "works", "")).toBe(false);
 });

@@ -7,6 +7,8 @@ const QUESTIONS = [
   /^\/apis\/fairway\.dev\/v1alpha1\/fleets\/[^/]+\/whatif$/,
 ];
 const READS = new Set(["get", "list", "watch"]);
+/** What carries secrets is not for looking. */
+const SECRET = new Set(["secrets", "works"]);
 
 export function isLooking(method: string, path: string): boolean {
   if (method === "GET" || method === "HEAD") return true;
@@ -15,5 +17,5 @@ export function isLooking(method: string, path: string): boolean {
 
 /** The same by verb, as rights have it. */
 export function isLookingBy(verb: string, resource: string, subresource: string): boolean {
-  return READS.has(verb) || (verb === "create" && resource === "fleets" && subresource === "whatif");
+  return (READS.has(verb) && !SECRET.has(resource)) || (verb === "create" && resource === "fleets" && subresource === "whatif");
 }
