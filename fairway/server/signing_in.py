@@ -7,8 +7,10 @@
     POST /page/session/renew        a new token before the old one expires
     POST /page/session/end          signs out, and says where the provider does the same
 
-What renews a sign-in is a cookie for these paths alone that no script reads, no other site sends,
-and that is worth nothing without what the tab knows. The address to come back to is never taken
+A tab asks below a place of its own, `/page/session/PLACE/renew`, so that a browser sends what
+belongs to this tab and not what all tabs before it left. What renews a sign-in is a cookie for that
+place alone that no script reads, no other site sends, and that is worth nothing without what the
+tab knows. The address to come back to is never taken
 from a request: it is the page's, at an origin that is the hub's own.
 """
 
@@ -51,6 +53,7 @@ _COOKIE_BYTES_MOST = 3_800  # a browser keeps no more than 4,096 with the name a
 _WORD = re.compile(r"[A-Za-z0-9_-]{22,128}")
 _WORDS = {"tab", "state", "nonce", "challenge", "verifier"}
 _SESSION = f"{PREFIX}session/"
+_OF_TAB = re.compile(rf"(?<=^{_SESSION})[0-9a-f]{{16}}/")
 _Form = TypeVar("_Form", bound=msgspec.Struct)
 Authenticate = Callable[[Request], Awaitable[Identity]]
 
@@ -104,10 +107,11 @@ class SigningIn:
             return self._settings(request)
         if not request.path.startswith(_SESSION):
             return None
-        if request.path == f"{_SESSION}look-only":
+        path = _OF_TAB.sub("", request.path)
+        if path == f"{_SESSION}look-only":
             _confirm_own(request)
             return await self._look_only(request, authenticate)
-        answer = self._answers.get(request.path)
+        answer = self._answers.get(path)
         if answer is None or self._flow is None:
             raise NotFound("this hub does not sign people in by a provider", details={})
         _confirm_own(request)
@@ -285,11 +289,16 @@ def _digest(tab: str) -> str:
     return hashlib.sha256(tab.encode()).hexdigest()
 
 
+def _place(tab: str) -> str:
+    return _digest(tab)[:16]
+
+
 def _cookie(tab: str) -> str:
-    return f"__Secure-fairway-{_digest(tab)[:16]}"
+    return f"__Secure-fairway-{_place(tab)}"
 
 
 def _set_cookie(response: Response, tab: str, value: str, more: str = "") -> None:
     response.headers["Set-Cookie"] = (
-        f"{_cookie(tab)}={value}; Path={_SESSION}; Secure; HttpOnly; SameSite=Strict{more}"
+        f"{_cookie(tab)}={value}; Path={_SESSION}{_place(tab)}/; "
+        f"Secure; HttpOnly; SameSite=Strict{more}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import aiohttp
 import pytest
 
 from fairway.app import SignInOptions
@@ -122,7 +124,8 @@ async def test_a_code_becomes_a_token_and_what_renews_it_stays_out_of_sight(
     assert "refresh-1" not in f"{found.json} {found.headers}"
     shown = found.headers["Set-Cookie"]
     assert re.fullmatch(
-        r"__Secure-fairway-\w+=[\w-]+; Path=/page/session/; Secure; HttpOnly; SameSite=Strict",
+        r"__Secure-fairway-(\w{16})=[\w-]+; Path=/page/session/\1/; Secure; HttpOnly; "
+        r"SameSite=Strict",
         shown,
     )
     assert issuer.posted == [
@@ -148,6 +151,31 @@ async def test_a_sign_in_is_renewed_by_its_own_tab_with_the_newest_that_renews_i
     third = await browsing.post("/page/session/renew", {"tab": TAB}, cookie=second.cookie)
     assert third.json["isRenewable"] is True
     assert [one.get("refresh_token") for one in issuer.posted] == [None, "refresh-1", "refresh-2"]
+
+
+async def test_tabs_of_one_browser_do_not_weigh_on_each_other(
+    browsing: Browsing, issuer: Issuer
+) -> None:
+    """A browser keeps what renews sign-ins for weeks, and a header holds but a few of them."""
+    tabs = [f"{TAB}-{number}" for number in range(40)]
+    jar = aiohttp.CookieJar(unsafe=True)  # of a hub at an address
+    connector = browsing.session.connector
+    async with aiohttp.ClientSession(
+        connector=connector, connector_owner=False, cookie_jar=jar
+    ) as session:
+        browser = Browsing(browsing.hub, session)
+        for tab in tabs:
+            granted(issuer, refresh="r" * 2_000)
+            found = await browser.post(f"{_place(tab)}/exchange", {**EXCHANGE, "tab": tab})
+            assert found.json["isRenewable"] is True
+        granted(issuer, refresh="r" * 2_000, nonce=None)
+        for tab in (tabs[0], tabs[-1]):
+            assert (await browser.post(f"{_place(tab)}/renew", {"tab": tab})).status == 200
+        assert (await browser.post(f"{_place(tabs[0])}/renew", {"tab": tabs[1]})).status == 401
+
+
+def _place(tab: str) -> str:
+    return f"/page/session/{hashlib.sha256(tab.encode()).hexdigest()[:16]}"
 
 
 @pytest.mark.parametrize(

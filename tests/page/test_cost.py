@@ -13,8 +13,9 @@ from playwright.sync_api import Page, expect
 from fairway.app import Hub
 from fairway.cli.main import run
 from fairway.client import Client
+from tests.page.hubs import VISITOR_TOKEN
 from tests.page.serving import FLEETS
-from tests.page.signing import keep, look
+from tests.page.signing import keep, look, sign_in
 
 pytestmark = pytest.mark.xdist_group("page")
 ACCOUNTS = "costaccounts.costs.fairway.dev"
@@ -148,3 +149,15 @@ def test_the_breaker_of_money_says_what_it_would_refuse(page: Page, client: Clie
 
 def re_nodes(*, more: int, refused: int) -> str:
     return f"{more}{refused} nodes"
+
+
+def test_who_signs_in_after_another_sees_nothing_that_the_other_saw(
+    page: Page, accounts: None
+) -> None:
+    look(page, f"cost?{PERIOD}")
+    expect(page.get_by_role("row", name="research").first).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    sign_in(page, VISITOR_TOKEN)
+    expect(page.get_by_text("You may not see what was used").first).to_be_visible()
+    expect(page.get_by_role("row", name="research")).to_have_count(0)
+    expect(page.get_by_role("button", name="Download CSV")).to_be_disabled()

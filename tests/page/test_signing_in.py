@@ -47,4 +47,16 @@ def test_the_token_stays_in_the_tab_and_out_of_every_address(hub: Hub, watched: 
 def test_signing_out_forgets_everything(page: Page) -> None:
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_label("Token")).to_be_visible()
-    assert page.evaluate("sessionStorage.getItem('fairway.token')") is None
+    assert page.evaluate("sessionStorage.length") == 0
+
+
+@pytest.mark.parametrize("query", ["code=made-up&state=made-up", "error=made_up"])
+def test_an_address_that_somebody_made_up_ends_no_sign_in(hub: Hub, page: Page, query: str) -> None:
+    page.goto(f"{hub.url}/page/?{query}#/queues")
+    expect(page.get_by_role("heading", level=1, name="Queues")).to_be_visible()
+    assert page.url == f"{hub.url}/page/#/queues"
+
+
+def test_an_address_that_was_cut_short_still_opens_the_page(hub: Hub, page: Page) -> None:
+    page.goto(f"{hub.url}/page/?#/workloads/%E")
+    expect(page.get_by_role("heading", level=1).first).to_be_visible()

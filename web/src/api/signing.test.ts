@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Refused, Unreachable } from "./client";
-import { cameBack, mayPass, renewIn, word } from "./signing";
+import { cameBack, mayPass, placeOf, renewIn, word } from "./signing";
 
 test.each([
   ["", null],
@@ -37,4 +37,9 @@ test("no two words are the same, and each fits into an address", () => {
 
 test("a hub that is away may come back, and a refusal stays one", () => {
   expect([new Unreachable("x"), new Refused(503, "x"), new Refused(429, "x"), new Refused(401, "x")].map(mayPass)).toEqual([true, true, true, false]);
+});
+
+test("a tab asks at a place that tells nothing of its word", async () => {
+  expect(await placeOf("a-tab-that-knows-its-own-name")).toBe("0aded40bb4ab8993/");
+  expect(await placeOf("")).toBe("");
 });

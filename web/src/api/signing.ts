@@ -85,11 +85,18 @@ function encoded(bytes: ArrayBuffer): string {
   return btoa(text).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
 }
 
-async function post<T>(what: string, body: unknown, token = ""): Promise<T> {
+/** Where a tab asks: a place of its own, so that the cookies of other tabs stay away. */
+export async function placeOf(tab: string): Promise<string> {
+  if (!tab) return "";
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(tab)));
+  return `${Array.from(digest.slice(0, 8), (one) => one.toString(16).padStart(2, "0")).join("")}/`;
+}
+
+async function post<T>(what: string, body: { tab?: string; [field: string]: unknown }, token = ""): Promise<T> {
   const headers: Record<string, string> = { "Content-Type": "application/json", Accept: "application/json" };
   if (token) headers["Authorization"] = `Bearer ${token}`;
   const response = await reached(
-    fetch(`/page/session/${what}`, {
+    fetch(`/page/session/${await placeOf(body.tab ?? "")}${what}`, {
       method: "POST",
       headers,
       body: JSON.stringify(body),

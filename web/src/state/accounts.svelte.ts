@@ -28,7 +28,11 @@ class Accounts {
   }
 
   private async read(days: string[], signal: AbortSignal): Promise<void> {
-    if (this.readBy !== session.user) this.kept.clear();
+    if (this.readBy !== session.user) {
+      // What another person saw in this tab is not for this one.
+      this.kept.clear();
+      this.found = [];
+    }
     this.readBy = session.user;
     // A day is over once the next has begun; what ended just before midnight is written shortly after.
     const growing = dayOf(Date.now() - 600_000);

@@ -13,7 +13,7 @@ class Route {
 
   private read(): void {
     const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
-    this.parts = path.split("/").filter(Boolean).map(decodeURIComponent);
+    this.parts = path.split("/").filter(Boolean).map(decoded);
     this.query = new URLSearchParams(query);
   }
 
@@ -30,6 +30,15 @@ class Route {
     const path = this.parts.map(encodeURIComponent).join("/");
     history.replaceState(null, "", `#/${path}${query.size ? `?${query}` : ""}`);
     this.query = query;
+  }
+}
+
+/** A part of an address; one that somebody cut short stands as it is. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
   }
 }
 

@@ -10,6 +10,7 @@ const TOKEN = "fairway.token";
 const LASTING = "fairway.lasting"; // until when, of a sign-in by the provider
 const TAB = "fairway.tab"; // what this tab alone knows, and without which nobody renews its sign-in
 const BEGAN = "fairway.began";
+const NAMESPACE = "fairway.namespace";
 const LOOK_ONLY = "fairway.dev/look-only";
 const AGAIN_SECONDS = 15;
 const TIMER_MOST = 2 ** 31 - 1;
@@ -29,7 +30,7 @@ class Session {
   /** What the hub offers; null until it has said. */
   settings = $state.raw<Settings | null>(null);
   /** Empty: all namespaces, as far as one may look. */
-  namespace = $state(sessionStorage.getItem("fairway.namespace") ?? "");
+  namespace = $state(sessionStorage.getItem(NAMESPACE) ?? "");
   private timer = 0;
   private renewing: Promise<boolean> | null = null;
 
@@ -42,7 +43,8 @@ class Session {
     } catch (fault) {
       this.fault = told(fault);
     }
-    if (back) await this.finish(back);
+    // An address that anybody may have made up ends no sign-in that there is.
+    if (back && (!token || isOurs(back))) await this.finish(back);
     else if (token) await this.signIn(token);
     const lasting = this.lasting;
     if (this.user && lasting) this.plan(lasting);
@@ -119,7 +121,7 @@ class Session {
 
   choose(namespace: string): void {
     this.namespace = namespace;
-    sessionStorage.setItem("fairway.namespace", namespace);
+    sessionStorage.setItem(NAMESPACE, namespace);
   }
 
   private get tab(): string {
@@ -136,14 +138,14 @@ class Session {
     if (!back) return null;
     const began = JSON.parse(sessionStorage.getItem(BEGAN) ?? "null") as Began | null;
     sessionStorage.removeItem(BEGAN);
-    history.replaceState(null, "", `${location.pathname}${began?.hash ?? ""}`);
+    history.replaceState(null, "", `${location.pathname}${began?.hash ?? location.hash}`);
     window.dispatchEvent(new HashChangeEvent("hashchange"));
     return { back, began };
   }
 
   private async finish({ back, began }: { back: CameBack; began: Began | null }): Promise<void> {
     const name = this.settings?.oidc?.name ?? "the provider";
-    if (!began || back.state !== began.state) {
+    if (!began || !isOurs({ back, began })) {
       this.fault = "This sign-in was not begun in this tab; sign in again.";
     } else if ("fault" in back) {
       this.fault = `${name} says: ${back.fault}`;
@@ -210,6 +212,9 @@ class Session {
 
   private leave(why = ""): void {
     this.forget();
+    // Whoever comes next learns not even where this one looked.
+    sessionStorage.removeItem(NAMESPACE);
+    this.namespace = "";
     this.user = "";
     this.groups = [];
     this.fault = why;
@@ -218,9 +223,15 @@ class Session {
   private forget(): void {
     clearTimeout(this.timer);
     for (const key of [TOKEN, LASTING, TAB]) sessionStorage.removeItem(key);
+    rights.clear();
     speakWith("", () => Promise.resolve(false));
     lookOnly((this.isLookOnly = false));
   }
+}
+
+/** Whether somebody comes back from where this tab sent them. */
+function isOurs({ back, began }: { back: CameBack; began: Began | null }): boolean {
+  return began !== null && back.state === began.state;
 }
 
 export const session = new Session();
