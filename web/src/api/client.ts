@@ -1,6 +1,6 @@
 // Calls to the hub. The token travels in a header only: no address, no cookie, no log has it.
 
-import { isRefusal } from "../state/rights";
+import { isRefusal, REFUSED } from "../words/refusals";
 import { isLooking } from "./looking";
 
 export const OURS = "/apis/fairway.dev/v1alpha1";
@@ -123,6 +123,6 @@ export function pathIn(root: string, plural: string, namespace = "", name = "", 
 /** A sentence for a person, whatever went wrong. */
 export function told(fault: unknown): string {
   if (fault instanceof Refused && fault.code === 403 && !isRefusal(fault.message))
-    return `You may not see or do this: ${fault.message}`;
+    return `${REFUSED} see or do this: ${fault.message}`;
   return fault instanceof Error ? fault.message : String(fault);
 }
