@@ -1,6 +1,6 @@
 // Accounts of the days that are looked at: each is read once, and those that still grow every minute.
 
-import { ask, COSTS, told } from "../api/client";
+import { ask, COSTS, hubNow, told } from "../api/client";
 import type { CostAccount, List } from "../api/kinds";
 import { dayOf } from "./costs";
 import { may, session } from "./session.svelte";
@@ -28,10 +28,14 @@ class Accounts {
   }
 
   private async read(days: string[], signal: AbortSignal): Promise<void> {
-    if (this.readBy !== session.user) this.kept.clear();
+    if (this.readBy !== session.user) {
+      this.kept.clear();
+      this.found = [];
+      this.fault = "";
+    }
     this.readBy = session.user;
     // A day is over once the next has begun; what ended just before midnight is written shortly after.
-    const growing = dayOf(Date.now() - 600_000);
+    const growing = dayOf(hubNow() - 600_000);
     const wanted = days.filter((day) => !this.kept.has(day) || day >= growing);
     try {
       if (!(await may("list", "costaccounts", "", "", "costs.fairway.dev"))) throw new Error("You may not see what was used: that needs the right to list costaccounts.");
