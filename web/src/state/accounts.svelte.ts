@@ -20,7 +20,9 @@ class Accounts {
     const aborting = new AbortController();
     this.isRead = false;
     void this.read(days, aborting.signal);
-    const timer = setInterval(() => void this.read(days, aborting.signal), READ_EVERY);
+    const timer = setInterval(() => {
+      if (document.visibilityState === "visible") void this.read(days, aborting.signal);
+    }, READ_EVERY);
     return () => {
       aborting.abort();
       clearInterval(timer);

@@ -204,8 +204,12 @@ class Fleet {
     this.settingsAt = Date.now();
     const read = <T>(path: string, show: (found: T) => void) =>
       ask<T>(path, { signal }).then((found) => { if (!signal.aborted) show(found); }, () => undefined);
-    void read<List<Flavor>>(ours("flavors"), ({ items }) => (this.flavors = items));
-    void read<Settings>(ours("fleets", "", "fleet"), ({ spec }) => (this.currency = spec?.currency ?? "USD"));
+    void read<List<Flavor>>(ours("flavors"), ({ items }) => {
+      // Nodes are told by their flavors: the same ones leave everything as it is.
+      if (JSON.stringify(items) !== JSON.stringify(this.flavors)) this.flavors = items;
+    });
+    // As a list, since a fleet without settings is no fault.
+    void read<List<Settings>>(ours("fleets"), ({ items }) => (this.currency = items[0]?.spec?.currency ?? "USD"));
   }
 }
 

@@ -30,7 +30,9 @@ class Serving {
     void followed<FleetAutoscaler>("fleetautoscalers", (found) => (this.autoscalers = found));
     void followed<Rollout>("rollouts", (found) => (this.rollouts = found));
     void this.read(signal);
-    const timer = setInterval(() => void this.read(signal), READ_EVERY);
+    const timer = setInterval(() => {
+      if (document.visibilityState === "visible") void this.read(signal);
+    }, READ_EVERY);
     return () => {
       aborting.abort();
       for (const stop of stops) stop();
