@@ -28,7 +28,9 @@ def test_suspend_says_what_is_lost_and_resume_goes_on(page: Page, client: Client
     expect(page.get_by_text("It is suspended.")).to_be_visible()
     assert field(client, "rests", "spec", "hold") == "HoldAndDrain"
     is_in(client, "rests", "Held")
-    page.get_by_role("button", name="Resume").click()
+    button = page.get_by_role("button", name="Resume")
+    expect(button).to_be_focused()
+    page.keyboard.press("Enter")
     expect(page.get_by_text("It goes on.")).to_be_visible()
     is_in(client, "rests", "Running")
     leave(page)
@@ -140,6 +142,7 @@ def test_cancel_and_resubmit(page: Page, client: Client) -> None:
     page.get_by_role("button", name="Cancel…").click()
     page.get_by_role("button", name="Cancel it").click()
     expect(page.get_by_text("It is cancelled.")).to_be_visible()
+    expect(page.get_by_role("button", name="Resubmit…")).to_be_focused()
     expect(page.get_by_role("button", name="Suspend")).to_be_disabled()
     assert field(client, "again", "spec", "cancelled") is True
     page.get_by_role("button", name="Resubmit…").click()

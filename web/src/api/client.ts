@@ -1,6 +1,6 @@
 // Calls to the hub. The token travels in a header only: no address, no cookie, no log has it.
 
-import { isRefusal } from "../state/rights";
+import { isRefusal, REFUSED } from "../words/refusals";
 import { isLooking } from "./looking";
 
 export const OURS = "/apis/fairway.dev/v1alpha1";
@@ -33,6 +33,21 @@ export function speakWith(given: string, refused: () => Promise<boolean>): void 
 /** From now on nothing is sent that changes anything; the hub would refuse it as well. */
 export function lookOnly(is: boolean): void {
   looksOnly = is;
+}
+
+/** Milliseconds that the hub's clock is ahead of ours. */
+let ahead = 0;
+/** Less is the way here, and what a date in whole seconds leaves out. */
+const AHEAD_LEAST = 10_000;
+
+/** The time by the hub's clock: whatever it tells of moments is compared with this. */
+export function hubNow(): number {
+  return Date.now() + ahead;
+}
+
+function compare(date: string | null): void {
+  const by = date ? Date.parse(date) - Date.now() : NaN;
+  if (!Number.isNaN(by)) ahead = Math.abs(by) < AHEAD_LEAST ? 0 : by;
 }
 
 let guard: (path: string) => Promise<string> = () => Promise.resolve("");
@@ -70,7 +85,7 @@ async function sent(address: string, asking: Asking): Promise<Response> {
   if (token) headers["Authorization"] = `Bearer ${token}`;
   if (asking.body !== undefined) headers["Content-Type"] = asking.contentType ?? "application/json";
   try {
-    return await fetch(address, {
+    const response = await fetch(address, {
       method: asking.method ?? "GET",
       headers,
       body: asking.body === undefined ? undefined : JSON.stringify(asking.body),
@@ -79,6 +94,8 @@ async function sent(address: string, asking: Asking): Promise<Response> {
       cache: "no-store",
       redirect: "error",
     });
+    compare(response.headers.get("Date"));
+    return response;
   } catch (fault) {
     if (asking.signal?.aborted) throw fault;
     throw new Unreachable("The hub does not answer.");
@@ -92,7 +109,9 @@ async function answered(response: Response): Promise<Response> {
 
 export async function ask<T>(path: string, asking: Asking = {}): Promise<T> {
   const response = await open(path, asking);
-  return (await response.json()) as T;
+  const found = (await response.json()) as T;
+  asking.signal?.throwIfAborted();
+  return found;
 }
 
 export async function refusal(response: Response): Promise<Refused> {
@@ -123,6 +142,6 @@ export function pathIn(root: string, plural: string, namespace = "", name = "", 
 /** A sentence for a person, whatever went wrong. */
 export function told(fault: unknown): string {
   if (fault instanceof Refused && fault.code === 403 && !isRefusal(fault.message))
-    return `You may not see or do this: ${fault.message}`;
+    return `${REFUSED} see or do this: ${fault.message}`;
   return fault instanceof Error ? fault.message : String(fault);
 }

@@ -6,6 +6,7 @@
 
 import { ask, open, Refused, Unreachable } from "./client";
 import type { List, Named } from "./kinds";
+import { linesIn } from "./streams";
 
 export type State = "idle" | "loading" | "live" | "lost" | "refused";
 
@@ -46,11 +47,14 @@ interface Page {
 const PAGE_SIZES: [number, number] = [500, 500];
 const RETRY_FIRST = 500;
 const RETRY_MOST = 10_000;
+/** A watch that ends sooner was hardly one: the next is not opened at once. */
+const BRIEF = 1000;
 
 export function follow<T>(wanted: Following<T>): () => void {
   const { accept, many, one } = wanted.form ?? whole<T>();
   let ended = false;
-  let version = "";
+  let version = ""; // of a whole list; empty until there is one
+  let retry = RETRY_FIRST;
   let current: AbortController | null = null;
   let wake: () => void = () => undefined;
 
@@ -73,6 +77,7 @@ export function follow<T>(wanted: Following<T>): () => void {
     let more: string | undefined;
     let count = 0;
     let isCut = false;
+    let taken = "";
     do {
       const limit = (wanted.pageSizes ?? PAGE_SIZES)[count ? 1 : 0];
       const page: Page = await ask(wanted.path, {
@@ -81,12 +86,13 @@ export function follow<T>(wanted: Following<T>): () => void {
         query: { ...wanted.query, limit, continue: more },
       });
       const items = many(page);
-      version = page.metadata.resourceVersion ?? "";
+      taken = page.metadata.resourceVersion ?? "";
       count += items.length;
       wanted.put(items);
       more = page.metadata.continue || undefined;
       isCut = more !== undefined && count >= (wanted.itemsMax ?? Infinity);
     } while (more && !isCut);
+    version = taken;
     wanted.listed(isCut);
   }
 
@@ -102,38 +108,51 @@ export function follow<T>(wanted: Following<T>): () => void {
       },
     });
     wanted.state("live");
-    for await (const lines of linesOf(response)) {
-      const put: T[] = [];
-      const removed: T[] = [];
-      for (const line of lines) {
-        const event = JSON.parse(line) as WatchEvent<T>;
-        if (event.type === "ERROR")
-          throw new Refused(event.object.code ?? 500, event.object.message ?? "the watch ended");
-        version = event.object.metadata?.resourceVersion ?? version;
-        if (event.type === "DELETED") removed.push(one(event.object));
-        else if (event.type !== "BOOKMARK") put.push(one(event.object));
+    retry = RETRY_FIRST;
+    if (!response.body) return;
+    for await (const lines of linesIn(response.body)) take(lines.filter(Boolean));
+  }
+
+  /** Events that follow each other and do the same are told together, and all in their order. */
+  function take(lines: string[]): void {
+    let same: T[] = [];
+    let goes = false;
+    const tell = () => {
+      if (same.length) (goes ? wanted.removed : wanted.put)(same);
+      same = [];
+    };
+    for (const line of lines) {
+      const event = JSON.parse(line) as WatchEvent<T>;
+      if (event.type === "ERROR") {
+        tell();
+        throw new Refused(event.object.code ?? 500, event.object.message ?? "the watch ended");
       }
-      if (put.length) wanted.put(put);
-      if (removed.length) wanted.removed(removed);
+      version = event.object.metadata?.resourceVersion ?? version;
+      if (event.type === "BOOKMARK") continue;
+      if (goes !== (event.type === "DELETED")) {
+        tell();
+        goes = !goes;
+      }
+      same.push(one(event.object));
     }
+    tell();
   }
 
   async function run(): Promise<void> {
-    let retry = RETRY_FIRST;
     while (!ended) {
       await seen();
       if (ended) return;
       current = new AbortController();
       try {
         if (!version) await list(current.signal);
+        const began = Date.now();
         await watch(current.signal);
-        retry = RETRY_FIRST;
+        if (Date.now() - began < BRIEF) await pause(RETRY_FIRST);
       } catch (fault) {
         if (ended) return;
         if (current.signal.aborted) continue;
         if (fault instanceof Refused) {
-          if (fault.code === 401) return;
-          if (fault.code === 410) {
+          if (fault.code === 410 && version) {
             version = "";
             continue;
           }
@@ -172,28 +191,4 @@ function whole<T>(): Form<T> {
     many: (page) => (page as List<T>).items,
     one: (object) => object as T,
   };
-}
-
-/** The whole lines of a stream, as many at a time as there are. */
-export async function* linesOf(response: Response): AsyncGenerator<string[]> {
-  if (!response.body) return;
-  const reader = response.body.getReader();
-  const decoder = new TextDecoder();
-  let rest = "";
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      rest += decoder.decode(value, { stream: true });
-      const lines = rest.split("\n");
-      rest = lines.pop() ?? "";
-      const whole = lines.filter((line) => line);
-      if (whole.length) yield whole;
-    }
-  } catch (fault) {
-    // A connection that breaks in the middle is a lost one, whatever the browser calls it.
-    throw fault instanceof DOMException ? fault : new Unreachable("The connection broke.");
-  } finally {
-    reader.cancel().catch(() => undefined);
-  }
 }

@@ -1,8 +1,17 @@
 // The output of a pod, read to its end. A connection that is lost is made again, and what was read
 // before is not read twice.
 
+import { plain } from "../words/terminal";
 import { open, Refused } from "./client";
-import { linesIn, type Output } from "../state/output";
+import { linesIn } from "./streams";
+
+/** Where lines go, and how many there ever were. */
+export interface Output {
+  readonly count: number;
+  add: (lines: string[]) => void;
+  /** Takes lines of a new connection: those that are here already are left out. */
+  join: (fresh: string[]) => void;
+}
 
 export interface Reading {
   path: string;
@@ -59,8 +68,9 @@ async function take(reading: Reading, response: Response, isAgain: boolean): Pro
     reading.changed();
   };
   try {
-    for await (const lines of linesIn(response.body)) {
+    for await (const read of linesIn(response.body)) {
       if (reading.signal.aborted) return;
+      const lines = read.map(plain);
       if (fresh) {
         fresh.push(...lines);
         clearTimeout(timer);

@@ -2,9 +2,10 @@
 
 import { ask, ours } from "./client";
 import type { Pod, PodPage } from "./kinds";
-import { PODS_MAX, withPage } from "../state/pods";
 
-export interface PodList {
+export const PODS_MAX = 10_000;
+
+interface PodList {
   pods: Pod[];
   clusters: PodPage["clusters"];
   isCut: boolean;
@@ -21,4 +22,10 @@ export async function podsOf(namespace: string, name: string, signal: AbortSigna
     next = page.continue;
   } while (next && pods.length < PODS_MAX);
   return { pods, clusters, isCut: next !== undefined };
+}
+
+/** More pods; one that moved between two pages is there once. */
+export function withPage(pods: Pod[], page: PodPage): Pod[] {
+  const known = new Set(pods.map((one) => `${one.cluster}/${one.name}`));
+  return [...pods, ...page.pods.filter((one) => !known.has(`${one.cluster}/${one.name}`))];
 }

@@ -1,6 +1,6 @@
 // Accounts of the days that are looked at: each is read once, and those that still grow every minute.
 
-import { ask, COSTS, told } from "../api/client";
+import { ask, COSTS, hubNow, told } from "../api/client";
 import type { CostAccount, List } from "../api/kinds";
 import { dayOf } from "./costs";
 import { may, session } from "./session.svelte";
@@ -20,7 +20,9 @@ class Accounts {
     const aborting = new AbortController();
     this.isRead = false;
     void this.read(days, aborting.signal);
-    const timer = setInterval(() => void this.read(days, aborting.signal), READ_EVERY);
+    const timer = setInterval(() => {
+      if (document.visibilityState === "visible") void this.read(days, aborting.signal);
+    }, READ_EVERY);
     return () => {
       aborting.abort();
       clearInterval(timer);
@@ -32,10 +34,11 @@ class Accounts {
       // What another person saw in this tab is not for this one.
       this.kept.clear();
       this.found = [];
+      this.fault = "";
     }
     this.readBy = session.user;
     // A day is over once the next has begun; what ended just before midnight is written shortly after.
-    const growing = dayOf(Date.now() - 600_000);
+    const growing = dayOf(hubNow() - 600_000);
     const wanted = days.filter((day) => !this.kept.has(day) || day >= growing);
     try {
       if (!(await may("list", "costaccounts", "", "", "costs.fairway.dev"))) throw new Error("You may not see what was used: that needs the right to list costaccounts.");

@@ -43,7 +43,7 @@ export function nanosOf(quantity: string | number | undefined): bigint {
   return exponent >= 0 ? digits * 10n ** BigInt(exponent) : digits / 10n ** BigInt(-exponent);
 }
 
-export function sumOf(row: Row): Sum {
+function sumOf(row: Row): Sum {
   return {
     gpuTime: nanosOf(row.gpuSeconds) / GPU_TIME_NANOS,
     money: nanosOf(row.money) * HOUR + BigInt(row.rest ?? 0),

@@ -3,6 +3,7 @@
 
 import { ask, ours, patch, Refused } from "../api/client";
 import type { Workload } from "../api/kinds";
+import { servedAs } from "./natives";
 import type { Row } from "./rows";
 import { specOf, type Wish } from "./wishes";
 
@@ -43,21 +44,13 @@ async function isMarked(workload: Workload, row: Row, label: string, value: stri
   const source = workload.spec.source;
   if (!source) return false;
   try {
-    const path = await pathOf(source.apiVersion ?? "", source.kind ?? "", row.namespace);
-    await patch(`${path}/${encodeURIComponent(source.name)}`, { metadata: { labels: { [label]: value } } });
+    const { path } = await servedAs(source, row.namespace);
+    await patch(path, { metadata: { labels: { [label]: value } } });
     return true;
   } catch (problem) {
     if (!(problem instanceof Refused && problem.code === 404)) throw problem;
     return false;
   }
-}
-
-async function pathOf(version: string, kind: string, namespace: string): Promise<string> {
-  const root = version.includes("/") ? `/apis/${version}` : `/api/${version}`;
-  const found = await ask<{ resources: { name: string; kind: string }[] }>(root);
-  const resource = found.resources.find((one) => one.kind === kind && !one.name.includes("/"));
-  if (!resource) throw new Refused(404, `${kind} is not served`);
-  return `${root}/namespaces/${encodeURIComponent(namespace)}/${resource.name}`;
 }
 
 async function again(workload: Workload, row: Row): Promise<string> {

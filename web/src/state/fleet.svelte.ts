@@ -3,15 +3,17 @@
 // Workloads may be many, so they are kept as short rows outside the reactive world; views see a new
 // list a few times a second at most.
 
-import { ask, ours, told } from "../api/client";
+import { ask, hubNow, ours, told } from "../api/client";
 import { follow, type State } from "../api/live";
-import type { Cluster, ClusterReport, Flavor, Standing } from "../api/kinds";
+import type { Cluster, Fleet as Settings, Flavor, List, Standing } from "../api/kinds";
 import { keyOf, ROWS, type Row } from "./rows";
 
 const SHOWN_EVERY = 200;
 const SHOWN_EVERY_OF_MANY = 500;
 const MANY = 10_000;
 const FEW = 50;
+const STANDING_EVERY = 2000;
+const SETTINGS_EVERY = 60_000;
 const PAGE_SIZES: [number, number] = [250, 5000];
 export const ROWS_MAX = 200_000;
 
@@ -31,8 +33,13 @@ class Fleet {
   flavors = $state.raw<Flavor[]>([]);
   standings = $state.raw<Standing[]>([]);
   standingFault = $state("");
+  /** Whether the hub has said how queues stand, so that none means none. */
+  isStandingKnown = $state(false);
+  /** Of all prices. */
+  currency = $state("USD");
   links = $state<Record<string, Link>>({});
-  now = $state(Date.now());
+  /** By the hub's clock, every second while somebody looks. */
+  now = $state(hubNow());
 
   /** Keys of the rows that came, changed or went with this revision; not reactive by itself. */
   changes: ReadonlySet<string> = new Set();
@@ -44,6 +51,9 @@ class Fleet {
   private timer: ReturnType<typeof setTimeout> | null = null;
   private standingTimer: ReturnType<typeof setTimeout> | null = null;
   private standingAt = 0;
+  private settingsAt = 0;
+  private asking: AbortController | null = null;
+  private isDue = false;
 
   /** Whether what is shown may be out of date. */
   get isLost(): boolean {
@@ -52,13 +62,15 @@ class Fleet {
 
   start(namespace: string): void {
     this.stop();
-    const ticking = setInterval(() => (this.now = Date.now()), 1000);
+    const ticking = setInterval(() => {
+      if (document.visibilityState === "visible") this.now = hubNow();
+    }, 1000);
     this.stops.push(() => clearInterval(ticking));
     this.followWorkloads(namespace);
     this.stops.push(
       followAll<Cluster>("clusters", (objects) => (this.clusters = objects), this.link("clusters")),
     );
-    this.ask();
+    void this.ask();
   }
 
   stop(): void {
@@ -66,15 +78,24 @@ class Fleet {
     if (this.timer) clearTimeout(this.timer);
     if (this.standingTimer) clearTimeout(this.standingTimer);
     this.timer = this.standingTimer = null;
+    this.asking?.abort();
+    this.asking = null;
+    this.isDue = false;
+    this.settingsAt = 0;
     this.byKey.clear();
-    this.touched = new Set();
+    this.changes = this.touched = new Set();
     this.stale = null;
+    // Nothing of it is for whoever signs in next.
     this.rows = [];
+    this.revision += 1;
     this.clusters = [];
+    this.flavors = [];
     this.standings = [];
+    this.standingFault = "";
+    this.isStandingKnown = false;
     this.links = {};
     this.loaded = 0;
-    this.isComplete = false;
+    this.isComplete = this.isCut = false;
   }
 
   get(key: string): Row | undefined {
@@ -147,25 +168,48 @@ class Fleet {
   /** How queues stand is worked out when asked, so it is asked when something has changed. */
   askLater(): void {
     if (this.standingTimer || document.visibilityState !== "visible") return;
-    const wait = Math.max(0, this.standingAt + 2000 - Date.now());
+    if (this.asking) {
+      this.isDue = true;
+      return;
+    }
+    const wait = Math.max(0, this.standingAt + STANDING_EVERY - Date.now());
     this.standingTimer = setTimeout(() => {
       this.standingTimer = null;
-      this.ask();
+      void this.ask();
     }, wait);
   }
 
-  private ask(): void {
+  /** One question at a time, so that no late answer comes over a newer one. */
+  private async ask(): Promise<void> {
+    const { signal } = (this.asking = new AbortController());
     this.standingAt = Date.now();
-    ask<{ queues: Standing[] }>(ours("fleets", "", "fleet", "standing"))
-      .then((found) => {
-        this.standings = found.queues;
-        this.standingFault = "";
-      })
-      .catch((fault: unknown) => (this.standingFault = told(fault)));
-    if (!this.flavors.length)
-      ask<{ items: Flavor[] }>(ours("flavors"))
-        .then((found) => (this.flavors = found.items))
-        .catch(() => undefined);
+    this.isDue = false;
+    if (this.standingAt - this.settingsAt > SETTINGS_EVERY) this.askSettings(signal);
+    try {
+      const { queues } = await ask<{ queues: Standing[] }>(ours("fleets", "", "fleet", "standing"), { signal });
+      if (signal.aborted) return;
+      this.standings = queues;
+      this.standingFault = "";
+      this.isStandingKnown = true;
+    } catch (fault) {
+      if (signal.aborted) return;
+      this.standingFault = told(fault);
+    }
+    this.asking = null;
+    if (this.isDue) this.askLater();
+  }
+
+  /** What seldom changes; who may not read it does without. */
+  private askSettings(signal: AbortSignal): void {
+    this.settingsAt = Date.now();
+    const read = <T>(path: string, show: (found: T) => void) =>
+      ask<T>(path, { signal }).then((found) => { if (!signal.aborted) show(found); }, () => undefined);
+    void read<List<Flavor>>(ours("flavors"), ({ items }) => {
+      // Nodes are told by their flavors: the same ones leave everything as it is.
+      if (JSON.stringify(items) !== JSON.stringify(this.flavors)) this.flavors = items;
+    });
+    // As a list, since a fleet without settings is no fault.
+    void read<List<Settings>>(ours("fleets"), ({ items }) => (this.currency = items[0]?.spec?.currency ?? "USD"));
   }
 }
 
@@ -216,5 +260,3 @@ export function followAll<T extends { metadata?: { name?: string; namespace?: st
 function byName(one: [string, unknown], other: [string, unknown]): number {
   return one[0] < other[0] ? -1 : 1;
 }
-
-export type { ClusterReport };

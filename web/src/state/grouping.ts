@@ -11,8 +11,8 @@ export interface Grouping {
   of: (cluster: Cluster) => [order: number, group: string];
 }
 
-const REGION = "topology.kubernetes.io/region";
-const PROVIDER = "fairway.dev/provider";
+export const REGION = "topology.kubernetes.io/region";
+export const PROVIDER = "fairway.dev/provider";
 const LABELS_MAX = 24;
 
 type Selector = NonNullable<NonNullable<PlacementPolicy["spec"]>["selector"]>;

@@ -51,7 +51,7 @@ export function happened(events: CoreEvent[], decisions: Decision[], key: string
   return found;
 }
 
-export function stepWords(step: Step, key: string): string {
+function stepWords(step: Step, key: string): string {
   const places = (step.placements ?? []).map((one) => {
     const pods = (one.podSets ?? []).map((set) => `${set.count} ${set.name === "pod" && set.count !== 1 ? "pods" : set.name}${Object.keys(set.flavors ?? {}).length ? ` on ${[...new Set(Object.values(set.flavors ?? {}))].join("+")}` : ""}`);
     return `${pods.join(" + ")} in ${one.cluster || "no cluster"}`;

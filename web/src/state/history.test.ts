@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { entryOf, type Entry, type History, isEmpty, latest, less, lineOf, spanOf, summed } from "./history";
+import { entryOf, type Entry, type History, isEmpty, less, lineOf, rangeOf, spanOf, summed } from "./history";
 
 const entry: Entry = {
   name: "research",
@@ -27,10 +27,8 @@ test("a difference is never below nothing, and a gap where either has one", () =
   expect(less([8, 4, null, 2], [2, null, 1, 5])).toEqual([6, null, null, 0]);
 });
 
-test("the latest is the last that is known", () => {
-  expect(latest([1, 2, null])).toBe(2);
-  expect(latest([null])).toBeNull();
-  expect(isEmpty([null, null])).toBe(true);
+test("what has gaps alone is empty", () => {
+  expect([isEmpty([null, null]), isEmpty([null, 0])]).toEqual([true, false]);
 });
 
 test("the axis of time begins where something is known, and is never too short", () => {
@@ -43,4 +41,8 @@ test("the axis of time begins where something is known, and is never too short",
   expect(spanOf(long([6, 7]), 120)).toEqual([60, 120]);
   expect(spanOf(long([11]), 1200)).toEqual([20, 120]);
   expect(spanOf(long([]), 120)).toEqual([0, 120]);
+});
+
+test.each([["", "1 h"], ["last=7 d", "7 d"], ["last=forever", "1 h"], ["last=toString", "1 h"]])("the address ?%s asks for %s", (query, word) => {
+  expect(rangeOf(new URLSearchParams(query)).word).toBe(word);
 });

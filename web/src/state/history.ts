@@ -3,11 +3,11 @@
 //   $effect(() => watchHistory({ series: "services", names: [key], since: RANGES["1 h"] }, (found) => (told = found), (text) => (fault = text)));
 //
 // asks at once and then as often as something new can be known, while somebody looks at the page.
-// `entryOf`, `lineOf` and `partOf` pick from an answer what a chart takes; gaps stay null.
+// `entryOf`, `lineOf` and `summed` pick from an answer what a chart takes; gaps stay null.
 
 import { ask, ours, Refused, told } from "../api/client";
 
-export type Series = "queues" | "clusters" | "services";
+type Series = "queues" | "clusters" | "services";
 export type Values = (number | null)[];
 
 export interface Part {
@@ -40,14 +40,21 @@ export interface Asked {
 
 /** How far back one may look, in seconds. */
 export const RANGES: Record<string, number> = { "1 h": 3600, "12 h": 43_200, "7 d": 604_800 };
+/** How far back an address asks to look; the first range where it says nothing that is known. */
+export function rangeOf(query: URLSearchParams): { word: string; seconds: number } {
+  const wanted = query.get("last") ?? "";
+  const word = Object.hasOwn(RANGES, wanted) ? wanted : Object.keys(RANGES)[0]!;
+  return { word, seconds: RANGES[word]! };
+}
+
 /** So many names may be asked for at once. */
-export const NAMES_MOST = 100;
+const NAMES_MOST = 100;
 /** A moment for every few pixels of a chart; of the last hour all that the hub has. */
 const POINTS = 361;
 const AGAIN_LEAST = 10_000;
 const AGAIN_MOST = 60_000;
 
-export function askHistory(asked: Asked, signal?: AbortSignal): Promise<History> {
+function askHistory(asked: Asked, signal?: AbortSignal): Promise<History> {
   return ask<History>(ours("fleets", "", "fleet", "history"), {
     signal,
     query: { series: asked.series, name: asked.names?.slice(0, NAMES_MOST).join(","), since: asked.since, points: asked.points ?? POINTS },
@@ -128,9 +135,4 @@ export function spanOf(history: History, since: number): [number, number] {
   const isKnown = (at: number) => history.found.some((entry) => Object.values(entry.values).some((line) => line[at] != null));
   const first = history.times.find((_, at) => isKnown(at)) ?? end - since;
   return [Math.max(end - since, Math.min(first, end - since * LEAST)), end];
-}
-
-/** The last number that is known. */
-export function latest(values: Values | undefined): number | null {
-  return values?.findLast((one) => one !== null) ?? null;
 }

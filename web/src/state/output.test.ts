@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { after, linesIn, Output, plain } from "./output";
+import { after, Output } from "./output";
 
 const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => `line ${from + at}`);
 
@@ -37,17 +37,4 @@ test("where lines may be missing it says so", () => {
   output.join(["a", "b"]);
   output.join(["y", "z"]);
   expect(output.text()).toBe("a\nb\n… the connection was lost here, and lines may be missing …\ny\nz");
-});
-
-test("lines come whole, empty ones and the last without an end as well", async () => {
-  const parts = ["one\n\ntw", "o\nthr", "ee"].map((one) => new TextEncoder().encode(one));
-  const body = new ReadableStream<Uint8Array>({ start(stream) { parts.forEach((one) => stream.enqueue(one)); stream.close(); } });
-  const found: string[] = [];
-  for await (const lines of linesIn(body)) found.push(...lines);
-  expect(found).toEqual(["one", "", "two", "three"]);
-});
-
-test("colours and progress bars of a terminal become plain lines", () => {
-  expect(plain("\u001b[31mred\u001b[0m")).toBe("red");
-  expect(plain("10%\r50%\r100%\r")).toBe("100%");
 });

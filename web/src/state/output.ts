@@ -3,8 +3,6 @@
 export const LINES_MAX = 10_000;
 const BLOCK = 200;
 const OVERLAP_MAX = 500;
-// Colours and movements of a terminal mean nothing here.
-const ESCAPES = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g;
 
 export interface Block {
   first: number; // the number of its first line, from the first that was ever read
@@ -71,31 +69,4 @@ export function after(known: string[], fresh: string[]): number {
     }
   }
   return best;
-}
-
-/** The whole lines of a stream as they come, empty ones as well, and what is left at its end. */
-export async function* linesIn(body: ReadableStream<Uint8Array>): AsyncGenerator<string[]> {
-  const reader = body.getReader();
-  const decoder = new TextDecoder();
-  let rest = "";
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
-      const lines = rest.split("\n");
-      rest = lines.pop() ?? "";
-      if (done && rest) lines.push(rest);
-      if (lines.length) yield lines.map(plain);
-      if (done) return;
-    }
-  } finally {
-    reader.cancel().catch(() => undefined);
-  }
-}
-
-/** A line as it would look on a terminal: the last of what was written over it. */
-export function plain(line: string): string {
-  const clean = line.includes("\u001b") ? line.replace(ESCAPES, "") : line;
-  if (!clean.includes("\r")) return clean;
-  return clean.replace(/\r+$/, "").split("\r").at(-1) ?? "";
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Pod, Workload } from "../api/kinds";
-import { gpusOf, sorted, stateOf, withPage } from "./pods";
+import { gpusOf, sorted, stateOf } from "./pods";
 
 const pod = (name: string, phase = "Ready"): Pod => ({ cluster: "east", name, podSet: "worker", attempt: 1, phase });
 
@@ -8,10 +8,6 @@ test("pods in trouble come first, the others stay in order", () => {
   const found = sorted([pod("w-0"), pod("w-1", "Succeeded"), pod("w-2", "Failed"), pod("w-3", "Bound"), pod("w-4")]);
   expect(found.map((one) => one.name)).toEqual(["w-2", "w-3", "w-0", "w-1", "w-4"]);
   expect(stateOf(found[1]!)).toBe("Starting");
-});
-
-test("a pod on two pages is there once", () => {
-  expect(withPage([pod("a")], { clusters: [], pods: [pod("a"), pod("b")] }).map((one) => one.name)).toEqual(["a", "b"]);
 });
 
 test("what a pod holds is told by the claim of its cluster", () => {

@@ -1,10 +1,8 @@
 // Pods of a workload as lines: what each does in one word, those in trouble first.
 
-import type { Pod, PodPage, Workload } from "../api/kinds";
+import type { Pod, Workload } from "../api/kinds";
 import { acceleratorsOf } from "../words/amounts";
 import type { Tone } from "../words/phases";
-
-export const PODS_MAX = 10_000;
 
 export interface PodRow {
   key: string;
@@ -35,12 +33,6 @@ export function lookOfPod(state: string): { tone: Tone; shape: string; order: nu
 export function sorted(pods: Pod[]): Pod[] {
   const order = (one: Pod) => Math.min(lookOfPod(stateOf(one)).order, 4);
   return [...pods].sort((one, other) => order(one) - order(other));
-}
-
-/** More pods; one that moved between two pages is there once. */
-export function withPage(pods: Pod[], page: PodPage): Pod[] {
-  const known = new Set(pods.map((one) => `${one.cluster}/${one.name}`));
-  return [...pods, ...page.pods.filter((one) => !known.has(`${one.cluster}/${one.name}`))];
 }
 
 /** How many accelerators it holds, by the claim; null where that is not told any more. */

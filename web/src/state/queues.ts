@@ -2,6 +2,7 @@
 
 import type { Holding, Queue, Standing } from "../api/kinds";
 import { amountOf, isAccelerator, short } from "../words/amounts";
+import { codeWords } from "../words/missing";
 import type { Row } from "./rows";
 
 export interface Branch extends Standing {
@@ -189,15 +190,10 @@ export function happeningsOf(rows: Row[], queues: Set<string>, most: number): Ha
     for (const one of row.past) {
       const isPreempted = one.reason.startsWith("Preempted");
       const word = isPreempted ? "Preempted" : row.finished === one.to ? "Finished" : "Left";
-      found.push({ at: one.to, key: row.key, word, said: isPreempted ? one.clusters.join(", ") : wordsOf(one.reason) });
+      found.push({ at: one.to, key: row.key, word, said: isPreempted ? one.clusters.join(", ") : codeWords(one.reason) });
     }
   }
   return found.sort((one, other) => other.at - one.at || (one.key < other.key ? -1 : 1)).slice(0, most);
-}
-
-/** `PodsFailed` as `pods failed`. */
-function wordsOf(code: string): string {
-  return code.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
 }
 
 // Limits, as the queue says them.

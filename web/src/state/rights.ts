@@ -4,6 +4,8 @@
 // and neither the hub's log nor the browser's console fills with refusals. The hub decides all the
 // same; what is not known here is asked there.
 
+import { REFUSED } from "../words/refusals";
+
 export interface Rule {
   verbs: string[];
   apiGroups?: string[];
@@ -80,10 +82,5 @@ export function refusalOf(wanted: Wanted): string {
   const { resource, subresource, namespace } = wanted;
   const what = QUESTIONS[subresource] ?? SHARED[resource] ?? resource;
   const isWhole = subresource in QUESTIONS || resource in SHARED;
-  return `You may not see ${what}${namespace ? ` in ${namespace}` : isWhole ? "" : " of all namespaces"}.`;
-}
-
-/** Whether a text is one of those: no fault, but how things are. */
-export function isRefusal(text: string): boolean {
-  return text.startsWith("You may not");
+  return `${REFUSED} see ${what}${namespace ? ` in ${namespace}` : isWhole ? "" : " of all namespaces"}.`;
 }

@@ -4,8 +4,8 @@
 import type { Rollout } from "../api/kinds";
 import type { Tone } from "../words/phases";
 
-export const APPROVED = "serving.fairway.dev/approved";
-export const RESUMED = "serving.fairway.dev/resumed";
+const APPROVED = "serving.fairway.dev/approved";
+const RESUMED = "serving.fairway.dev/resumed";
 
 type Status = NonNullable<Rollout["status"]>;
 export type Note = NonNullable<Status["history"]>[number];

@@ -1,6 +1,13 @@
 // Where one is: the part of the address behind #, so that links and the back button work.
 
-export type View = "fleet" | "queues" | "workloads" | "timeline" | "whatif" | "services" | "cost";
+/** What is no code is meant as it stands: an address may be typed by hand. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
 
 class Route {
   parts = $state.raw<string[]>([]);
@@ -12,9 +19,10 @@ class Route {
   }
 
   private read(): void {
-    const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
-    this.parts = path.split("/").filter(Boolean).map(decoded);
-    this.query = new URLSearchParams(query);
+    const address = location.hash.replace(/^#\/?/, "");
+    const end = address.includes("?") ? address.indexOf("?") : address.length;
+    this.parts = address.slice(0, end).split("/").filter(Boolean).map(decoded);
+    this.query = new URLSearchParams(address.slice(end + 1));
   }
 
   get view(): string {
@@ -30,15 +38,6 @@ class Route {
     const path = this.parts.map(encodeURIComponent).join("/");
     history.replaceState(null, "", `#/${path}${query.size ? `?${query}` : ""}`);
     this.query = query;
-  }
-}
-
-/** A part of an address; one that somebody cut short stands as it is. */
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
   }
 }
 

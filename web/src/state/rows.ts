@@ -7,6 +7,7 @@
 import type { Workload } from "../api/kinds";
 import type { Form } from "../api/live";
 import { acceleratorsOf } from "../words/amounts";
+import { codeWords } from "../words/missing";
 import { moment } from "../words/times";
 import { type ServiceCell, servicePartFrom, servicePartOf, type ServicePart } from "./services";
 
@@ -249,5 +250,5 @@ function wantedGpus(workload: Workload): number | null {
 /** The code of its reason as words, where it says more than the state: `does not fit`. */
 export function saidOf(row: Row): string {
   if (!row.reason || row.reason === row.phase) return "";
-  return row.reason.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
+  return codeWords(row.reason);
 }

@@ -170,7 +170,7 @@ export function groupsOf(policy: PlacementPolicy | null): string[] {
 }
 
 /** Places in the order in which their groups are preferred; in a group, the largest first. */
-export function byPreference(groups: string[]): (one: ServicePlace, other: ServicePlace) => number {
+function byPreference(groups: string[]): (one: ServicePlace, other: ServicePlace) => number {
   const rank = (place: ServicePlace) => (groups.includes(place.group) ? groups.indexOf(place.group) : groups.length);
   return (one, other) =>
     Number(!!one.leaves) - Number(!!other.leaves) || rank(one) - rank(other) || other.replicas - one.replicas || (one.cluster < other.cluster ? -1 : 1);

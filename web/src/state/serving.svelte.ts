@@ -21,21 +21,27 @@ class Serving {
   /** Until the function that it gives back is called. */
   start(namespace: string): () => void {
     const stops: (() => void)[] = [];
-    let isOver = false;
+    const aborting = new AbortController();
+    const { signal } = aborting;
     const followed = async <T extends Named>(plural: string, show: (found: T[]) => void) => {
-      if (!(await allowed(plural, namespace, GROUP)) || isOver) return;
+      if (!(await allowed(plural, namespace, GROUP)) || signal.aborted) return;
       stops.push(followAll<T>(pathIn(SERVING, plural, namespace), show, fleet.link(plural)), () => fleet.unlink(plural));
     };
     void followed<FleetAutoscaler>("fleetautoscalers", (found) => (this.autoscalers = found));
     void followed<Rollout>("rollouts", (found) => (this.rollouts = found));
-    void this.read();
-    const timer = setInterval(() => void this.read(), READ_EVERY);
+    void this.read(signal);
+    const timer = setInterval(() => {
+      if (document.visibilityState === "visible") void this.read(signal);
+    }, READ_EVERY);
     return () => {
-      isOver = true;
+      aborting.abort();
       for (const stop of stops) stop();
       clearInterval(timer);
       this.autoscalers = [];
       this.rollouts = [];
+      this.policies = new Map();
+      this.queues = new Map();
+      this.fleet = null;
     };
   }
 
@@ -44,9 +50,9 @@ class Serving {
   }
 
   /** Whoever may not read one of these sees services without it. */
-  private async read(): Promise<void> {
+  private async read(signal: AbortSignal): Promise<void> {
     const all = async <T extends Named>(plural: string, show: (found: T[]) => void) => {
-      if (await allowed(plural)) show((await ask<List<T>>(ours(plural))).items);
+      if (await allowed(plural)) show((await ask<List<T>>(ours(plural), { signal })).items);
     };
     await Promise.allSettled([
       all<PlacementPolicy>("placementpolicies", (found) => (this.policies = new Map(found.map((one) => [keyOf(one), one])))),

@@ -52,7 +52,7 @@ export interface Band {
 
 const LANES_OF_NONE = 6;
 
-export function keyOfSpan(span: Span): string {
+function keyOfSpan(span: Span): string {
   return `${span.workload ?? ""} ${span.cluster} ${span.flavor} ${span.from}`;
 }
 

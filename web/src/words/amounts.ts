@@ -47,3 +47,20 @@ export function acceleratorsOf(requests: Record<string, unknown> | undefined): n
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${short(count)} ${count === 1 ? one : many}`;
 }
+
+const MONEY = new Map<string, (amount: number) => string>();
+
+/** `$2.50`, `€2.50`; what is no currency of the world is a word behind the number. */
+export function priceOf(amount: number, currency: string): string {
+  let words = MONEY.get(currency);
+  if (!words) MONEY.set(currency, (words = wordsOfMoney(currency)));
+  return words(amount);
+}
+
+function wordsOfMoney(currency: string): (amount: number) => string {
+  try {
+    return new Intl.NumberFormat("en-US", { style: "currency", currency, minimumFractionDigits: 2, maximumFractionDigits: 2 }).format;
+  } catch {
+    return (amount) => `${amount.toFixed(2)} ${currency}`;
+  }
+}

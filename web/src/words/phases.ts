@@ -20,7 +20,7 @@ export const PHASES: Record<string, Look> = {
   Cancelled: { tone: "quiet", shape: "slash", order: 7 },
 };
 
-export const HEALTH: Record<string, Look> = {
+const HEALTH: Record<string, Look> = {
   Ready: { tone: "run", shape: "tick", order: 0 },
   Pending: { tone: "start", shape: "half", order: 1 },
   Held: { tone: "hold", shape: "bars", order: 2 },

@@ -29,7 +29,7 @@ export function lanesOf(band: Band): number {
   return Math.max(band.room, band.packing.peak, 1);
 }
 
-export const xOf = (frame: Frame, at: number): number => ((at - frame.from) / (frame.to - frame.from)) * frame.width;
+const xOf = (frame: Frame, at: number): number => ((at - frame.from) / (frame.to - frame.from)) * frame.width;
 
 /** The rectangles of a span, from its first moment to its last in the picture. */
 export function boxesOf(band: Band, at: number, frame: Frame): { x: number; y: number; width: number; height: number }[] {

@@ -4,7 +4,7 @@ import type { Span } from "../../state/spans";
 import { plural } from "../../words/amounts";
 import { clock, span as lasting } from "../../words/times";
 
-export const ENDED: Record<string, string> = {
+const ENDED: Record<string, string> = {
   Succeeded: "succeeded",
   Failed: "failed",
   Preempted: "was preempted",

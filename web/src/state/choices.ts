@@ -1,10 +1,7 @@
 // What there is to choose from.
 
-import type { Queue, Standing } from "../../api/kinds";
-import { isAccelerator } from "../../words/amounts";
-
-export const REGION = "topology.kubernetes.io/region";
-export const PROVIDER = "fairway.dev/provider";
+import type { Queue, Standing } from "../api/kinds";
+import { isAccelerator } from "../words/amounts";
 
 /** Queues that take workloads, those that own something first. */
 export function leavesOf(standings: Standing[]): string[] {
