@@ -9,45 +9,29 @@ import msgspec
 
 from fairway.api.amounts import NANO, Quantity
 from fairway.clock import parse_timestamp
+from fairway.controllers.holdings import Placement, Somebody
 from fairway.core.costs.accounts import Holding, Key
-from fairway.core.costs.supplies import is_accelerator
 
 # Prices of a unit of each resource for an hour, by cluster and flavor; in billionths.
 PricesOf = Callable[[str, str], Mapping[str, int]]
-_MILLI = NANO // 1000
-
-
-class _PodSet(msgspec.Struct, frozen=True, rename="camel"):
-    count: int = 0
-    requests: dict[str, str | int | float] = {}
-    flavors: dict[str, str] = {}
-
-
-class _Placement(msgspec.Struct, frozen=True, rename="camel"):
-    cluster: str = ""
-    pod_sets: tuple[_PodSet, ...] = ()
 
 
 class _Claim(msgspec.Struct, frozen=True, rename="camel"):
     decided_at: str = ""
     queue: str = ""
-    placements: tuple[_Placement, ...] = ()
-
-
-class _Somebody(msgspec.Struct, frozen=True):
-    name: str = ""
+    placements: tuple[Placement, ...] = ()
 
 
 class _Attempt(msgspec.Struct, frozen=True, rename="camel"):
     attempt: int = 0
     lost_seconds: int = 0
-    preempted_by: _Somebody | None = None
+    preempted_by: Somebody | None = None
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
     queue: str = ""
     claim: _Claim | None = None
-    releasing: tuple[_Placement, ...] = ()
+    releasing: tuple[Placement, ...] = ()
     history: tuple[_Attempt, ...] = ()
 
 
@@ -69,7 +53,7 @@ class Held(msgspec.Struct, frozen=True):
         return parse_timestamp(claim.decided_at) if claim and claim.decided_at else None
 
     @property
-    def placements(self) -> tuple[_Placement, ...]:
+    def placements(self) -> tuple[Placement, ...]:
         """All that it is charged for: what it holds, and what is not confirmed gone."""
         held = self.status.claim.placements if self.status.claim else ()
         return (*held, *self.status.releasing)
@@ -103,7 +87,7 @@ def owner_of(held: Held, *, team_label: str, queue: str) -> Owner:
 
 
 def holdings_of(
-    placements: Sequence[_Placement], owner: Owner, prices_of: PricesOf
+    placements: Sequence[Placement], owner: Owner, prices_of: PricesOf
 ) -> tuple[Holding, ...]:
     """What is held in all, one for each cluster and flavor."""
     gpus: dict[Key, int] = {}
@@ -128,15 +112,12 @@ def holdings_of(
     )
 
 
-def _parts(placement: _Placement, prices_of: PricesOf) -> Iterator[tuple[str, int, int]]:
+def _parts(placement: Placement, prices_of: PricesOf) -> Iterator[tuple[str, int, int]]:
     """Flavor, thousandths of GPUs and billionths an hour of each pod set."""
     for pods in placement.pod_sets:
-        gpus = rate = 0
-        chosen = sorted(pods.flavors.items(), key=lambda one: (not is_accelerator(one[0]), one))
+        rate = 0
         for resource, told in pods.requests.items():
             nanos = Quantity.of(told).nanos * pods.count
             price = prices_of(placement.cluster, pods.flavors.get(resource, "")).get(resource, 0)
             rate += nanos * price // NANO
-            if is_accelerator(resource):
-                gpus += nanos // _MILLI
-        yield (chosen[0][1] if chosen else ""), gpus, rate
+        yield pods.flavor, pods.gpus, rate

@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
-from fairway.api.amounts import NANO, Quantity
 from fairway.clock import parse_timestamp
-from fairway.core.costs.supplies import is_accelerator
-
-_MILLI = NANO // 1000
+from fairway.controllers.holdings import Placement, Somebody
 
 Place = tuple[str, str]  # cluster, flavor
-
-
-class _PodSet(msgspec.Struct, frozen=True, rename="camel"):
-    count: int = 0
-    requests: dict[str, str | int | float] = {}
-    flavors: dict[str, str] = {}
-
-
-class _Placement(msgspec.Struct, frozen=True, rename="camel"):
-    cluster: str = ""
-    pod_sets: tuple[_PodSet, ...] = ()
 
 
 class _Claim(msgspec.Struct, frozen=True, rename="camel"):
     decided_at: str = ""
     ready_at: str = ""
     queue: str = ""
-    placements: tuple[_Placement, ...] = ()
-
-
-class _Somebody(msgspec.Struct, frozen=True):
-    name: str = ""
+    placements: tuple[Placement, ...] = ()
 
 
 class Attempt(msgspec.Struct, frozen=True, rename="camel"):
@@ -42,7 +22,7 @@ class Attempt(msgspec.Struct, frozen=True, rename="camel"):
 
     ended_at: str = ""
     reason: str = ""
-    preempted_by: _Somebody | None = None
+    preempted_by: Somebody | None = None
 
 
 class Reserved(msgspec.Struct, frozen=True, rename="camel"):
@@ -57,7 +37,7 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
     queue: str = ""
     claim: _Claim | None = None
-    releasing: tuple[_Placement, ...] = ()
+    releasing: tuple[Placement, ...] = ()
     reservation: Reserved | None = None
     history: tuple[Attempt, ...] = ()
 
@@ -108,30 +88,16 @@ class Seen(msgspec.Struct, frozen=True):
         found: dict[Place, int] = {}
         for placement in (*held, *self.status.releasing):
             for pods in placement.pod_sets:
-                place = (placement.cluster, flavor_of(pods.flavors))
-                found[place] = found.get(place, 0) + _gpus(pods)
+                place = (placement.cluster, pods.flavor)
+                found[place] = found.get(place, 0) + pods.gpus
         return found
 
 
 read_seen = msgspec.json.Decoder(Seen).decode
 
 
-def flavor_of(flavors: Mapping[str, str]) -> str:
-    """The flavor by which pods are drawn: that of their accelerators, where they have any."""
-    chosen = sorted(flavors.items(), key=lambda one: (not is_accelerator(one[0]), one))
-    return chosen[0][1] if chosen else ""
-
-
 def starts_at(reserved: Reserved) -> float | None:
     return _moment(reserved.starts_at)
-
-
-def _gpus(pods: _PodSet) -> int:
-    nanos = sum(
-        Quantity.of(told).nanos for resource, told in pods.requests.items()
-        if is_accelerator(resource)
-    )  # fmt: skip
-    return nanos * pods.count // _MILLI
 
 
 def _moment(text: str) -> float | None:

@@ -1,0 +1,41 @@
+"""What workloads hold, as their status says it: as much of it as sums of GPUs need."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairway.api.amounts import NANO, Quantity
+from fairway.core.costs.supplies import is_accelerator
+
+MILLI = NANO // 1000
+
+
+class PodSet(msgspec.Struct, frozen=True, rename="camel"):
+    count: int = 0
+    requests: dict[str, str | int | float] = {}
+    flavors: dict[str, str] = {}
+
+    @property
+    def gpus(self) -> int:
+        """Of all its pods, in thousandths."""
+        nanos = sum(
+            Quantity.of(told).nanos
+            for resource, told in self.requests.items()
+            if is_accelerator(resource)
+        )
+        return nanos * self.count // MILLI
+
+    @property
+    def flavor(self) -> str:
+        """By which its pods are counted: that of their accelerators, where they have any."""
+        chosen = sorted(self.flavors.items(), key=lambda one: (not is_accelerator(one[0]), one))
+        return chosen[0][1] if chosen else ""
+
+
+class Placement(msgspec.Struct, frozen=True, rename="camel"):
+    cluster: str = ""
+    pod_sets: tuple[PodSet, ...] = ()
+
+
+class Somebody(msgspec.Struct, frozen=True):
+    name: str = ""
