@@ -29,11 +29,18 @@ from fairway.store.keys import SECRETS
 
 
 def make_agents(
-    store: Store, folder: Path, *, kinds: KnownKinds, clock: Clock, worlds: Worlds | None = None
+    store: Store,
+    folder: Path,
+    *,
+    kinds: KnownKinds,
+    clock: Clock,
+    worlds: Worlds | None = None,
+    is_inline: bool = False,
 ) -> Agents:
     """Agents for every cluster that is looked after from this process.
 
-    `worlds` are simulated clusters that outlive the hub; without them each hub has its own.
+    `worlds` are simulated clusters that outlive the hub; without them each hub has its own. On
+    virtual time, which no thread keeps up with, all is done in one: `is_inline`.
     """
     worlds = worlds or Worlds(kinds.of, clock)
 
@@ -52,7 +59,7 @@ def make_agents(
         else:
             return None
         # What is simulated ends with the hub, so its memory need not outlive a power cut.
-        memory = Memory(own, is_synced=cluster.spec.simulated is None)
+        memory = Memory(own, is_inline=is_inline, is_synced=cluster.spec.simulated is None)
         return Agent(
             cluster.metadata.name,
             store=store,

@@ -269,7 +269,12 @@ async def test_a_leader_that_is_paused_loses_nothing_and_does_nothing_twice(
 ) -> None:
     worlds = Worlds(built_in().of, times.clock)
     agents = make_agents(
-        store, tmp_path / "clusters", kinds=built_in(), clock=times.clock, worlds=worlds
+        store,
+        tmp_path / "clusters",
+        kinds=built_in(),
+        clock=times.clock,
+        worlds=worlds,
+        is_inline=True,
     )
     tending = asyncio.ensure_future(run_all([agents.run()]))
     first, second = Pausable(store), Pausable(store)

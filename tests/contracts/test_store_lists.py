@@ -108,10 +108,10 @@ async def test_a_list_in_pages_shows_one_moment(store: Store) -> None:
 
 async def test_a_list_at_an_exact_version_shows_that_version(store: Store) -> None:
     version = await make(store, "a")
-    await make(store, "b")
+    later = await make(store, "b")
     exact = await store.list(WIDGETS, page=Page(version=version, match="Exact"))
     assert names(exact.items) == ["a"]
-    fresh = await store.list(WIDGETS, page=Page(version=version, match="NotOlderThan"))
+    fresh = await store.list(WIDGETS, page=Page(version=later, match="NotOlderThan"))
     assert names(fresh.items) == ["a", "b"]
 
 

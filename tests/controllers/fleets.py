@@ -117,7 +117,7 @@ async def running(
         kinds=kinds,
         options=PlaneOptions(terms=Settings(identity="hub", takes_over_at_once=True), **options),
     )
-    agents = make_agents(store, folder, kinds=kinds, clock=clock, worlds=worlds)
+    agents = make_agents(store, folder, kinds=kinds, clock=clock, worlds=worlds, is_inline=True)
     task = asyncio.ensure_future(run_all([plane.run(), agents.run()]))
     try:
         yield Fleet(store=store, clock=clock, plane=plane, agents=agents, worlds=worlds)

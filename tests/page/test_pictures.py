@@ -24,10 +24,9 @@ pytestmark = pytest.mark.xdist_group("page")
 
 _EARLY = ("train-large-1 in onprem-hangzhou",)
 _ROUNDS = 4
-_LATE = tuple(
-    one
-    for number in range(1, _ROUNDS + 1)
-    for one in (f"train-large-{number} in onprem-hangzhou", f"waits      evaluate-{number}")
+_LATE = (
+    *(f"succeeded  {name}-{at}" for at in range(1, _ROUNDS) for name in ("train-large", "analyze")),
+    f"waits      evaluate-{_ROUNDS}",
 )
 _SIZE = (1280, 1000)
 _IS_KEPT = bool(os.environ.get("FAIRWAY_SCREENSHOTS"))
