@@ -70,10 +70,6 @@ def _fleet(page: Page) -> None:
     expect(page.get_by_text("onprem-hangzhou").first).to_be_visible()
 
 
-def _services(page: Page) -> None:
-    expect(page.get_by_role("row").filter(has_text="assistant")).to_be_visible()
-
-
 def _service(page: Page) -> None:
     expect(page.get_by_label("Replicas by cluster over time")).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("^Share of the load"))).to_be_visible()
@@ -92,7 +88,6 @@ VIEWS: list[tuple[str, str, Any]] = [
     ("whatif", "whatif", _whatif),
     ("timeline", "timeline?for=15 min", _timeline),
     ("fleet", "fleet", _fleet),
-    ("services", "services", _services),
     ("service", "services/team-serving/assistant", _service),
     ("cost", "cost", _cost),
 ]
