@@ -28,6 +28,7 @@ def test_a_view_has_no_serious_barrier(
     look(watched.page, view)
     expect(watched.page.get_by_text("Live", exact=True)).to_be_visible()
     expect(watched.page.get_by_role("heading", level=1).first).to_be_attached()
+    expect(watched.page.get_by_text("Loading…")).to_have_count(0)
     found = serious_barriers(watched.page)
     keep(watched.page, f"{view.replace('/', '-')}-{theme}")
     watched.close()
@@ -42,9 +43,38 @@ def test_a_phone_shows_every_view_without_scrolling_sideways(
     look(watched.page, view)
     expect(watched.page.get_by_text("Live", exact=True)).to_be_visible()
     expect(watched.page.get_by_role("heading", level=1).first).to_be_attached()
+    expect(watched.page.get_by_text("Loading…")).to_have_count(0)
     widths = watched.page.evaluate(
         "['html', 'header', 'main'].map((one) => document.querySelector(one).scrollWidth)"
     )
     keep(watched.page, f"phone-{view.replace('/', '-')}")
     watched.close()
     assert (widths, watched.complaints) == ([360, 360, 360], [])
+
+
+def test_single_keys_are_told_and_can_be_turned_off(browser: Browser, hub: Hub) -> None:
+    watched = signed_in(browser, hub.url, hub.token)
+    page = watched.page
+    page.keyboard.press("3")
+    expect(page.get_by_label("Search workloads")).to_be_visible()
+    page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Keys")
+    expect(keys).to_contain_text("Fleet, Queues, Workloads, Timeline, Services, What if, Cost")
+    assert serious_barriers(page) == []
+    keep(page, "keys")
+    keys.get_by_label("Single characters are commands").uncheck()
+    page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+    page.reload()
+    expect(page.get_by_label("Search workloads")).to_be_visible()
+    page.keyboard.press("1")
+    page.keyboard.press("?")
+    expect(page.get_by_label("Search workloads")).to_be_visible()
+    expect(keys).to_be_hidden()
+    page.get_by_role("button", name="Keys").click()
+    keys.get_by_label("Single characters are commands").check()
+    keys.get_by_role("button", name="Close").click()
+    page.keyboard.press("1")
+    expect(page.get_by_role("heading", name="Fleet")).to_be_visible()
+    watched.close()
+    assert watched.complaints == []
