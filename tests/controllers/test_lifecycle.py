@@ -1033,3 +1033,17 @@ def _resized(held: int, wanted: int) -> Workload:
     spec = {"podSets": [{"name": "worker", "count": wanted}]}
     found = running(placement("a", held), spec=spec, pods={"wanted": held})
     return replace(found, metadata=replace(found.metadata, generation=2))
+
+
+def test_silence_that_is_all_but_over_is_not_asked_for_at_once() -> None:
+    """It is measured by looks, so that asking in between finds it as it was."""
+    found = next_status(
+        case(
+            running(placement("a")),
+            places=lost(SILENT - 1e-6),
+            settings=MOVES,
+            sent=told_to_stop(900),
+        )
+    )
+    assert found.wake_at is not None
+    assert found.wake_at >= NOW + 0.05

@@ -23,8 +23,10 @@ from tests.waiting import seen_at_last
 WORKLOADS_KIND = "workloads.fairway.dev"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Ends with its module: while it is there its thread has an event loop, and so no test of ours
+    could have another."""
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     if found is None:
         skip_or_fail("no Chromium on this machine: tools/chromium installs it")

@@ -37,6 +37,7 @@ from fairway.core.fitting.eligibility import tolerates
 
 NEVER = float("inf")
 _HOSTNAME_MOST = 253
+_LOOK_SECONDS_LEAST = 0.1
 # What nobody can tell may pass, and pods without a node are looked at by themselves.
 _NOT_BLOCKING = ("Unknown", "Unschedulable")
 
@@ -183,7 +184,9 @@ def gives_up_at(case: Case, placement: Placement) -> float:
         return NEVER
     bears = max(work.spec.stop_when_silent_seconds, silence_allowed(case.settings, place))
     skew = case.settings.fleet.health.skew_seconds
-    return case.now + bears + skew + work.spec.stop.grace_seconds - place.silent_seconds
+    left = bears + skew + work.spec.stop.grace_seconds - place.silent_seconds
+    # Silence grows when somebody looks: to ask again a moment later would be to ask in vain.
+    return case.now + (max(left, _LOOK_SECONDS_LEAST) if left > 0 else left)
 
 
 def drained(case: Case, placement: Placement) -> Found:
