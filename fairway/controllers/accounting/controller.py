@@ -9,7 +9,7 @@ crash is missing from that minute.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -39,6 +39,7 @@ _log = logging.getLogger(__name__)
 _WRITE = Write(user="system:fairway", manager="fairway-accounting")
 _LOOK_SECONDS = 15.0
 _LOOKS_TO_WRITE = 4
+_AGAIN_SECONDS = 1.0  # where the store cannot be reached
 _MILLI = 1_000_000  # nanos in a thousandth
 
 
@@ -78,10 +79,7 @@ class Accounting:
     async def _begin(self) -> int:
         """Takes up the last account; from when on what is held now is to be accounted for."""
         self._known.clear()
-        found = [
-            codec.decode(one.raw, CostAccount)
-            for one in (await self._store.list(COST_ACCOUNTS)).items
-        ]
+        found = [codec.decode(one.raw, CostAccount) for one in await self._read()]
         self._accounts = accounts = Accounts()
         if not found:
             return self._now()
@@ -90,6 +88,15 @@ class Accounting:
         for key, one in sums_of(last.spec.rows).items():
             accounts.sums[day, key] = one
         return min(self._now(), round(last.spec.until.timestamp() * 1000))
+
+    async def _read(self) -> Sequence[Stored]:
+        """All accounts, as soon as the store can be reached."""
+        while True:
+            try:
+                return (await self._store.list(COST_ACCOUNTS)).items
+            except (ApiError, OSError) as fault:
+                _log.warning("accounts cannot be read: %s", fault)
+                await self._clock.sleep(_AGAIN_SECONDS)
 
     def _follow(self, name: Name, stored: Stored | None) -> None:
         if self._accounts is not None:
