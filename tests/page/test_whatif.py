@@ -36,7 +36,7 @@ def answered(page: Page, act: Callable[[Page], None]) -> dict[str, Any]:
 
 def at_a_terminal(page: Page, hub: Hub, folder: Path) -> dict[str, Any]:
     """The plan that the commands make which the page shows."""
-    commands = page.get_by_label("Commands").text_content()
+    commands = page.get_by_label("Commands", exact=True).text_content()
     done = subprocess.run(
         ["bash", "-euc", f"{FAIRWAY}{commands} -o json"],
         cwd=folder,
@@ -123,10 +123,10 @@ def test_several_changes_are_tried_together_and_taken_back_one_by_one(
     keep(page, "whatif-changed")
     page.get_by_role("button", name="Remove: onprem-hangzhou is lost").click()
     expect(changes.get_by_role("listitem")).to_have_count(2)
-    expect(page.get_by_label("Commands")).not_to_contain_text("lose:")
+    expect(page.get_by_label("Commands", exact=True)).not_to_contain_text("lose:")
     page.get_by_role("button", name="Remove all").click()
     expect(changes).to_have_count(0)
-    expect(page.get_by_label("Commands")).to_have_count(0)
+    expect(page.get_by_label("Commands", exact=True)).to_have_count(0)
 
 
 def test_a_change_that_cannot_be_made_is_told_with_its_field(
