@@ -17,18 +17,9 @@ from fairway.controllers.whatif.edits import read_change
 from fairway.controllers.whatif.whatif import WhatIf
 from fairway.store.embedded.store import EmbeddedStore
 from tests.controllers.fleets import Fleet, running
+from tests.controllers.test_history_run import SERVICE
 from tests.controllers.test_running import ELSEWHERE, FLEET, job
 
-SERVICE = """
-apiVersion: fairway.dev/v1alpha1
-kind: Workload
-metadata: {name: chat, namespace: default, finalizers: [fairway.dev/works]}
-spec:
-  queue: research
-  mode: Divided
-  replicas: 3
-  podSets: [{name: main, count: 1, requests: {nvidia.com/gpu: 4}}]
-"""
 QUOTA = {"queue": "research", "flavor": "h100", "resource": "nvidia.com/gpu"}
 NODES = {"flavor": "h100", "count": 2, "shape": {"cpu": "64", "nvidia.com/gpu": 8}}
 LARGE = job("large", pods=2)
