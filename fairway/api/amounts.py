@@ -21,6 +21,7 @@ from typing import Final, Literal, Self
 Family = Literal["decimal", "binary", "exponent"]
 
 NANO = 1_000_000_000
+MILLI = NANO // 1000  # nanos in a thousandth
 # The text of a quantity that is not negative, for schemas.
 PATTERN = r"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 
@@ -125,7 +126,7 @@ class Quantity:
 
     def millis(self) -> int:
         """Thousandths, rounded away from zero; the customary unit of cpu."""
-        return _divide_away(self.nanos, NANO // 1000)
+        return _divide_away(self.nanos, MILLI)
 
 
 @lru_cache(maxsize=4096)

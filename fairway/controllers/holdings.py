@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
-from fairway.api.amounts import NANO, Quantity
+from fairway.api.amounts import MILLI, Quantity
 from fairway.core.costs.supplies import is_accelerator
-
-MILLI = NANO // 1000
 
 
 class PodSet(msgspec.Struct, frozen=True, rename="camel"):
@@ -28,8 +28,7 @@ class PodSet(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def flavor(self) -> str:
         """By which its pods are counted: that of their accelerators, where they have any."""
-        chosen = sorted(self.flavors.items(), key=lambda one: (not is_accelerator(one[0]), one))
-        return chosen[0][1] if chosen else ""
+        return flavor_of(self.flavors.items())
 
 
 class Placement(msgspec.Struct, frozen=True, rename="camel"):
@@ -39,3 +38,9 @@ class Placement(msgspec.Struct, frozen=True, rename="camel"):
 
 class Somebody(msgspec.Struct, frozen=True):
     name: str = ""
+
+
+def flavor_of(flavors: Iterable[tuple[str, str]]) -> str:
+    """Of flavors by resource that of accelerators, where there are any, else the first."""
+    chosen = sorted(flavors, key=lambda one: (not is_accelerator(one[0]), one))
+    return chosen[0][1] if chosen else ""

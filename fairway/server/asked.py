@@ -73,7 +73,7 @@ class PodsRequest(PodRequest):
 
 
 def pods_of(call: Call) -> PodsRequest:
-    most = min(_number(call.request, "limit") or _PODS, _PODS_MOST)
+    most = min(whole_number(call.request, "limit") or _PODS, _PODS_MOST)
     return PodsRequest(**pod_of(call), most=most, after=call.request.parameter("continue"))
 
 
@@ -82,15 +82,15 @@ def log_of(call: Call) -> LogRequest:
     return LogRequest(
         **pod_of(call),
         follow=bool(request.flag("follow")),
-        tail_lines=_number(request, "tailLines"),
-        since_seconds=_number(request, "sinceSeconds"),
+        tail_lines=whole_number(request, "tailLines"),
+        since_seconds=whole_number(request, "sinceSeconds"),
         is_previous=bool(request.flag("previous")),
     )
 
 
 def decisions_of(request: Request) -> tuple[str, int]:
     """Of which workload, empty for all; and how many at most."""
-    most = min(_number(request, "limit") or _DECISIONS, _DECISIONS_MOST)
+    most = min(whole_number(request, "limit") or _DECISIONS, _DECISIONS_MOST)
     return request.parameter("workload"), most
 
 
@@ -113,7 +113,7 @@ def timeline_of(request: Request) -> TimelineRequest:
     by = request.parameter("by") or plain.by
     if by not in ("cluster", "queue"):
         raise BadRequest(f"by: expected cluster or queue, got {by!r}")
-    most = _number(request, "most")
+    most = whole_number(request, "most")
     return TimelineRequest(
         by="queue" if by == "queue" else "cluster",
         start=_seconds(request, "from", plain.start),
@@ -133,10 +133,15 @@ def _seconds(request: Request, name: str, default: float) -> float:
     return found
 
 
-def _number(request: Request, name: str) -> int | None:
+def whole_number(
+    request: Request, name: str, *, least: int = 0, most: int | None = None
+) -> int | None:
+    """A parameter that is a number; None where it was not given."""
     text = request.parameter(name)
     if not text:
         return None
-    if not (text.isdecimal() and len(text) <= _DIGITS_MOST):
-        raise BadRequest(f"{name}: expected a whole number, got {text[:_SHOWN]!r}")
-    return int(text)
+    found = int(text) if text.isdecimal() and len(text) <= _DIGITS_MOST else -1
+    if found < least or (most is not None and found > most):
+        within = "" if most is None else f" from {least} to {most}"
+        raise BadRequest(f"{name}: expected a whole number{within}, got {text[:_SHOWN]!r}")
+    return found

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairway.api.errors import BadRequest
+from fairway.server.asked import whole_number
 from fairway.server.exchange import Request
 
 SERIES = ("queues", "clusters", "services")
@@ -18,8 +19,6 @@ POINTS_MOST = 1_000
 SINCE_MOST = 7 * 86_400
 _POINTS = 120
 _SINCE = 3_600
-_DIGITS_MOST = 16
-_SHOWN = 40  # letters of what is not understood
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,17 +47,6 @@ def history_request(request: Request, may_look: Callable[[str], bool]) -> Histor
     return HistoryRequest(
         series=series,
         names=names,
-        since=_number(request, "since", unless_told=_SINCE, least=60, most=SINCE_MOST),
-        points=_number(request, "points", unless_told=_POINTS, least=2, most=POINTS_MOST),
+        since=whole_number(request, "since", least=60, most=SINCE_MOST) or _SINCE,
+        points=whole_number(request, "points", least=2, most=POINTS_MOST) or _POINTS,
     )
-
-
-def _number(request: Request, name: str, *, unless_told: int, least: int, most: int) -> int:
-    text = request.parameter(name)
-    if not text:
-        return unless_told
-    is_number = text.isdecimal() and len(text) <= _DIGITS_MOST
-    if not is_number or not least <= int(text) <= most:
-        said = f"expected a whole number from {least} to {most}"
-        raise BadRequest(f"{name}: {said}, got {text[:_SHOWN]!r}")
-    return int(text)

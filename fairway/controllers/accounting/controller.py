@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from fairway.api import codec
+from fairway.api.amounts import MILLI
 from fairway.api.cluster import Cluster
 from fairway.api.costs import ROWS_MOST, CostAccount, CostAccountSpec
 from fairway.api.errors import ApiError, NotFound
@@ -40,7 +41,6 @@ _WRITE = Write(user="system:fairway", manager="fairway-accounting")
 _LOOK_SECONDS = 15.0
 _LOOKS_TO_WRITE = 4
 _AGAIN_SECONDS = 1.0  # where the store cannot be reached
-_MILLI = 1_000_000  # nanos in a thousandth
 
 
 class Accounting:
@@ -260,7 +260,7 @@ def _lent(standings: list[Standing]) -> dict[str, Holding]:
             if one.lent and is_accelerator(one.resource):
                 key = Key(use="Lent", queue=queue.queue, flavor=one.flavor)
                 name = f"{_LENT}{queue.queue} {one.flavor} {one.resource}"
-                found[name] = Holding(key=key, gpus=one.lent // _MILLI)
+                found[name] = Holding(key=key, gpus=one.lent // MILLI)
     return found
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from fairway.api.amounts import MILLI
+from fairway.controllers.holdings import flavor_of
 from fairway.core.ahead.forecast import first_starts
 from fairway.core.costs.supplies import is_accelerator
 from fairway.core.model import PlacedPods, Workload, unit_nanos
@@ -19,7 +21,6 @@ _HEADS_MOST: Final = 60  # of all queues together, as far as one of each allows
 _PLANS_MOST: Final = 24
 _PLANS_LEAST: Final = 2  # with fewer, nobody starts but who starts now
 _LOOKS_MOST: Final = 60_000  # at workloads and nodes, over all plans
-_MILLI: Final = 1_000_000  # nanos in a thousandth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,7 @@ def _reserved(workload: Workload) -> Ahead:
         queue=workload.queue,
         cluster=cluster,
         flavor=flavors[0] if flavors else "",
-        gpus=gpus // _MILLI,
+        gpus=gpus // MILLI,
         start=None,
         is_reserved=True,
     )
@@ -91,12 +92,11 @@ def _gpus_by_flavor(pods: tuple[PlacedPods, ...]) -> dict[str, int]:
     """Thousandths of accelerators, by the flavor that they are of."""
     found: dict[str, int] = {}
     for one in pods:
-        flavors = sorted(one.flavors, key=lambda pair: (not is_accelerator(pair[0]), pair))
-        flavor = flavors[0][1] if flavors else ""
+        flavor = flavor_of(one.flavors)
         nanos = sum(
             amount * unit_nanos(resource)
             for resource, amount in one.shape.requests
             if is_accelerator(resource)
         )
-        found[flavor] = found.get(flavor, 0) + nanos * one.count // _MILLI
+        found[flavor] = found.get(flavor, 0) + nanos * one.count // MILLI
     return found

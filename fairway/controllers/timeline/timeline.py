@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from fairway.api.amounts import MILLI
 from fairway.api.cluster import Cluster
 from fairway.api.errors import Unavailable
 from fairway.clock import Clock
@@ -24,7 +25,6 @@ from fairway.core.costs.supplies import is_accelerator
 
 _KEPT_SECONDS = 3.0
 _TIMES_RESTED = 20.0  # so many times as long as it took is the planner left alone
-_MILLI = 1_000_000  # nanos in a thousandth
 
 Rooms = Mapping[str, Mapping[str, int]]  # cluster or queue -> flavor -> thousandths of GPUs
 
@@ -105,7 +105,7 @@ class Timeline:
         parents = {one.parent for one in standings}
         queues = {
             one.queue: {
-                each.flavor: each.nominal // _MILLI
+                each.flavor: each.nominal // MILLI
                 for each in one.holdings
                 if is_accelerator(each.resource)
             }

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fairway.api.amounts import MILLI
 from fairway.controllers.timeline.ahead import Ahead, ahead
 from fairway.core.costs.supplies import is_accelerator, supplies
 from fairway.core.model import Placed, Workload, unit_nanos
@@ -19,7 +20,6 @@ from fairway.core.standings import standings
 from fairway.core.steps import Admit, Move, Plan, Preempt
 
 _TOUCHED_MOST = 500
-_MILLI = 1_000_000  # nanos in a thousandth
 _SAME_SECONDS = 1.0  # starts so near to each other are the same
 
 Amounts = dict[str, dict[str, dict[str, float]]]  # cluster or queue -> flavor -> what -> GPUs
@@ -96,8 +96,8 @@ class Side:
             for each in one.holdings:
                 if is_accelerator(each.resource):
                     found.setdefault(one.queue, {})[each.flavor] = {
-                        "room": each.nominal / _MILLI / 1000,
-                        "used": each.used / _MILLI / 1000,
+                        "room": each.nominal / MILLI / 1000,
+                        "used": each.used / MILLI / 1000,
                     }
         return found
 
@@ -150,7 +150,7 @@ def _wanted(one: Side, other: Side, key: str) -> float:
         for resource, amount in pods.shape.requests
         if is_accelerator(resource)
     )
-    return asked * (workload.replicas if workload.mode == "Divided" else 1) / _MILLI / 1000
+    return asked * (workload.replicas if workload.mode == "Divided" else 1) / MILLI / 1000
 
 
 def _placed(workload: Workload) -> Iterator[Placed]:
@@ -166,7 +166,7 @@ def _gpus(placed: Placed) -> dict[str, int]:
         for resource, amount in pods.shape.requests:
             if is_accelerator(resource):
                 flavor = flavors.get(resource, "")
-                gpus = amount * unit_nanos(resource) * pods.count // _MILLI
+                gpus = amount * unit_nanos(resource) * pods.count // MILLI
                 found[flavor] = found.get(flavor, 0) + gpus
     return found
 
