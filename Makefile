@@ -5,12 +5,13 @@ BIN    := $(VENV)/bin
 DATA   ?= .fairway
 PORT   ?= 7878
 SEEDS  ?= 20
+ORDER  ?= $(shell date +%s)
 FIRST  ?=
 STAMP  := $(VENV)/.installed
 NPM    := ../tools/npm --loglevel error
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format planted sim bench lock generate ui ui-check pictures clean
+.PHONY: help demo test shifted pure-shifted check format planted sim bench lock generate ui ui-check pictures clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +30,13 @@ demo: $(STAMP) ## Set up everything and start a hub with a small fleet
 
 test: $(STAMP) ## Set up everything and run all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+shifted: ## Run the pure tests on another day and in another zone, in random order, on the newest Python (again: ORDER=)
+	@tools/package faketime faketime
+	@$(MAKE) --no-print-directory VENV=.venv-newest PYTHON=$$(tools/newest-python $(PYTHON)) ORDER=$(ORDER) pure-shifted
+
+pure-shifted: $(STAMP)
+	@FAIRWAY_PURE=1 FAIRWAY_ORDER=$(ORDER) TZ=Pacific/Chatham tools/later $(BIN)/python -m pytest -n 2 -p no:cacheprovider -m "not real" $(ARGS)
 
 check: $(STAMP) ## Format, lint, types, import rules, sizes, generated files
 	@$(BIN)/ruff format --check .
@@ -86,4 +94,4 @@ lock: $(STAMP) ## Pin all dependencies anew
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --extra bench -c requirements/dev.lock pyproject.toml -o requirements/bench.lock
 
 clean: ## Remove the environment and everything made
-	@rm -rf $(VENV) $(DATA) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build *.egg-info web/node_modules
+	@rm -rf $(VENV) .venv-* $(DATA) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build *.egg-info web/node_modules

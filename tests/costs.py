@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = os.environ.get("FAIRWAY_COSTS", "")
+_SHOWN = 50
 
 
 @pytest.hookimpl(wrapper=True)
@@ -61,10 +62,10 @@ def main(folder: str) -> None:
             tests=1, clock=line["clock"], processor=line["processor"]
         )
     print(f"{'processor':>10}{'clock':>10}{'tests':>7}")
-    for place, sums in sorted(folders.items(), key=lambda pair: -pair[1]["processor"]):
+    for place, sums in sorted(folders.items(), key=lambda pair: -pair[1]["processor"])[:_SHOWN]:
         print(f"{sums['processor']:10.1f}{sums['clock']:10.1f}{sums['tests']:7d}  {place}")
     print()
-    for line in sorted(lines, key=lambda line: -max(line["processor"], line["clock"]))[:80]:
+    for line in sorted(lines, key=lambda line: -max(line["processor"], line["clock"]))[:_SHOWN]:
         print(f"{line['processor']:10.1f}{line['clock']:10.1f}         {line['test']}")
 
 
