@@ -10,6 +10,9 @@ FIRST  ?=
 STAMP  := $(VENV)/.installed
 NPM    := ../tools/npm --loglevel error
 
+# Compiled modules are kept: otherwise every hub and every child of a test compiles all of them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test shifted pure-shifted check format planted sim bench lock generate ui ui-check pictures clean
 
