@@ -34,10 +34,12 @@ from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, ResourceKey, Write
 from fairway.store.keys import CLUSTERS, NAMESPACES, REPORTS, WORKS
 from fairway.store.mirrors import Mirror
-from tests.wire.record import FOLDER, Plain, conversation, work
+from tests.upgrade.record import WIRE
+from tests.upgrade.story import HERE
+from tests.wire.record import Plain, conversation, work
 
-RECORDED = sorted(FOLDER.glob("*.json"))
-EACH = pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+RECORDED = sorted(HERE.glob(f"*/{WIRE}"))
+EACH = pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.parent.name)
 HUB = Write(user="hub", manager="hub")
 STRUCTS = {"Work": Work, "Cluster": Cluster, "ClusterReport": ClusterReport, "Fleet": Fleet}
 
@@ -123,12 +125,20 @@ async def test_a_hub_of_today_takes_all_that_an_agent_of_then_says(
 
 
 async def test_an_agent_of_today_says_what_was_recorded_of_its_version() -> None:
-    recorded = read(FOLDER / f"{__version__}.json")
+    recorded = read(HERE / __version__ / WIRE)
     said = json.loads(json.dumps(await conversation()))
     assert unnumbered(said["agent"]) == unnumbered(recorded["agent"]), (
         "what agents send has changed: is it understood by the hubs of the version before? "
-        "Then: python -m tests.wire.record, under another version if this one was released"
+        "Then: record it, under another version if this one was released"
+        " (docs/checklists/new-version.md)"
     )
+
+
+@EACH
+async def test_an_agent_of_today_does_what_a_hub_of_then_says(path: Path) -> None:
+    recorded = read(path)
+    works = [one for one in recorded["hub"] if one["kind"] == "Work"]
+    assert (await conversation(works))["told"] == recorded["told"]
 
 
 def unnumbered(value: Any) -> Any:
