@@ -7,6 +7,7 @@ A definition becomes one Resource per served version. Its schema is used as it s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from fairway.api.errors import FieldError, forbidden, required
@@ -29,7 +30,12 @@ def custom_resources(definition: JsonObject) -> list[Resource]:
     storage = next((one["name"] for one in versions if one.get("storage")), versions[0]["name"])
     group = spec["group"]
     nodes = {f"{group}/{one['name']}": root_node(_openapi(one)) for one in versions}
-    return [_resource(spec, one, storage, nodes) for one in versions if one.get("served")]
+    defined_at = int(definition["metadata"].get("resourceVersion") or 0)
+    return [
+        replace(_resource(spec, one, storage, nodes), defined_at=defined_at)
+        for one in versions
+        if one.get("served")
+    ]
 
 
 def _openapi(version: JsonObject) -> JsonObject:

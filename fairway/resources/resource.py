@@ -71,6 +71,7 @@ class Resource:
     is_custom: bool = False  # from a custom resource definition
     is_strict: bool = False  # unknown fields are refused, unless they are asked to be ignored
     counts_generations: bool = True  # metadata.generation rises when anything but status changes
+    defined_at: int = 0  # objects of later versions of the store were made by this schema
     storage_version: str = ""
     to_this: Convert | None = None  # from whichever version; None: all versions have one shape
     to_stored: Convert | None = None

@@ -37,7 +37,7 @@ KIND_RULE = HERE.parents[1] / "examples" / "fleet" / "kindrules.yaml"
 async def hub(data: Path, clock: VirtualClock, *, seed: int = 0) -> AsyncIterator[Fleet]:
     """A hub on a data folder, with all the files that a hub keeps, on virtual time."""
     journal = SqliteJournal(data / "fairway.db", is_inline=True)
-    chance = random.Random(seed)  # noqa: S311 - ids of a story, the same each time it is told
+    chance = random.Random(seed)
     store = EmbeddedStore(journal, standard_catalogue(), clock=clock, chance=chance)
     store.start()
     sink, spans = FileSink(data / "decisions"), SpanFile(data / "spans")

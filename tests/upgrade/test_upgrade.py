@@ -7,6 +7,8 @@ agents and hubs of two versions say to each other is tested in `tests/wire`.
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from fairway.api import codec
 from fairway.api.kinds import KINDS
 from fairway.api.rollout import Rollout
+from fairway.api.schemas import schema_of
 from fairway.app import HubOptions, open_hub
 from fairway.app.records import read_segment, segments
 from fairway.clock import VirtualClock
@@ -27,6 +30,7 @@ from tests.controllers.fleets import Fleet
 from tests.controllers.test_running import job
 from tests.upgrade.record import DATA, STORY, unpack
 from tests.upgrade.story import HERE, Plain, hub
+from tests.wire.test_wire import FIELD, strewn
 
 VERSIONS = sorted(path.parent for path in HERE.glob(f"*/{DATA}"))
 EACH = pytest.mark.parametrize("version", VERSIONS, ids=lambda path: path.name)
@@ -111,6 +115,56 @@ async def _write(store: EmbeddedStore, resource: Resource, body: Plain) -> None:
         assert after.get("status") == body.get("status")
     for part in set(body) - {"metadata", "status"}:
         assert found[part] == body[part]
+
+
+def with_former_fields(data: Path) -> Path:
+    """The data as a version left it that had one more field in every part of each of our kinds."""
+    with closing(sqlite3.connect(data / "fairway.db")) as journal, journal:
+        for place, group, plural, name, raw in journal.execute(
+            "SELECT version, api_group, plural, name, value FROM log"
+        ).fetchall():
+            body = json.loads(raw)
+            if name in STRUCTS and plural == "customresourcedefinitions":
+                for one in body["spec"]["versions"]:
+                    _add_field(one["schema"]["openAPIV3Schema"])
+            elif f"{plural}.{group}" in STRUCTS:
+                schema = schema_of(STRUCTS[f"{plural}.{group}"])
+                for part in {"spec", "status"} & set(body):
+                    body[part] = strewn(body[part], schema["properties"][part])
+            journal.execute(
+                "UPDATE log SET value = ? WHERE version = ?", (json.dumps(body).encode(), place)
+            )
+    return data
+
+
+def _add_field(schema: Plain) -> None:
+    for part in (*schema.get("properties", {}).values(), schema.get("items"),
+                 schema.get("additionalProperties")):  # fmt: skip
+        if isinstance(part, dict):
+            _add_field(part)
+    if "properties" in schema:
+        schema["properties"][FIELD] = {
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": True,
+        }
+
+
+@EACH
+async def test_a_hub_goes_on_with_objects_that_have_fields_which_are_gone(
+    version: Path, tmp_path: Path
+) -> None:
+    data = with_former_fields(unpack(version, tmp_path))
+    clock = VirtualClock(story(version)["now"] + 5)
+    async with hub(data, clock, seed=1) as fleet:
+        for kind in KINDS:
+            key = ResourceKey(kind.struct.api_group, "v1alpha1", kind.plural)
+            for stored in (await fleet.store.list(key)).items:
+                assert FIELD.encode() not in stored.raw, stored.raw
+        await fleet.until("humble", "Succeeded", 900)
+        await fleet.until("waits", "Succeeded", 300)
+        for resource in resources(fleet.store):
+            for stored in (await fleet.store.list(key_of(resource))).items:
+                await _write(fleet.store, resource, stored.object())
 
 
 @EACH

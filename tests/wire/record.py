@@ -6,7 +6,6 @@ runs, is changed and is buried, and one that the hub loses and gets back.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import tempfile
 from collections.abc import Sequence

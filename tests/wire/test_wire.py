@@ -41,6 +41,7 @@ from tests.wire.record import Plain, conversation, work
 RECORDED = sorted(HERE.glob(f"*/{WIRE}"))
 EACH = pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.parent.name)
 HUB = Write(user="hub", manager="hub")
+FIELD = "ofAnotherVersion"
 STRUCTS = {"Work": Work, "Cluster": Cluster, "ClusterReport": ClusterReport, "Fleet": Fleet}
 
 
@@ -153,7 +154,7 @@ def strewn(value: Any, schema: Plain) -> Any:
     if isinstance(value, dict):
         fields, further = schema.get("properties"), schema.get("additionalProperties") or {}
         found = {key: strewn(one, (fields or {}).get(key, further)) for key, one in value.items()}
-        return {**found, "ofALaterVersion": {"some": ["thing"]}} if fields else found
+        return {**found, FIELD: {"some": ["thing"]}} if fields else found
     if isinstance(value, list):
         return [strewn(one, schema.get("items") or {}) for one in value]
     return value
@@ -175,7 +176,7 @@ def test_fields_of_a_later_version_are_passed_over_by_whoever_reads(path: Path) 
     for body in found:
         struct = STRUCTS[body["kind"]]
         later = strewn(body, schema_of(struct))
-        later["metadata"] = {**body["metadata"], "ofALaterVersion": True}
+        later["metadata"] = {**body["metadata"], FIELD: True}
         assert len(str(later)) > len(str(body)) + 100
         assert decode(later, struct) == decode(body, struct)
 
@@ -198,6 +199,6 @@ async def test_what_a_later_agent_says_beyond_what_a_hub_knows_is_left_out(
             part = part[0]["value"]
         elif "status" in part:
             part = part["status"]
-        part["ofALaterVersion"] = {"some": ["thing"]}
+        part[FIELD] = {"some": ["thing"]}
         await say(store, {**call, "body": body}, agent_write())
     assert await told(store) == said["told"]
