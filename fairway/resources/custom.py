@@ -15,6 +15,7 @@ from fairway.resources.converting import converter
 from fairway.resources.metadata import metadata_node
 from fairway.resources.resource import Column, Resource, ScalePaths
 from fairway.schema.cel.faults import compile_faults
+from fairway.schema.deprecation import deprecated_fields
 from fairway.schema.node import JsonObject, Node, parse
 
 _AGE = Column(name="Age", type="date", path=".metadata.creationTimestamp")
@@ -72,6 +73,7 @@ def _resource(
         to_this=converter(api_version, nodes),
         to_stored=converter(f"{group}/{storage}", nodes),
         deprecation=_deprecation(spec, version),
+        deprecated_fields=deprecated_fields(nodes[api_version]),
         selectable_fields=tuple(
             one["jsonPath"].removeprefix(".") for one in version.get("selectableFields") or ()
         ),

@@ -8,6 +8,7 @@ from typing import Any
 
 from fairway.api.errors import FieldError
 from fairway.resources.converting import Convert
+from fairway.schema.deprecation import DeprecatedField
 from fairway.schema.node import ANY, JsonObject, Node
 
 # Changes an object in place before it is validated; `old` is None when it is created.
@@ -79,6 +80,7 @@ class Resource:
     prepare: Prepare | None = None
     check: Check | None = None
     deprecation: str = ""  # told to whoever uses this version
+    deprecated_fields: tuple[DeprecatedField, ...] = ()  # told to whoever writes them
     name_rule: str = "subdomain"  # subdomain, label or path
     allows_blind_update: bool = False  # a PUT without resourceVersion overwrites
     is_stored: bool = True  # False: answered and forgotten, as reviews are
