@@ -12,6 +12,9 @@ from typing import Any
 from fairway.schema.node import JsonObject, Node
 from fairway.schema.validation import OBJECT_FIELDS, shape_of
 
+_CONTAINERS = (dict, list)
+_PARTED = ("object", "array", "")
+
 
 def prune(body: JsonObject, node: Node) -> bool:
     """Takes fields that a kind does not have out of an object, in place; whether it had any."""
@@ -19,24 +22,24 @@ def prune(body: JsonObject, node: Node) -> bool:
 
 
 def _prune(value: Any, node: Node, *, is_root: bool) -> bool:
-    if isinstance(value, list):
+    if type(value) is list:
         items = node.items
-        if items is None:
+        if items is None or items.type not in _PARTED:
             return False
         return sum(_prune(one, items, is_root=items.embedded_resource) for one in value) > 0
-    if not isinstance(value, dict) or shape_of(node).is_any:
+    if type(value) is not dict or shape_of(node).is_any:
         return False
-    kept = OBJECT_FIELDS if is_root else ()
+    properties, additional = node.properties, node.additional
     unknown = []
     found = False
     for name, part in value.items():
-        child = node.child(name)
-        if name in kept:
+        child = properties.get(name) or additional
+        if is_root and name in OBJECT_FIELDS:
             continue
         if child is None:
             if not node.preserve_unknown:
                 unknown.append(name)
-        elif isinstance(part, dict | list):
+        elif type(part) in _CONTAINERS:
             found |= _prune(part, child, is_root=child.embedded_resource)
     for name in unknown:
         del value[name]

@@ -215,6 +215,20 @@ async def test_a_record_of_decisions_is_replayed(version: Path, tmp_path: Path) 
 
 
 @EACH
+async def test_a_record_that_lacks_an_answer_is_replayed_and_differs(
+    version: Path, tmp_path: Path
+) -> None:
+    (path,) = segments(unpack(version, tmp_path) / "decisions")
+    entries = [json.loads(line) for line in read_segment(path)]
+    plans = [entry for entry in entries if entry["call"] == "plan"]
+    for entry in plans:
+        del entry["reservations"]
+    found = replay(json.dumps(entry).encode() for entry in entries)
+    assert found.plans == len(plans)
+    assert found.differences[0]["recorded"]["reservations"] is None
+
+
+@EACH
 async def test_workloads_of_then_can_be_deleted(version: Path, tmp_path: Path) -> None:
     clock = VirtualClock(story(version)["now"] + 5)
     async with hub(unpack(version, tmp_path), clock, seed=1) as fleet:
