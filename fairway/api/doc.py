@@ -2,6 +2,10 @@
 
     count: Annotated[int, doc("How many pods.", minimum=0)] = 1
 
+A field that is about to leave its kind says so there, too:
+
+    pods: Annotated[int, doc("…", deprecated=Deprecated(since="0.2.0", use="spec.count"))] = 0
+
 The description feeds the custom resource definitions, `kubectl explain` and the API reference. The
 limits feed the schema only: objects are checked when they are written, by the schema, and read
 without checks, so that an older reader accepts what a newer writer was allowed to write.
@@ -17,6 +21,8 @@ from typing import Annotated, TypeVar
 from msgspec import Meta
 
 T = TypeVar("T")
+
+RULES = "x-kubernetes-validations"
 
 _KEYWORDS: Mapping[str, str] = {
     "minimum": "minimum",
@@ -51,6 +57,23 @@ class Rule:
         return entry
 
 
+# What a deprecated field may be: what it was. By this rule it is known for one.
+AS_BEFORE = "oldSelf.hasValue() && oldSelf.value() == self"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deprecated:
+    """Since which version a field should not be used, and what to use instead."""
+
+    since: str
+    use: str
+
+    def as_json(self) -> dict[str, str | bool]:
+        """The rule by which every server refuses new values, and lets those be that are there."""
+        message = f"deprecated since {self.since}; use {self.use} instead"
+        return {"rule": AS_BEFORE, "message": message, "optionalOldSelf": True}
+
+
 _RULES_BY_TYPE: dict[type, tuple[Rule, ...]] = {}
 
 
@@ -74,9 +97,17 @@ def limits(**keywords: str | float | bool | Sequence[str]) -> Meta:
     return Meta(extra_json_schema={_KEYWORDS[key]: value for key, value in keywords.items()})
 
 
-def doc(text: str, **keywords: str | float | bool | Sequence[str]) -> Meta:
+def doc(
+    text: str,
+    *,
+    deprecated: Deprecated | None = None,
+    **keywords: str | float | bool | Sequence[str],
+) -> Meta:
     """The description of a field, with the limits that are its own."""
-    schema = {_KEYWORDS[key]: value for key, value in keywords.items()}
+    schema: dict[str, object] = {_KEYWORDS[key]: value for key, value in keywords.items()}
+    if deprecated is not None:
+        text = f"{text} Deprecated since {deprecated.since}: use {deprecated.use} instead."
+        schema[RULES] = [deprecated.as_json()]
     return Meta(description=text, extra_json_schema=schema or None)
 
 

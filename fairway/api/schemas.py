@@ -15,7 +15,7 @@ import msgspec
 from msgspec import inspect
 
 from fairway.api.amounts import PATTERN, Quantity
-from fairway.api.doc import rules_of
+from fairway.api.doc import AS_BEFORE, RULES, rules_of
 from fairway.api.meta import Object
 
 Schema = dict[str, Any]
@@ -68,7 +68,9 @@ def _struct(info: inspect.StructType, has_defaults: bool) -> Schema:
     properties: Schema = {}
     for one in info.fields:
         part = _described(one.type, has_defaults)
-        default = _shown_default(one) if has_defaults else None
+        is_leaving = any(rule["rule"] == AS_BEFORE for rule in part.get(RULES, ()))
+        assert not (is_leaving and one.required), f"{one.name} is deprecated and required"
+        default = _shown_default(one) if has_defaults and not is_leaving else None
         if default is not None:
             part["default"] = default
         properties[one.encode_name] = part
@@ -83,14 +85,16 @@ def _struct(info: inspect.StructType, has_defaults: bool) -> Schema:
 def _add_rules(schema: Schema, kind: type) -> None:
     declared = rules_of(kind)
     if declared:
-        schema["x-kubernetes-validations"] = [rule.as_json() for rule in declared]
+        schema[RULES] = [rule.as_json() for rule in declared]
 
 
 def _described(kind: inspect.Type, has_defaults: bool) -> Schema:
     """The schema of a value, with the limits that annotations add to it."""
     match kind:
         case inspect.Metadata():
-            return _described(kind.type, has_defaults) | (kind.extra_json_schema or {})
+            found, more = _described(kind.type, has_defaults), kind.extra_json_schema or {}
+            rules = [*found.get(RULES, ()), *more.get(RULES, ())]
+            return found | more | ({RULES: rules} if rules else {})
         case inspect.UnionType():
             given = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
             assert len(given) == 1, "a field is of one type, or absent"

@@ -39,6 +39,7 @@ from fairway.store.keys import (
 )
 from fairway.store.kubernetes.creators import note_creators
 from fairway.store.kubernetes.defining import define, served
+from fairway.store.kubernetes.deprecated import warn_of_deprecated
 from fairway.store.kubernetes.held_back import hold_back
 from fairway.store.kubernetes.store import KubernetesStore
 from fairway.store.mirrors import Mirror, Name
@@ -146,6 +147,7 @@ async def prepare_kubernetes(store: KubernetesStore, clock: Clock) -> None:
         await define(store, definitions, clock=clock)
     except Forbidden:
         await _found(store, definitions, clock)
+    await warn_of_deprecated(store, definitions)
     await hold_back(store)
     await note_creators(store, clock=clock)
     body: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
@@ -30,6 +30,7 @@ class Session:
     verbosity: int = 0
     _client: Client | None = None
     _stop_logging: Callable[[], None] | None = None
+    _warned: set[str] = field(default_factory=set)
 
     @property
     def client(self) -> Client:
@@ -60,7 +61,15 @@ class Session:
 
         if self.verbosity >= 6:
             self._stop_logging = log_requests()
-        return Client(self.find_access())
+        client = Client(self.find_access())
+        client.asynchronous.tell_warnings(self._warn)
+        return client
+
+    def _warn(self, warning: str) -> None:
+        """Shows what the server says beside an answer, each sentence once, as kubectl does."""
+        if warning not in self._warned:
+            self._warned.add(warning)
+            say(f"Warning: {warning}")
 
     def find_access(self) -> Access:
         """The server that the options name, as whoever they say."""

@@ -7,7 +7,7 @@ refusal raises an `fairway.api.errors.ApiError`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -63,6 +63,10 @@ class AsyncClient:
     def connect(cls, kubeconfig: str | None = None, *, context: str = "") -> Self:
         """A client for what the user's configuration describes."""
         return cls(load_access(kubeconfig, context=context))
+
+    def tell_warnings(self, tell: Callable[[str], None]) -> None:
+        """Hands on what the server says beside its answers."""
+        self._calls.on_warning = tell
 
     async def close(self) -> None:
         await self._transport.close()

@@ -6,6 +6,7 @@ sent again. After a broken connection only reads are, since a write may have bee
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -26,6 +27,8 @@ class Calls:
     def __init__(self, transport: Transport, clock: Clock) -> None:
         self.transport = transport
         self._clock = clock
+        # Told what a server says beside its answers, as of a field that is deprecated.
+        self.on_warning: Callable[[str], None] = lambda _: None
 
     async def json(self, request: Request) -> Object:
         """The answer as an object, or the error it describes."""
@@ -53,6 +56,8 @@ class Calls:
                 await self._clock.sleep(0.1)
                 continue
             if answer.status < 400:
+                for warning in answer.warnings:
+                    self.on_warning(warning)
                 return answer.body
             wait = _wait_seconds(answer, request, tries)
             if wait is None or tries >= TRIES_MAX:

@@ -11,7 +11,7 @@ from fairway.api import crds
 from fairway.api.meta import JsonObject
 from fairway.deploy import monitoring, rights, running
 from fairway.deploy.settings import SYSTEM, Settings
-from fairway.store.kubernetes import creators, held_back
+from fairway.store.kubernetes import creators, deprecated, held_back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,7 @@ def parts(settings: Settings) -> list[Part]:
             for pair in held_back.pairs(hub)
             for one in pair
         ),
+        *(Part(object=one) for one in deprecated.warning(crds.definitions())),
         Part(object=running.network_policy(settings), only_with="network_policy"),
         Part(object=running.disruption_budget(settings)),
         Part(object=running.service(settings)),

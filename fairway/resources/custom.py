@@ -7,6 +7,7 @@ A definition becomes one Resource per served version. Its schema is used as it s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from fairway.api.errors import FieldError, forbidden, required
@@ -14,6 +15,7 @@ from fairway.resources.converting import converter
 from fairway.resources.metadata import metadata_node
 from fairway.resources.resource import Column, Resource, ScalePaths
 from fairway.schema.cel.faults import compile_faults
+from fairway.schema.deprecation import deprecated_fields
 from fairway.schema.node import JsonObject, Node, parse
 
 _AGE = Column(name="Age", type="date", path=".metadata.creationTimestamp")
@@ -29,7 +31,12 @@ def custom_resources(definition: JsonObject) -> list[Resource]:
     storage = next((one["name"] for one in versions if one.get("storage")), versions[0]["name"])
     group = spec["group"]
     nodes = {f"{group}/{one['name']}": root_node(_openapi(one)) for one in versions}
-    return [_resource(spec, one, storage, nodes) for one in versions if one.get("served")]
+    defined_at = int(definition["metadata"].get("resourceVersion") or 0)
+    return [
+        replace(_resource(spec, one, storage, nodes), defined_at=defined_at)
+        for one in versions
+        if one.get("served")
+    ]
 
 
 def _openapi(version: JsonObject) -> JsonObject:
@@ -66,6 +73,7 @@ def _resource(
         to_this=converter(api_version, nodes),
         to_stored=converter(f"{group}/{storage}", nodes),
         deprecation=_deprecation(spec, version),
+        deprecated_fields=deprecated_fields(nodes[api_version]),
         selectable_fields=tuple(
             one["jsonPath"].removeprefix(".") for one in version.get("selectableFields") or ()
         ),

@@ -8,6 +8,7 @@ from typing import Any
 
 from fairway.api.errors import FieldError
 from fairway.resources.converting import Convert
+from fairway.schema.deprecation import DeprecatedField
 from fairway.schema.node import ANY, JsonObject, Node
 
 # Changes an object in place before it is validated; `old` is None when it is created.
@@ -71,6 +72,7 @@ class Resource:
     is_custom: bool = False  # from a custom resource definition
     is_strict: bool = False  # unknown fields are refused, unless they are asked to be ignored
     counts_generations: bool = True  # metadata.generation rises when anything but status changes
+    defined_at: int = 0  # objects of later versions of the store were made by this schema
     storage_version: str = ""
     to_this: Convert | None = None  # from whichever version; None: all versions have one shape
     to_stored: Convert | None = None
@@ -78,6 +80,7 @@ class Resource:
     prepare: Prepare | None = None
     check: Check | None = None
     deprecation: str = ""  # told to whoever uses this version
+    deprecated_fields: tuple[DeprecatedField, ...] = ()  # told to whoever writes them
     name_rule: str = "subdomain"  # subdomain, label or path
     allows_blind_update: bool = False  # a PUT without resourceVersion overwrites
     is_stored: bool = True  # False: answered and forgotten, as reviews are

@@ -30,7 +30,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 FINDINGS_MAX = 100
 
 # Fields that every object has, whatever its schema says of them.
-_OBJECT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
+OBJECT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -236,10 +236,10 @@ def _further(
     """The schema of a key that is not a named property; None where there is nothing to walk."""
     if node.additional is not None:
         return node.additional
-    if node.preserve_unknown or (is_root and name in _OBJECT_FIELDS):
+    if node.preserve_unknown or (is_root and name in OBJECT_FIELDS):
         return None
     dropped.append(name)
-    known = [*node.properties, *(_OBJECT_FIELDS if is_root else ())]
+    known = [*node.properties, *(OBJECT_FIELDS if is_root else ())]
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
     findings.unknown.append(UnknownField(prefix + name, close[0] if close else ""))
     return None

@@ -11,6 +11,7 @@ import yaml
 from cli_outcome import Fairway
 from manifests_for_tests import GADGETS, config_map, gadget
 
+from fairway.api.doc import Deprecated
 from fairway.client import Client
 
 
@@ -297,3 +298,22 @@ def test_explain_tells_what_can_be_written(fairway: Fairway) -> None:
     assert wrong.err == 'error: field "sise" does not exist in gd.spec (did you mean "size"?)\n'
     assert "    size\t<integer>" in fairway("explain", "gadgets.example.test", "--recursive").out
     assert "map[string]string" in fairway("explain", "deployment.spec.template.metadata.labels").out
+
+
+def test_a_deprecated_field_is_warned_of_once_and_a_new_value_refused(fairway: Fairway) -> None:
+    kind = yaml.safe_load(GADGETS.replace("example.test", "leaving.test"))
+    assert fairway("apply", "-f", "-", stdin=yaml.safe_dump(kind)).code == 0
+    made = "".join(gadget(name).replace("example.test", "leaving.test") + "---" for name in "ab")
+    assert (fairway("apply", "-f", "-", stdin=made).code) == 0
+    schema = kind["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    deprecated = Deprecated(since="0.2.0", use="spec.paint")
+    schema["properties"]["colour"]["x-kubernetes-validations"] = [deprecated.as_json()]
+    assert fairway("apply", "-f", "-", stdin=yaml.safe_dump(kind)).code == 0
+    said = "spec.colour: deprecated since 0.2.0; use spec.paint instead"
+    changed = fairway("apply", "-f", "-", stdin=made.replace("size: 1", "size: 2"))
+    assert (changed.code, changed.err) == (0, f"Warning: {said}\n")
+    refused = fairway("apply", "-f", "-", stdin=made.replace("red", "green"))
+    assert refused.code == 1
+    assert "spec.colour: Invalid value" in refused.err
+    assert "deprecated since 0.2.0; use spec.paint instead" in refused.err
+    fairway("delete", "crd", "gadgets.leaving.test")

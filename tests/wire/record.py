@@ -1,6 +1,4 @@
-"""What an agent and its hub say to each other, written down once for each version.
-
-    python -m tests.wire.record        writes recorded/VERSION.json for the version that is here
+"""What an agent and its hub say to each other; `tests.upgrade.record` keeps it for each version.
 
 The agent is a real one, with a simulated cluster on virtual time; the hub's part is a work that
 runs, is changed and is buried, and one that the hub loses and gets back.
@@ -8,9 +6,9 @@ runs, is changed and is buried, and one that the hub loses and gets back.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,6 @@ from fairway.store.interface import ResourceKey
 from fairway.store.keys import CLUSTERS
 from tests.agent.stage import AgentStore, Stage, cluster
 
-FOLDER = Path(__file__).parent / "recorded"
 Plain = dict[str, Any]
 
 
@@ -97,13 +94,13 @@ def _call(verb: str, kind: ResourceKey, given: tuple[Any, ...], more: Plain) -> 
     return json.loads(json.dumps(call))  # type: ignore[no-any-return]  # as it was at that moment
 
 
-async def conversation() -> Plain:
-    """All that is said, in the order in which it is."""
+async def conversation(works: Sequence[Plain] | None = None) -> Plain:
+    """All that is said, in the order in which it is; `works` are of a hub of another version."""
     with tempfile.TemporaryDirectory() as folder:
         stage = Stage(Path(folder), cluster(), AgentSettings())
         listener = stage.reached = Listener(stage)
         await stage.open()
-        runs, lost = (decode(work(name), Work) for name in ("runs", "lost"))
+        runs, lost = (decode(one, Work) for one in works or (work("runs"), work("lost")))
         try:
             await stage.put(runs)
             await stage.put(lost)
@@ -123,13 +120,3 @@ async def conversation() -> Plain:
         "agent": listener.calls,
         "told": {name: state.phase for name, state in sorted(states.items())},
     }
-
-
-def main() -> None:
-    said = asyncio.run(conversation())
-    text = json.dumps(said, indent=1, sort_keys=True, ensure_ascii=False)
-    (FOLDER / f"{__version__}.json").write_text(text + "\n")
-
-
-if __name__ == "__main__":
-    main()

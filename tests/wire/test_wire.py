@@ -34,11 +34,14 @@ from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, ResourceKey, Write
 from fairway.store.keys import CLUSTERS, NAMESPACES, REPORTS, WORKS
 from fairway.store.mirrors import Mirror
-from tests.wire.record import FOLDER, Plain, conversation, work
+from tests.upgrade.record import WIRE
+from tests.upgrade.story import HERE
+from tests.wire.record import Plain, conversation, work
 
-RECORDED = sorted(FOLDER.glob("*.json"))
-EACH = pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+RECORDED = sorted(HERE.glob(f"*/{WIRE}"))
+EACH = pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.parent.name)
 HUB = Write(user="hub", manager="hub")
+FIELD = "ofAnotherVersion"
 STRUCTS = {"Work": Work, "Cluster": Cluster, "ClusterReport": ClusterReport, "Fleet": Fleet}
 
 
@@ -123,12 +126,20 @@ async def test_a_hub_of_today_takes_all_that_an_agent_of_then_says(
 
 
 async def test_an_agent_of_today_says_what_was_recorded_of_its_version() -> None:
-    recorded = read(FOLDER / f"{__version__}.json")
+    recorded = read(HERE / __version__ / WIRE)
     said = json.loads(json.dumps(await conversation()))
     assert unnumbered(said["agent"]) == unnumbered(recorded["agent"]), (
         "what agents send has changed: is it understood by the hubs of the version before? "
-        "Then: python -m tests.wire.record, under another version if this one was released"
+        "Then: record it, under another version if this one was released"
+        " (docs/checklists/new-version.md)"
     )
+
+
+@EACH
+async def test_an_agent_of_today_does_what_a_hub_of_then_says(path: Path) -> None:
+    recorded = read(path)
+    works = [one for one in recorded["hub"] if one["kind"] == "Work"]
+    assert (await conversation(works))["told"] == recorded["told"]
 
 
 def unnumbered(value: Any) -> Any:
@@ -143,7 +154,7 @@ def strewn(value: Any, schema: Plain) -> Any:
     if isinstance(value, dict):
         fields, further = schema.get("properties"), schema.get("additionalProperties") or {}
         found = {key: strewn(one, (fields or {}).get(key, further)) for key, one in value.items()}
-        return {**found, "ofALaterVersion": {"some": ["thing"]}} if fields else found
+        return {**found, FIELD: {"some": ["thing"]}} if fields else found
     if isinstance(value, list):
         return [strewn(one, schema.get("items") or {}) for one in value]
     return value
@@ -165,7 +176,7 @@ def test_fields_of_a_later_version_are_passed_over_by_whoever_reads(path: Path) 
     for body in found:
         struct = STRUCTS[body["kind"]]
         later = strewn(body, schema_of(struct))
-        later["metadata"] = {**body["metadata"], "ofALaterVersion": True}
+        later["metadata"] = {**body["metadata"], FIELD: True}
         assert len(str(later)) > len(str(body)) + 100
         assert decode(later, struct) == decode(body, struct)
 
@@ -188,6 +199,6 @@ async def test_what_a_later_agent_says_beyond_what_a_hub_knows_is_left_out(
             part = part[0]["value"]
         elif "status" in part:
             part = part["status"]
-        part["ofALaterVersion"] = {"some": ["thing"]}
+        part[FIELD] = {"some": ["thing"]}
         await say(store, {**call, "body": body}, agent_write())
     assert await told(store) == said["told"]

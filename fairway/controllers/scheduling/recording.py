@@ -202,7 +202,7 @@ def replay(entries: Iterable[bytes], *, differences_most: int = 20) -> Replay:
                 planning.forget(entry["keys"])
             case "plan":
                 again = answer_of(planning.plan(entry["now"], entry["budget"]))
-                before = {key: entry[key] for key in again}
+                before = {key: entry.get(key) for key in again}  # of an earlier version, maybe
                 found.plans += 1
                 found.decisions += len(again["steps"])
                 if _decode(_encode(again)) != before and len(found.differences) < differences_most:

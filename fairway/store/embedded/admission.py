@@ -98,6 +98,8 @@ class Admission:
         kept = old if known is not None and resource.prepare is None else record.body()
         body = _merged_with_old(resource, kept, body, subresource)
         self._conform(resource, body, old, write, known=known)
+        if not subresource:
+            write.warn(str(one) for one in resource.deprecated_fields if one.is_in(body))
         _count_generation(resource, old, body)
         if entries is None:
             entries = managed.after_update(

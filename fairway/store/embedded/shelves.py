@@ -13,6 +13,7 @@ import msgspec
 
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
+from fairway.schema.pruning import prune
 from fairway.store.interface import Stored
 
 Name = tuple[str, str]  # namespace, name
@@ -55,6 +56,7 @@ class Record:
         "name",
         "owners",
         "raw",
+        "shown",
         "uid",
         "version",
     )
@@ -80,6 +82,8 @@ class Record:
         # The schema that it was last held against; None: not known, as after reading it from disk.
         self.conforms_to: object = None
         self.kept_as = api_version  # the version of its kind in which it is on disk
+        # By the schema named first, without the fields that it does not have; None: as it is.
+        self.shown: tuple[object, Record | None] = (None, None)
 
     @classmethod
     def of(cls, body: JsonObject, version: int) -> Record:
@@ -123,16 +127,29 @@ class Record:
 
     def stored(self, resource: Resource) -> Stored:
         """The object as a given version of its kind has it."""
-        if resource.api_version == self.api_version:
+        if resource.api_version == self.api_version and self.version > resource.defined_at:
             return Stored(self.raw)
-        return Stored(_encode(self._body_in(resource)))
+        return Stored(self.as_one_of(resource).raw)
 
     def as_one_of(self, resource: Resource) -> Record:
         """The same object at the same version, said in a given version of its kind."""
-        if resource.api_version == self.api_version:
+        if resource.api_version != self.api_version:
+            body = self._body_in(resource)
+            if resource.is_custom:
+                prune(body, resource.schema)
+            return self._saying(body, self.kept_as)
+        if not resource.is_custom or self.conforms_to is resource.schema:
             return self
-        found = Record.of(self._body_in(resource), self.version)
-        found.kept_as = self.kept_as
+        if self.shown[0] is not resource.schema:
+            body = self.body()
+            # On disk it is as no version has it, so writing it is never in vain.
+            found = self._saying(body, "") if prune(body, resource.schema) else None
+            self.shown = (resource.schema, found)
+        return self.shown[1] or self
+
+    def _saying(self, body: JsonObject, kept_as: str) -> Record:
+        found = Record.of(body, self.version)
+        found.kept_as = kept_as
         return found
 
     def _body_in(self, resource: Resource) -> JsonObject:

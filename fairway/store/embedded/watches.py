@@ -67,7 +67,7 @@ class EmbeddedWatch:
             return WatchEvent(type="MODIFIED" if was else "ADDED", stored=stored, version=version)
         if was and change.previous is not None:
             last = change.record if change.is_removed else change.previous.at(change.version)
-            stored = last.stored(self._resource)
+            stored = Stored(last.as_one_of(self._resource).raw)
             return WatchEvent(type="DELETED", stored=stored, version=version)
         return None
 
