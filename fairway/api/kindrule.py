@@ -23,7 +23,7 @@ from fairway.api.doc import (
     limits,
     rules,
 )
-from fairway.api.meta import VERSION, Conditions, JsonObject, Object, Part
+from fairway.api.meta import VERSION, Conditions, JsonObject, JsonPart, Object, Part
 
 KINDS_GROUP = "kinds.fairway.dev"
 
@@ -52,7 +52,7 @@ class PodCountRule(Part, frozen=True, kw_only=True):
         "exactly one of name and nameFrom is given",
     )
 )
-class PodSetRule(Part, frozen=True, kw_only=True):
+class PodSetRule(JsonPart, frozen=True, kw_only=True):
     """A role, or all roles of a map or list."""
 
     name: Annotated[OptionalLabel, doc("Name of the pod set, where the path finds one role.")] = ""
@@ -129,7 +129,7 @@ class ReplicasRule(Part, frozen=True, kw_only=True):
     default: Annotated[Count, doc("The number if it stands nowhere.")] = 1
 
 
-class HoldRule(Part, frozen=True, kw_only=True):
+class HoldRule(JsonPart, frozen=True, kw_only=True):
     """How its own controller is told to make no pods: two merge patches of the manifest."""
 
     held: Annotated[JsonObject, doc("Patch that holds; a manifest that has all of it is held.")]
@@ -142,7 +142,7 @@ class HoldRule(Part, frozen=True, kw_only=True):
         "exactly one of value and json is given",
     )
 )
-class EnvironmentRule(Part, frozen=True, kw_only=True):
+class EnvironmentRule(JsonPart, frozen=True, kw_only=True):
     """A variable that its controller gives to containers; one the user wrote is kept."""
 
     name: Annotated[str, doc("Name of the variable.", min_length=1, max_length=256)]
@@ -205,7 +205,7 @@ class StatusRule(Part, frozen=True, kw_only=True):
     ] = ()
 
 
-class PlayRule(Part, frozen=True, kw_only=True):
+class PlayRule(JsonPart, frozen=True, kw_only=True):
     """The status that its own controller would write, for clusters that have no such controller."""
 
     succeeded: Annotated[

@@ -25,6 +25,7 @@ from fairway.api.doc import (
     limits,
     rules,
 )
+from fairway.api.equality import same
 
 GROUP = "fairway.dev"
 VERSION = "v1alpha1"
@@ -43,6 +44,17 @@ TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 class Part(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A piece of an object: immutable, read leniently, written without what equals its default."""
+
+
+class JsonPart(Part, frozen=True, kw_only=True):
+    """A piece that holds plain JSON, in which true is not 1."""
+
+    def __eq__(self, other: object) -> bool:
+        return Part.__eq__(self, other) is True and all(
+            same(getattr(self, name), getattr(other, name)) for name in self.__struct_fields__
+        )
+
+    __hash__ = Part.__hash__
 
 
 class OwnerReference(Part, frozen=True, kw_only=True):

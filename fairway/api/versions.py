@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from fairway.api import flavor_v1beta1
+from fairway.api.equality import same
 from fairway.api.meta import GROUP, VERSION, JsonObject
 
 Turn = Callable[[JsonObject], JsonObject]
@@ -97,12 +98,12 @@ def _spec(
         here, there = passage.by_version[was], passage.by_version[to]
         part = {field: left.pop(field) for field in here.fields if field in left}
         known = {field: told[field] for field in there.fields if field in told}
-        if known and _same(_reached(here, known), part):
+        if known and same(_reached(here, known), part):
             made.update(known)
             continue
         reached = _reached(there, part)
         made.update(reached)
-        if not _same(_reached(here, reached), part):
+        if not same(_reached(here, reached), part):
             unsaid.update(part)
     ours = {field for one in passages for field in one.by_version[was].fields}
     theirs = {field for one in passages for field in one.by_version[to].fields}
@@ -118,13 +119,6 @@ def _reached(side: Side, part: JsonObject) -> JsonObject:
         return side.reach(part) if part else {}
     except _OTHER_SHAPE:
         return {}
-
-
-def _same(one: JsonObject, other: JsonObject) -> bool:
-    """Whether two parts are the same JSON, in which true is not 1."""
-    return msgspec.json.encode(one, order="deterministic") == msgspec.json.encode(
-        other, order="deterministic"
-    )
 
 
 class _Notes:

@@ -28,6 +28,7 @@ from fairway.api.doc import (
 from fairway.api.meta import (
     Conditions,
     JsonObject,
+    JsonPart,
     Labels,
     Object,
     Part,
@@ -90,7 +91,7 @@ class ConditionRule(Part, frozen=True, kw_only=True):
     ] = ""
 
 
-class Manifest(Part, frozen=True, kw_only=True):
+class Manifest(JsonPart, frozen=True, kw_only=True):
     """One object to have in the cluster."""
 
     object: Annotated[JsonObject, doc("The object.", embedded=True)]

@@ -28,6 +28,7 @@ from fairway.api.meta import (
     Conditions,
     Hold,
     JsonObject,
+    JsonPart,
     Object,
     ObjectReference,
     OnClusterLost,
@@ -36,7 +37,7 @@ from fairway.api.meta import (
 from fairway.api.podset import Alternative, PodSet
 
 
-class Template(Part, frozen=True, kw_only=True):
+class Template(JsonPart, frozen=True, kw_only=True):
     """The objects to make in the cluster."""
 
     manifests: Annotated[

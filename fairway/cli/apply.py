@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import click
 
+from fairway.api.equality import same
 from fairway.api.errors import ApiError, Conflict, NotFound
 from fairway.cli import options, terminal
 from fairway.cli.commands import Command
@@ -103,7 +104,7 @@ def _before(client: Client, target: Target) -> Object | None:
 def _verdict(before: Object | None, after: Object) -> str:
     if before is None:
         return "created"
-    return "unchanged" if _essence(before) == _essence(after) else "configured"
+    return "unchanged" if same(_essence(before), _essence(after)) else "configured"
 
 
 def _essence(obj: Object) -> Object:

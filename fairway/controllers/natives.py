@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from fairway.api.equality import same
 from fairway.api.errors import Invalid, NotFound
 from fairway.api.meta import API_VERSION, JsonObject
 from fairway.api.names import native_workload_name, work_name, work_namespace
@@ -304,7 +305,7 @@ class Natives:
             has_failed = workload.status.phase == "Failed"
             before = found.get("status") or {}
             status = job_status.following(status, before, has_failed=has_failed)
-        if status == found.get("status"):
+        if same(status, found.get("status")):
             return
         try:
             await self._store.update(

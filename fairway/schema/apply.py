@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairway.api.equality import same
 from fairway.api.errors import BadRequest, Conflict
 from fairway.schema.applicable import check_applicable
 from fairway.schema.compare import compare, fields_of
@@ -80,7 +81,8 @@ def apply(  # noqa: PLR0913 - the facts of one apply, each of them named
     if not force:
         _refuse_conflicts(owners, found.changed, owner)
     owners = taken_from(owners, (found.changed, found.removed), besides=owner)
-    return _with_entries(merged, owners, owner, strip(stated), time if merged != base else None)
+    changed_at = None if same(merged, base) else time
+    return _with_entries(merged, owners, owner, strip(stated), changed_at)
 
 
 def _owners_of(live: JsonObject | None, node: Node) -> Owners:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairway.api.equality import same
 from fairway.schema.fieldset import FieldSet, Tree
 from fairway.schema.node import ANY, JsonObject, Node
 from fairway.schema.structure import (
@@ -138,7 +139,7 @@ def _compare_maps(
             into.changed["f:" + key] = _added(after, part(node, key)) if has_parts else {}
             continue
         before = old[key]
-        if before is after or before == after:
+        if same(before, after):
             continue
         if has_parts or isinstance(before, dict | list):
             _compare_values(before, after, part(node, key), "f:" + key, into)
@@ -193,10 +194,10 @@ def _compare_lists(old: list[Any], new: list[Any], node: Node, into: Comparison)
                 into.changed[element] = _added(right[0], items)
             elif not right:
                 into.removed[element] = _added(left[0], items)
-            elif left[0] != right[0]:
+            elif not same(left[0], right[0]):
                 _compare_values(left[0], right[0], items, element, into)
         elif len(left) > 1 and len(right) > 1:
-            if left != right:
+            if not same(left, right):
                 into.changed[element] = {}
         elif len(left) > 1:
             # What was one owner of several items becomes an item with parts.

@@ -13,8 +13,10 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import re2
 
+from fairway.api.equality import same
 from fairway.api.errors import (
     FieldError,
     invalid,
@@ -26,6 +28,8 @@ from fairway.api.errors import (
 from fairway.schema.node import Node
 
 Check = Callable[[Any, str, list[FieldError]], None]
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 @lru_cache(maxsize=16_384)
@@ -148,11 +152,8 @@ def _counting(kind: type, least: int, most: int | None, word: str) -> Check:
 
 
 def _unique(value: Any, path: str, faults: list[FieldError]) -> None:
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            if item in value[:index]:
-                faults.append(invalid(path, value, f"{path} in body shouldn't contain duplicates"))
-                return
+    if isinstance(value, list) and len(set(map(_encode, value))) < len(value):
+        faults.append(invalid(path, value, f"{path} in body shouldn't contain duplicates"))
 
 
 def _choice(node: Node) -> list[Check]:
@@ -161,7 +162,7 @@ def _choice(node: Node) -> list[Check]:
     allowed = node.enum
 
     def check(value: Any, path: str, faults: list[FieldError]) -> None:
-        if not any(value == one and type(value) is type(one) for one in allowed):
+        if not any(same(value, one) for one in allowed):
             faults.append(not_supported(path, value, allowed))
 
     return [check]

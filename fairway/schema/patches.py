@@ -12,6 +12,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from fairway.api.equality import same
 from fairway.api.errors import BadRequest, Invalid, TooLarge
 
 OPERATIONS_MAX = 10_000
@@ -159,22 +160,9 @@ def _test(document: Any, path: list[str], value: Any) -> Any:
     parent = _get(document, path[:-1]) if path else None
     # A key that is not there passes for null.
     absent = isinstance(parent, dict) and path[-1] not in parent
-    if not equal(None if absent else _get(document, path), value):
+    if not same(None if absent else _get(document, path), value):
         raise _Fault(f"testing value {_shown(path)} failed: test failed")
     return document
-
-
-def equal(left: Any, right: Any) -> bool:
-    """Whether two JSON values are the same; unlike in Python, true is not 1."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(
-            equal(value, right[key]) for key, value in left.items()
-        )
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(equal, left, right))
-    return bool(left == right)
 
 
 def merge_patch(document: Any, patch: Any) -> Any:
@@ -203,3 +191,17 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nulls(part) for part in value]
     return value
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that makes one object of another; lists are replaced whole."""
+    change: dict[str, Any] = {key: None for key in before if key not in after}
+    for key, value in after.items():
+        old = before.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            inner = difference(old, value)
+            if inner:
+                change[key] = inner
+        elif key not in before or not same(old, value):
+            change[key] = value
+    return change

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fairway.api.equality import same
 from fairway.api.errors import BadRequest, Invalid, json_type, show_value
 from fairway.schema.node import ANY, JsonObject, Node
-from fairway.schema.patches import equal
 from fairway.schema.structure import METADATA, part_of
 
 _PATCH, _RETAIN = "$patch", "$retainKeys"
@@ -134,7 +134,7 @@ def _delete_values(out: JsonObject, field: str, values: Any) -> None:
 
 
 def _among(item: Any, values: list[Any]) -> bool:
-    return any(equal(item, value) for value in values)
+    return any(same(item, value) for value in values)
 
 
 def _merge_list(original: list[Any], patch: list[Any], node: Node) -> list[Any]:
@@ -191,7 +191,7 @@ def _directed_items(original: list[Any], patch: list[Any], key: str) -> tuple[li
             case "delete":
                 unwanted = _key_of(item, key)
                 original = [
-                    one for one in original if not (key in one and equal(one[key], unwanted))
+                    one for one in original if not (key in one and same(one[key], unwanted))
                 ]
             case "replace":
                 replaces = True
@@ -212,7 +212,7 @@ def _directed_items(original: list[Any], patch: list[Any], key: str) -> tuple[li
 def _merge_item(merged: list[Any], item: JsonObject, key: str, node: Node) -> None:
     wanted = _key_of(item, key)
     for position, one in enumerate(merged):
-        if key in one and equal(one[key], wanted):
+        if key in one and same(one[key], wanted):
             merged[position] = _merge_map(one, item, node)
             return
     merged.append(cleaned(item)[1])
@@ -253,7 +253,7 @@ def _check_order(change: list[Any], order: list[Any], identity: Identity) -> Non
         if isinstance(item, dict) and _PATCH in item:
             continue
         wanted = identity(item)
-        if not any(equal(wanted, one) for one in rest):
+        if not any(same(wanted, one) for one in rest):
             raise Invalid(
                 f"The order in patch list: {show_value(change)} doesn't match "
                 f"{_ORDER} list: {show_value(order)}"
@@ -282,6 +282,6 @@ def _in_order(
 def _position(wanted: Any, among: list[Any]) -> int:
     """Where a value stands; after all where it does not."""
     for position, one in enumerate(among):
-        if equal(wanted, one):
+        if same(wanted, one):
             return position
     return len(among)

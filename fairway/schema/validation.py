@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from fairway.api.equality import same
 from fairway.api.errors import FieldError, duplicate, readable, required, wrong_type
 from fairway.schema.acceptance import accepts_of
 from fairway.schema.limits import limits_of
@@ -207,8 +208,8 @@ def _walk_members(
         elif part is not None:
             # Metadata is written to afterwards, and must not be shared.
             before = None if is_root and name == "metadata" else known.get(name)
-            if before is not None and before == part:
-                value[name] = before  # not the same where true stands for 1
+            if before is not None and same(before, part):
+                value[name] = before
             else:
                 _walk_part(part, shape, prefix + name, findings, before)
         elif not child.nullable:
@@ -258,7 +259,7 @@ def _walk_list(
     before: list[Any] = known if isinstance(known, list) else []
     for index, item in enumerate(value):
         # Lists mostly grow at their end, or change in one place.
-        if index < len(before) and _is_same(before[index], item):
+        if index < len(before) and same(before[index], item):
             continue
         if accepts(item):
             continue
@@ -269,11 +270,6 @@ def _walk_list(
         _walk(item, item_shape, f"{path}[{index}]", findings)
     if node.list_type != "atomic" and findings.checks_duplicates:
         _check_unique(value, node, path, findings)
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    """Whether two values are equal in type as well: true equals 1, and is another value."""
-    return bool(one == other) and _encode(one) == _encode(other)
 
 
 def _check_unique(value: list[Any], node: Node, path: str, findings: Findings) -> None:
@@ -310,7 +306,7 @@ def unchanged(fault: FieldError, new: JsonObject, old: JsonObject) -> bool:
         path = fault.path
     missing = object()
     present = _at(new, path, missing)
-    return present is not missing and present == _at(old, path, missing)
+    return present is not missing and same(present, _at(old, path, missing))
 
 
 def _at(value: Any, path: str, missing: Any) -> Any:

@@ -70,6 +70,11 @@ WIDGET_DEFINITION = {
                                 "properties": {
                                     "size": {"type": "integer", "minimum": 0, "default": 1},
                                     "colour": {"type": "string", "enum": ["red", "blue"]},
+                                    "level": {"enum": [1, 2], "type": "number"},
+                                    "free": {
+                                        "type": "object",
+                                        "x-kubernetes-preserve-unknown-fields": True,
+                                    },
                                     "parts": {
                                         "type": "array",
                                         "x-kubernetes-list-type": "map",

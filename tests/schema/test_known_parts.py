@@ -40,9 +40,9 @@ KNOWN = {"spec": {"count": 1, "parts": [{"name": "a", "size": 1}, {"name": "b", 
     [
         pytest.param(
             {"spec": {"count": True, "parts": KNOWN["spec"]["parts"]}},
-            KNOWN,
-            [],
-            id="what is equal but of another type stays as it was",
+            None,
+            ["spec.count"],
+            id="what is equal but of another type is checked",
         ),
         pytest.param(
             {"spec": {"count": 2, "parts": [{"name": "long", "size": 1}]}},

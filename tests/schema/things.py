@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+from hypothesis import strategies as st
 
 from fairway.schema.node import parse
 
@@ -87,3 +90,37 @@ def entry(
 
 def port(number: int, **more: Any) -> dict[str, Any]:
     return {"port": number, "protocol": "TCP", **more}
+
+
+_leaves = st.sampled_from([True, False, 0, 1, 1.0, 1.5, "", "1"])
+json_values = st.recursive(
+    _leaves,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2), st.dictionaries(st.sampled_from("ab"), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+_ALIKE = ((True, 1, 1.0), (False, 0, 0.0))
+
+
+@st.composite
+def alike(draw: st.DrawFn, value: Any) -> Any:
+    """A value that Python takes for the same: true may stand for 1, and false for 0."""
+    if isinstance(value, dict):
+        return {key: draw(alike(part)) for key, part in value.items()}
+    if isinstance(value, list):
+        return [draw(alike(part)) for part in value]
+    return draw(st.sampled_from(next((one for one in _ALIKE if value in one), (value,))))
+
+
+def stored_text(value: Any) -> str:
+    """JSON text that is the same for all ways to write a value: keys in order, 1.0 as 1."""
+    return json.dumps(_with_whole_numbers(value), sort_keys=True)
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_whole_numbers(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_with_whole_numbers(part) for part in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -19,6 +19,7 @@ from fairway.controllers.cache import Cache
 from fairway.kinds.interface import Kind
 from fairway.kinds.native import derived_pod_sets
 from fairway.kinds.registry import KnownKinds
+from fairway.schema.patches import difference
 from fairway.store.interface import Patch, ResourceKey, Store, Write
 from fairway.store.keys import WORKLOADS, resource_of
 
@@ -147,17 +148,3 @@ async def change_object(service: Service, change: JsonObject, *, store: Store) -
         namespace=service.namespace,
         write=_WRITE,
     )
-
-
-def difference(before: JsonObject, after: JsonObject) -> JsonObject:
-    """The merge patch that makes one object of another; lists are replaced whole."""
-    change: JsonObject = {key: None for key in before if key not in after}
-    for key, value in after.items():
-        old = before.get(key)
-        if isinstance(old, dict) and isinstance(value, dict):
-            inner = difference(old, value)
-            if inner:
-                change[key] = inner
-        elif key not in before or old != value:
-            change[key] = value
-    return change

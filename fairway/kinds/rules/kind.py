@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from fairway.api.equality import same
 from fairway.api.kindrule import KindRule, StatusRule
 from fairway.api.meta import JsonObject, ObjectReference
 from fairway.api.podset import PodSet
@@ -315,7 +316,7 @@ def _has(value: Any, part: Any) -> bool:
         return isinstance(value, dict) and all(
             key in value and _has(value[key], one) for key, one in part.items()
         )
-    return bool(value == part) and type(value) is type(part)
+    return same(value, part)
 
 
 def _patched(value: JsonObject, patch: JsonObject) -> JsonObject:

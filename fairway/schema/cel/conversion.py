@@ -95,12 +95,15 @@ def _object_converter(node: Node, above: frozenset[int]) -> Convert | None:
     if not names and not needed:
         return None
 
+    taken = frozenset(names.values()) - names.keys()
+
     def convert(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
         return {
             names.get(key, key): needed[key](one) if key in needed else one
             for key, one in value.items()
+            if key not in taken  # an unknown field does not pass for one that is escaped
         }
 
     return convert

@@ -21,7 +21,8 @@ from fairway.schema.node import Node, Rule
 VARIABLES: dict[str, Kind] = {"self": "dyn", "oldSelf": "dyn"}
 _SELF_ONLY: dict[str, Kind] = {"self": "dyn"}
 _SELF = re.compile(r"\bself\b")
-_FIELD = re.compile(r"\bself\.([A-Za-z_][A-Za-z0-9_]*)\b(?!\s*\()")
+# A comment may stand between the name of a function and its arguments.
+_FIELD = re.compile(r"\bself\.([A-Za-z_][A-Za-z0-9_]*)\b(?!\s*(?:\(|//))")
 _CONVERSION_LEVELS = (16, 6, 5, 4, 3, 2, 1)
 _OPTIONAL_OLD = "oldSelf == null ? optional.none() : optional.of(oldSelf)"
 
@@ -132,7 +133,7 @@ class _Builder:
         if source.rules:
             plan.rules = tuple(ready(rule, shape, is_resource=is_resource) for rule in source.rules)
             plan.together = _joined(plan.rules, shape, is_resource=is_resource)
-            plan.looked_at = _looked_at(source.rules)
+            plan.looked_at = _looked_at(source.rules, shape)
             plan.looks_back = any(
                 one.uses_old or one.rule.optional_old_self or one.program is None
                 for one in plan.rules
@@ -166,13 +167,23 @@ def _below(plan: Plan) -> Iterator[Plan]:
     yield from (one for one in (plan.additional, plan.items) if one is not None)
 
 
-def _looked_at(rules: tuple[Rule, ...]) -> tuple[str, ...] | None:
-    """The fields of a value that its rules look at; none where that can't be told from the text."""
-    text = " ".join(rule.rule for rule in rules)
+def _looked_at(rules: tuple[Rule, ...], shape: Node) -> tuple[str, ...] | None:
+    """The fields of a value, by the names it has them under, that decide whether its rules hold.
+
+    None where that can't be told from the text. Rules spell some names differently (`escape`), and
+    a time that can't be read fails all rules on the value, whatever they look at.
+    """
+    text = "\n".join(rule.rule for rule in rules)
     named = _FIELD.findall(text)
     if len(named) != len(_SELF.findall(text)):
         return None
-    return tuple(sorted(set(named)))
+    real_names = {conversion.escape(name): name for name in shape.properties}
+    times = (name for name, part in shape.properties.items() if _holds_times(part))
+    return tuple(sorted({*(real_names.get(name, name) for name in named), *times}))
+
+
+def _holds_times(node: Node) -> bool:
+    return conversion.expression(node, "value", levels=_CONVERSION_LEVELS[0]) is not None
 
 
 def _joined(rules: tuple[ReadyRule, ...], node: Node, *, is_resource: bool) -> Program | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from fairway.api.equality import same
 from fairway.api.errors import FieldError, duplicate, forbidden, invalid, required
 from fairway.schema.cel.environment import EvaluationError, Program, Scope
 from fairway.schema.cel.faults import compile_faults
@@ -36,7 +37,7 @@ class _Kinship:
 
     def is_unchanged(self) -> bool:
         pair = self.current or self.above
-        return pair is not None and bool(pair[0] == pair[1])
+        return pair is not None and same(pair[0], pair[1])
 
     def of_key(self, key: str) -> _Kinship:
         if self.current is None:
@@ -173,7 +174,7 @@ def _text(value: Any, fields: tuple[str, ...] | None) -> bytes:
     """What rules look at of a value, as text."""
     if fields is None or not isinstance(value, dict):
         return _encode(value)
-    return _encode([[value[name]] if name in value else [] for name in fields])
+    return _encode({name: value[name] for name in fields if name in value})
 
 
 def _remember(plan: Plan, text: bytes) -> None:
@@ -240,16 +241,16 @@ def _message(one: ReadyRule, scope: Scope) -> str:
     return one.rule.message.strip() or f"failed rule: {one.rule.rule.strip()}"
 
 
-def _identity(item: Any, keys: tuple[str, ...]) -> tuple[Any, ...] | None:
+def _identity(item: Any, keys: tuple[str, ...]) -> bytes | None:
     """What identifies an item of a list of type map; none where it lacks a key."""
     if not isinstance(item, dict) or not all(key in item for key in keys):
         return None
-    found = tuple(item[key] for key in keys)
-    return found if not any(isinstance(one, (dict, list)) for one in found) else None
+    found = [item[key] for key in keys]
+    return None if any(isinstance(one, (dict, list)) for one in found) else _encode(found)
 
 
-def _by_key(items: list[Any], keys: tuple[str, ...]) -> dict[tuple[Any, ...] | None, Any]:
-    found: dict[tuple[Any, ...] | None, Any] = {}
+def _by_key(items: list[Any], keys: tuple[str, ...]) -> dict[bytes | None, Any]:
+    found: dict[bytes | None, Any] = {}
     for item in items:
         identity = _identity(item, keys)
         if identity is not None:

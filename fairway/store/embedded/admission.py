@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from fairway.api.equality import same
 from fairway.api.errors import BadRequest, FieldError, Invalid, forbidden, invalid, readable
 from fairway.clock import Clock, timestamp
 from fairway.resources.metadata import metadata_faults, misshapen
@@ -327,7 +328,7 @@ def _count_generation(resource: Resource, old: JsonObject, body: JsonObject) -> 
     before = {key: value for key, value in old.items() if key not in apart}
     after = {key: value for key, value in body.items() if key not in apart}
     generation = old["metadata"].get("generation", 1)
-    body["metadata"]["generation"] = generation + (before != after)
+    body["metadata"]["generation"] = generation + (not same(before, after))
 
 
 def _saying(body: JsonObject, said: Any) -> JsonObject:

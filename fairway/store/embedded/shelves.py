@@ -8,6 +8,7 @@ records of one kind; `Shelves` all of them, with an index from owners to depende
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
@@ -43,6 +44,23 @@ class _Head(msgspec.Struct, rename="camel"):
 _decode_head = msgspec.json.Decoder(_Head).decode
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
+_WHOLE_ENDS = (b".0,", b".0}", b".0]")  # of a whole number that is written as a fraction
+
+
+def written(body: JsonObject) -> bytes:
+    """The JSON text of an object; whole numbers are written as such, as a kube-apiserver does."""
+    raw = _encode(body)
+    if any(one in raw for one in _WHOLE_ENDS):
+        return _encode(_with_whole_numbers(body))
+    return raw
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_whole_numbers(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_with_whole_numbers(part) for part in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class Record:
@@ -94,7 +112,7 @@ class Record:
         return cls(
             name=(metadata.get("namespace", ""), metadata["name"]),
             version=version,
-            raw=_encode(body),
+            raw=written(body),
             api_version=body["apiVersion"],
             uid=metadata["uid"],
             labels=metadata.get("labels") or _NO_LABELS,

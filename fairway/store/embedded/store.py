@@ -12,8 +12,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import msgspec
-
+from fairway.api.equality import same
 from fairway.api.errors import BadRequest, Expired, UnsupportedMediaType
 from fairway.clock import Clock, SystemClock, timestamp
 from fairway.resources.catalogue import Catalogue
@@ -39,7 +38,7 @@ from fairway.store.embedded.refusals import (
     too_large,
 )
 from fairway.store.embedded.selecting import selects
-from fairway.store.embedded.shelves import KindId, Name, Record, Shelves
+from fairway.store.embedded.shelves import KindId, Name, Record, Shelves, written
 from fairway.store.embedded.watches import EmbeddedWatch, Watches
 from fairway.store.embedded.writes import Writer
 from fairway.store.interface import (
@@ -351,7 +350,8 @@ class EmbeddedStore:
         write: Write,
     ) -> Stored:
         # One that is kept in an earlier version is written anew, as Kubernetes does it too.
-        if after == before and old.kept_as.rpartition("/")[2] == _kept_version(resource):
+        is_kept = old.kept_as.rpartition("/")[2] == _kept_version(resource)
+        if is_kept and same(after, before):
             return old.stored(resource)
         metadata = after["metadata"]
         if metadata.get("deletionTimestamp") and not self.collector.is_held(resource, after):
@@ -487,4 +487,4 @@ def _unkept(body: JsonObject, previous: Record | None, resource: Resource) -> St
     body["apiVersion"] = resource.api_version
     if previous is not None:
         body["metadata"]["resourceVersion"] = str(previous.version)
-    return Stored(msgspec.json.encode(body))
+    return Stored(written(body))

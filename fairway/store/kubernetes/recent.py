@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+from fairway.api.equality import same
 from fairway.kubeapi.reading import Head, head_of
 from fairway.schema.node import JsonObject
 from fairway.store.interface import ResourceKey, Stored
@@ -52,9 +53,9 @@ class Recent:
             return None
         before = known[1].object()
         is_same = (
-            before.get("status") == body.get("status")
+            same(before.get("status"), body.get("status"))
             if subresource == "status"
-            else not subresource and _without_status(before) == _without_status(body)
+            else not subresource and same(_without_status(before), _without_status(body))
         )
         return known[1] if is_same else None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from fairway.agent.drivers.kubernetes import marks
 from fairway.agent.drivers.kubernetes.hands import Hands, Refused
@@ -18,11 +17,13 @@ from fairway.agent.drivers.kubernetes.making import Making
 from fairway.agent.drivers.kubernetes.picture import Picture
 from fairway.agent.drivers.kubernetes.pods import OwnPod
 from fairway.agent.drivers.kubernetes.works import Kept, Works
+from fairway.api.equality import same
 from fairway.api.meta import JsonObject
 from fairway.api.work import Work
 from fairway.kinds.interface import Kind
 from fairway.kinds.permitted import FindKind
 from fairway.kinds.plain import text
+from fairway.schema.patches import difference
 from fairway.store.interface import Deletion
 from fairway.store.keys import PODS
 
@@ -122,17 +123,4 @@ def _held(kind: Kind, body: JsonObject) -> JsonObject | None:
         return {}
     after = kind.held(body)
     # A pod is its own: once it is there, nothing holds it.
-    return None if after == body or kind.name == "Pod" else difference(body, after)
-
-
-def difference(before: JsonObject, after: JsonObject) -> JsonObject:
-    """The merge patch that makes one of the other."""
-    patch: dict[str, Any] = {}
-    for name in {**before, **after}:
-        if name not in after:
-            patch[name] = None
-        elif before.get(name) != after[name]:
-            old, new = before.get(name), after[name]
-            is_deep = isinstance(old, dict) and isinstance(new, dict)
-            patch[name] = difference(old or {}, new) if is_deep else new
-    return patch
+    return None if same(after, body) or kind.name == "Pod" else difference(body, after)

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from fairway.api.equality import same
 from fairway.api.meta import JsonObject
 from fairway.api.work import Manifest
 from fairway.kinds.interface import Kind
@@ -129,7 +130,7 @@ def _updated(body: JsonObject, wanted: JsonObject, ignored: Sequence[str]) -> Js
         wanted = with_value_of(body, wanted, pointer)
     identity = {key: body["metadata"][key] for key in ("uid", "generation")}
     after = {**wanted, "metadata": {**wanted.get("metadata", {}), **identity}}
-    if after == body:
+    if same(after, body):
         return body
     after["metadata"]["generation"] += 1
     return after
