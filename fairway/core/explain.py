@@ -236,7 +236,8 @@ class _Trial:
 
 def _remedies(trial: _Trial, workload: Workload, nearest: Nearest | None) -> Iterator[Remedy]:
     facts = trial.facts
-    if workload.queue not in facts.queues or workload.is_held or workload.mode != "Gang":
+    is_kept_out = workload.queue not in facts.queues or workload.is_held or workload.refused_by
+    if is_kept_out or workload.mode != "Gang":
         return
     yield from _without_holding_out(trial, workload)
     yield from _other_flavors(trial, workload)
