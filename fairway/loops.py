@@ -212,7 +212,7 @@ class Loop(Generic[Key]):
         except Conflict:
             self._later(key, "somebody else changed it first", is_quiet=True)
         except (ApiError, OSError) as fault:
-            self._later(key, str(fault))
+            self._later(key, fault)
         except Exception:
             _log.exception("%s: looking at %s failed", self._name, key)
             self._later(key, "see above", is_quiet=True)
@@ -222,7 +222,7 @@ class Loop(Generic[Key]):
                 self._again.discard(key)
                 self.mark(key)
 
-    def _later(self, key: Key, why: str, *, is_quiet: bool = False) -> None:
+    def _later(self, key: Key, why: object, *, is_quiet: bool = False) -> None:
         failures = self._failures.get(key, 0) + 1
         self._failures[key] = failures
         # Of very many failures the power alone would be more than a number holds.

@@ -194,6 +194,22 @@ def family_of(resource: str) -> Family:
     return "binary" if is_binary else "decimal"
 
 
+# What vendors call their devices, or parts of one; the page has the same words.
+_DEVICE = re.compile(
+    r"/(gpu|vgpu|tpu|npu|ppu|dcu|mlu|xpu|accelerator|neuroncore|gaudi|i915|xe"
+    r"|Ascend[0-9]+[A-Z]?|mig-[0-9]+g\.[0-9]+gb(\.[a-z]+)*)$"
+)
+
+
+@lru_cache(maxsize=1024)
+def is_accelerator(resource: str) -> bool:
+    """Whether a resource counts as a GPU, for everything that counts, compares or shows them.
+
+    A name with a slash is not enough: networks, memory of a device and licences have one too.
+    """
+    return _DEVICE.search(resource) is not None
+
+
 class Amounts(Mapping[str, int]):
     """How much of each resource, in nano-units; immutable, and missing means zero.
 

@@ -264,6 +264,10 @@ class Timeout(ApiError):
     code, reason = 504, "Timeout"
 
 
+class InsufficientStorage(ApiError):
+    code, reason = 507, "InsufficientStorage"
+
+
 _BY_REASON: dict[str, type[ApiError]] = {kind.reason: kind for kind in ApiError.__subclasses__()}
 _BY_CODE: dict[int, type[ApiError]] = {}
 for _kind in ApiError.__subclasses__():

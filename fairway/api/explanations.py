@@ -145,6 +145,7 @@ _STANDING = (
     Code.NO_QUEUE,
     Code.QUEUE_HELD,
     Code.QUEUE_BROKEN,
+    Code.NOT_A_SUBMITTER,
     Code.BEHIND_HEAD,
     Code.CLAIMS_EXCEEDED,
     Code.USER_LIMIT_EXCEEDED,

@@ -146,7 +146,12 @@ class MinimumRun(Part, frozen=True, kw_only=True):
 
 
 class Submitters(Part, frozen=True, kw_only=True):
-    """Who may submit; one match suffices, and every ancestor that states it must agree."""
+    """Who may submit; one match suffices, and every ancestor that states it must agree.
+
+    Users and groups are those of whoever named the queue. Others are refused when they name it, and
+    again when the workload's turn comes: then it waits with the reason NotASubmitter. What runs
+    already is left alone, and gets no more.
+    """
 
     namespaces: Annotated[
         tuple[Name, ...],
@@ -156,10 +161,12 @@ class Submitters(Part, frozen=True, kw_only=True):
         LabelSelector | None, doc("Namespaces, by their labels, whose workloads are taken.")
     ] = None
     users: Annotated[
-        tuple[str, ...], doc("Users who may submit.", max_items=256, list_type="set")
+        tuple[str, ...],
+        doc("Users who may submit.", max_items=256, list_type="set"),
     ] = ()
     groups: Annotated[
-        tuple[str, ...], doc("Groups whose members may submit.", max_items=256, list_type="set")
+        tuple[str, ...],
+        doc("Groups whose members may submit.", max_items=256, list_type="set"),
     ] = ()
 
 

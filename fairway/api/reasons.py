@@ -29,6 +29,7 @@ class Code(StrEnum):
     NO_QUEUE = "NoQueue"
     QUEUE_HELD = "QueueHeld"
     QUEUE_BROKEN = "QueueBroken"
+    NOT_A_SUBMITTER = "NotASubmitter"
     BEHIND_HEAD = "BehindHead"
     CLAIMS_EXCEEDED = "ClaimsExceeded"
     USER_LIMIT_EXCEEDED = "UserLimitExceeded"
@@ -93,7 +94,7 @@ class Reason:
     pod_set: str = ""
     pool: str = ""
     level: str = ""
-    other: str = ""  # another workload or flavor, a kind, a taint, a user
+    other: str = ""  # another workload or flavor, a kind, a taint, a user, a namespace
     count: int = 0  # pods, replicas or nodes that are missing or left
     until: float = 0.0
     short: tuple[tuple[str, int], ...] = ()  # (resource, nanos) that are missing
@@ -212,6 +213,10 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.NO_QUEUE: lambda r: f"there is no queue {r.queue}" if r.queue else "it names no queue",
     Code.QUEUE_HELD: lambda r: f"queue {r.queue} is held",
     Code.QUEUE_BROKEN: lambda r: f"queue {r.queue} is not part of a tree: {r.other}",
+    Code.NOT_A_SUBMITTER: lambda r: (
+        f"queue {r.queue} does not take workloads of namespace {r.other}: its submitters name"
+        " neither the namespace nor who submitted it"
+    ),
     Code.BEHIND_HEAD: lambda r: f"{r.other} is before it in queue {r.queue}, which is strict",
     Code.CLAIMS_EXCEEDED: lambda r: f"queue {r.queue} runs as many workloads as it may ({r.count})",
     Code.USER_LIMIT_EXCEEDED: lambda r: f"{r.other} has as much in queue {r.queue} as one user may",

@@ -9,9 +9,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairway.api.errors import BadRequest
+
+if TYPE_CHECKING:
+    from fairway.api.meta import LabelSelector
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -143,15 +146,36 @@ def _split_fields(text: str) -> list[str]:
     return [part for part in re.split(r"(?<!\\),", text) if part.strip()]
 
 
+_SELECTOR_OPERATORS = {
+    "In": "in",
+    "NotIn": "notin",
+    "Exists": "exists",
+    "DoesNotExist": "absent",
+}
+
+
+def requirements(selector: LabelSelector | None) -> Requirements:
+    """A typed LabelSelector as requirements; none selects everything."""
+    if selector is None:
+        return ()
+    found = [
+        Requirement(key, "in", frozenset({value})) for key, value in selector.match_labels.items()
+    ]
+    found.extend(
+        Requirement(one.key, _SELECTOR_OPERATORS.get(one.operator, ""), frozenset(one.values))
+        for one in selector.match_expressions
+    )
+    return tuple(found)
+
+
 def structured(selector: Mapping[str, Any]) -> Requirements:
     """A LabelSelector object (`matchLabels`, `matchExpressions`) as requirements."""
     found = [
         Requirement(key, "in", frozenset({value}))
         for key, value in (selector.get("matchLabels") or {}).items()
     ]
-    operators = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "absent"}
     for expression in selector.get("matchExpressions") or ():
         values: Iterable[str] = expression.get("values") or ()
-        operator = operators.get(expression.get("operator"), "")
+        operator = _SELECTOR_OPERATORS.get(expression.get("operator"), "")
         found.append(Requirement(expression.get("key", ""), operator, frozenset(values)))
     return tuple(found)

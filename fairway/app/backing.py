@@ -38,7 +38,7 @@ class Backing:
     catalogue: Catalogue
     authorizer: Authorizer
     find_uid: FindUid
-    is_ready: Callable[[], bool]
+    ready: Callable[[], dict[str, str]]  # by part: what keeps it from being ready, or nothing
     observe: Callable[[Metrics], None]  # told once: whoever counts
     gather: Callable[[Metrics], None]  # told before metrics are read
     end_watches: Callable[[], Awaitable[None]]
@@ -60,7 +60,10 @@ def embedded(store: EmbeddedStore) -> Backing:
         catalogue=store.catalogue,
         authorizer=_follow_roles(store),
         find_uid=find_uid,
-        is_ready=lambda: store.writer.is_open,
+        ready=lambda: {
+            "store": "" if store.writer.is_open else "it is shutting down",
+            "disk": "it is full" if store.writer.full_disk else "",
+        },
         observe=lambda metrics: store.writer.figures.observers.append(metrics.batch_committed),
         gather=gather,
         end_watches=store.end_watches,

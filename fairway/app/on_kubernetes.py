@@ -93,7 +93,11 @@ async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Back
             catalogue=catalogue,
             authorizer=authorizer,
             find_uid=lambda kind, namespace, name: None,  # it signs no tokens of accounts
-            is_ready=lambda: all(one.is_complete.is_set() for one in mirrors),
+            ready=lambda: {
+                "store": ""
+                if all(one.is_complete.is_set() for one in mirrors)
+                else "roles are still being read"
+            },
             observe=lambda metrics: None,
             gather=lambda metrics: None,
             end_watches=store.end_watches,

@@ -6,19 +6,24 @@ its last whole entry. It is not forced to the disk: a record is for finding out,
 
 from __future__ import annotations
 
+import logging
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import BinaryIO
+
+_log = logging.getLogger(__name__)
 
 _SEGMENT_BYTES = 32 << 20
 _SEGMENTS_MOST = 8
 _CHUNK_BYTES = 1 << 16
 _TIMES_FED = 5
 _WAITING_MOST = 64
+_AGAIN_SECONDS = 60.0  # until a disk that refused is asked again
 DECISIONS = ".decisions"
 
 
@@ -95,35 +100,58 @@ class FileSink:
 class BackgroundSink:
     """Lets a sink write on a thread of its own: packing takes time that the hub does not have.
 
-    Entries that wait are bounded: whoever brings one too many waits for the oldest.
+    Entries that wait are bounded: whoever brings one too many waits for the oldest. Decisions are
+    made whether or not they can be recorded: a disk that refuses ends the segment, and is asked for
+    another one a while later.
     """
 
-    def __init__(self, sink: FileSink) -> None:
+    def __init__(self, sink: FileSink, *, now: Callable[[], float] = monotonic) -> None:
         self._sink = sink
+        self._now = now
         self._thread = ThreadPoolExecutor(1, "fairway-record")
         self._waiting: deque[Future[None]] = deque()
+        self._broken_at: float | None = None
 
     @property
     def is_full(self) -> bool:
+        if self._broken_at is not None:
+            return self._now() >= self._broken_at + _AGAIN_SECONDS
         return self._sink.is_full
 
     def begin(self) -> None:
-        self._thread.submit(self._sink.begin).result()
+        self._thread.submit(self._begin).result()
 
     def fed(self) -> None:
-        self._waiting.append(self._thread.submit(self._sink.fed))
+        self._hand_over(self._sink.fed)
 
     def write(self, entry: bytes) -> None:
-        """A fault of an earlier entry is told here."""
-        waiting = self._waiting
-        while waiting and (waiting[0].done() or len(waiting) >= _WAITING_MOST):
-            waiting.popleft().result()
-        waiting.append(self._thread.submit(self._sink.write, entry))
+        self._hand_over(lambda: self._sink.write(entry))
 
     def close(self) -> None:
         """Returns once all is written."""
-        self._thread.submit(self._sink.close).result()
+        self._thread.submit(self._do, self._sink.close).result()
         self._thread.shutdown()
+
+    def _begin(self) -> None:
+        self._broken_at = None
+        with suppress(OSError):
+            self._sink.close()  # the end of a segment may be missing
+        self._do(self._sink.begin)
+
+    def _hand_over(self, task: Callable[[], None]) -> None:
+        waiting = self._waiting
+        while waiting and (waiting[0].done() or len(waiting) >= _WAITING_MOST):
+            waiting.popleft().result()
+        waiting.append(self._thread.submit(self._do, task))
+
+    def _do(self, task: Callable[[], None]) -> None:
+        if self._broken_at is not None:
+            return  # what follows something that is missing means nothing
+        try:
+            task()
+        except OSError as fault:
+            self._broken_at = self._now()
+            _log.warning("decisions are not recorded: %s", fault)
 
 
 def segments(folder: Path, suffix: str = DECISIONS) -> list[Path]:

@@ -92,7 +92,7 @@ def make_api(
     documents = Documents(
         catalogue=backing.catalogue,
         metrics=metrics,
-        ready=lambda: {"store": backing.is_ready()},
+        ready=backing.ready,
         gather=gather,
     )
     return Api(

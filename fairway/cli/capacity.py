@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from fairway.api.amounts import Quantity, family_of
+from fairway.api.amounts import Quantity, family_of, is_accelerator
 from fairway.api.cluster import Cluster, pools_of
 from fairway.api.flavor import Flavor
 from fairway.api.report import ClusterReport, NodeColumns, PodCounts, WorkPods
@@ -105,7 +105,7 @@ class _Counting:
 
     def rooms(self) -> list[Room]:
         found = sorted(self._found.values(), key=lambda one: (one.flavor, one.resource))
-        accelerators = [one for one in found if "/" in one.resource]
+        accelerators = [one for one in found if is_accelerator(one.resource)]
         return accelerators or [one for one in found if one.resource == CPU]
 
     def _use(self, work: WorkPods, flavor_of: list[str]) -> None:

@@ -10,6 +10,7 @@ import click
 
 from fairway.api.codec import to_yaml
 from fairway.api.errors import Forbidden, MethodNotAllowed, NotFound
+from fairway.api.submission import SUBMITTED_BY
 from fairway.cli import options, render_objects
 from fairway.cli.commands import Command
 from fairway.cli.completion import complete_kinds
@@ -48,7 +49,11 @@ SERVER_MADE = {
     "managedFields",
     "ownerReferences",
 }
-STAMPS = {"kubectl.kubernetes.io/last-applied-configuration", "fairway.dev/created-by"}
+STAMPS = {
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "fairway.dev/created-by",
+    SUBMITTED_BY,
+}
 NAME_LABEL = "kubernetes.io/metadata.name"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairway.api.amounts import Quantity, QuantityError
+from fairway.api.amounts import Quantity, QuantityError, is_accelerator
 from fairway.cli.workloads import status_of
 from fairway.client.wire import Object
 
@@ -24,7 +24,7 @@ def gpus_of(workload: Object) -> float:
 def _accelerators(requests: dict[str, str]) -> int:
     found = 0
     for resource, amount in requests.items():
-        if "/" in resource:
+        if is_accelerator(resource):
             try:
                 found += Quantity.of(amount).nanos
             except QuantityError:

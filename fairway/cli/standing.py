@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fairway.api.amounts import is_accelerator
 from fairway.cli.render_table import Grid
 from fairway.cli.session import Failure, Session
 from fairway.client.wire import Object
@@ -82,7 +83,7 @@ def _branches(
 def _holdings(one: Object, is_wide: bool) -> list[Object]:
     """Of accelerators, unless there are none or all is asked for."""
     found = list(one.get("holdings") or ())
-    accelerators = [each for each in found if "/" in each["resource"]]
+    accelerators = [each for each in found if is_accelerator(each["resource"])]
     return found if is_wide else accelerators or found
 
 

@@ -32,6 +32,7 @@ from fairway.store.keys import (
     FLEETS,
     KIND_RULES,
     LEASES,
+    NAMESPACES,
     POLICIES,
     PRIORITY_CLASSES,
     QUEUES,
@@ -72,7 +73,7 @@ class Cache:
     def __init__(self, store: Store, *, clock: Clock) -> None:
         self._mirrors = {
             kind: Mirror(store, kind, clock=clock)
-            for kind in (*_KINDS.values(), PRIORITY_CLASSES, VOLUME_CLAIMS)
+            for kind in (*_KINDS.values(), PRIORITY_CLASSES, NAMESPACES, VOLUME_CLAIMS)
         }
         # On a Kubernetes hub every node renews a lease of its own, several times a minute.
         beats = Selection(fields=f"metadata.name={AGENT_LEASE}")

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairway.api.amounts import MILLI, Quantity
-from fairway.core.costs.supplies import is_accelerator
+from fairway.api.amounts import MILLI, Quantity, is_accelerator
 
 
 class PodSet(msgspec.Struct, frozen=True, rename="camel"):

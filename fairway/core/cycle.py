@@ -14,6 +14,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
+from fairway.api.names import namespace_and_name
 from fairway.api.reasons import Code, Reason
 from fairway.core.desk import Desk
 from fairway.core.dividing.homecoming import Homeward
@@ -274,6 +275,9 @@ def _standing(desk: Desk, workload: Workload, *, is_open: bool) -> Reason | None
         return Reason(code=Code.QUEUE_BROKEN, queue=workload.queue, other="it is in a cycle")
     if workload.is_held:
         return Reason(code=Code.HELD)
+    if workload.refused_by:
+        namespace, _ = namespace_and_name(workload.key)
+        return Reason(code=Code.NOT_A_SUBMITTER, queue=workload.refused_by, other=namespace)
     if workload.held is None and workload.releasing:
         # Two attempts at one time would be two copies of it.
         return Reason(code=Code.STILL_ENDING, cluster=workload.releasing[0].cluster)

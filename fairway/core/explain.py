@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
+from fairway.api.amounts import is_accelerator
 from fairway.api.explanations import Explanation, Nearest, Needs, Remedy, sentence
 from fairway.api.reasons import Code, Reason
 from fairway.core.ahead.forecast import Expected, forecast, heads
@@ -151,7 +152,7 @@ def _leading(form: Form) -> str:
     total: dict[str, int] = {}
     for one in form.pod_sets:
         for resource, amount in one.shape.requests:
-            if "/" in resource:
+            if is_accelerator(resource):
                 total[resource] = total.get(resource, 0) + amount * one.count
     return max(sorted(total), key=lambda resource: total[resource], default="")
 
@@ -235,7 +236,8 @@ class _Trial:
 
 def _remedies(trial: _Trial, workload: Workload, nearest: Nearest | None) -> Iterator[Remedy]:
     facts = trial.facts
-    if workload.queue not in facts.queues or workload.is_held or workload.mode != "Gang":
+    is_kept_out = workload.queue not in facts.queues or workload.is_held or workload.refused_by
+    if is_kept_out or workload.mode != "Gang":
         return
     yield from _without_holding_out(trial, workload)
     yield from _other_flavors(trial, workload)

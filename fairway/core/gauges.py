@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fairway.api.amounts import is_accelerator
 from fairway.core.costs.accounts import Place
-from fairway.core.costs.supplies import is_accelerator
 from fairway.core.model import Flavor, Pool
 from fairway.core.nodes import Amounts, Cluster
 from fairway.core.snapshot import Snapshot

@@ -227,6 +227,7 @@ class Workload(_Remembers):
     kinds: tuple[str, ...] = ()  # group/version/Kind that the cluster must serve, or PODS_ALONE
     pinned_to: str = ""  # a cluster that holds a volume of its own
     user: str = ""
+    refused_by: str = ""  # the queue, its own or one above, whose submitters do not include it
     preemptible: bool = True
     is_held: bool = False
     not_before: float = 0.0  # back-off after a failure
@@ -266,6 +267,7 @@ class Workload(_Remembers):
             self.queue,
             self.priority,
             self.user,
+            self.refused_by,
             self.mode,
             tuple(form.likeness for form in self.forms),
             self.policy,

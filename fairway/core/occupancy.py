@@ -20,6 +20,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from fairway.api.amounts import is_accelerator
 from fairway.core.fitting import fit
 from fairway.core.fitting.devices import DEVICE_UNITS
 from fairway.core.fitting.eligibility import Eligibility
@@ -427,7 +428,7 @@ def _size(placed: Placed) -> tuple[int, ...]:
     return min(
         (
             (
-                -sum(amount for name, amount in pods.shape.requests if "/" in name),
+                -sum(amount for name, amount in pods.shape.requests if is_accelerator(name)),
                 -max((amount for _, amount in pods.shape.requests), default=0),
             )
             for pods in placed.pods

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from fairway.api.amounts import Quantity, family_of
-from fairway.core.costs.supplies import is_accelerator
+from fairway.api.amounts import Quantity, family_of, is_accelerator
 from fairway.core.model import FlavorResource, Workload, unit_nanos
 from fairway.core.snapshot import Snapshot
 from fairway.core.turns.quota import Tree

@@ -14,6 +14,7 @@ from fairway.api.errors import FieldError, Invalid, invalid, not_supported
 from fairway.api.meta import API_VERSION, JsonObject
 from fairway.api.names import FINALIZER
 from fairway.api.podset import PodSet
+from fairway.api.submission import SUBMITTED_BY
 from fairway.api.workload import Workload
 from fairway.kinds.decision import WORK
 from fairway.kinds.interface import Kind
@@ -66,7 +67,7 @@ def as_workload(manifest: JsonObject, kinds: KnownKinds) -> JsonObject | None:
 
     Invalid where what it says by labels or annotations can't be understood.
     """
-    kind, queue = kinds.of(manifest), _said(manifest, QUEUE)[1]
+    kind, queue = kinds.of(manifest), queue_said(manifest)[1]
     if kind is None or not queue or is_owned(manifest) or is_of_a_work(manifest):
         return None
     reader = _Reader(manifest, kind)
@@ -88,6 +89,11 @@ def as_workload(manifest: JsonObject, kinds: KnownKinds) -> JsonObject | None:
         },
         "spec": spec,
     }
+
+
+def queue_said(manifest: JsonObject) -> tuple[str, str]:
+    """Where a native object names its queue, and which; empty where it names none."""
+    return _said(manifest, QUEUE)
 
 
 def derived_pod_sets(workload: Workload, kinds: KnownKinds | None = None) -> tuple[PodSet, ...]:
@@ -119,7 +125,7 @@ def cleaned(manifest: JsonObject) -> JsonObject:
     if "spec" in plain:
         plain = {**plain, "spec": _unqueued(plain["spec"])}
     metadata = _without_keys(child(plain, "metadata"), _SERVER_SET)
-    for field, names in (("labels", QUEUE), ("annotations", _REMEMBERED)):
+    for field, names in (("labels", QUEUE), ("annotations", (*_REMEMBERED, SUBMITTED_BY))):
         if field in metadata:
             metadata[field] = _without_keys(child(metadata, field), names)
             if not metadata[field]:

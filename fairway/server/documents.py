@@ -18,11 +18,11 @@ KUBERNETES = ("1", "36", "v1.36.4")
 
 @dataclass(slots=True, kw_only=True)
 class Documents:
-    """Answers about the hub itself. `ready` names what keeps it from being ready."""
+    """Answers about the hub itself. `ready` says of each part what keeps it from being ready."""
 
     catalogue: Catalogue
     metrics: Metrics
-    ready: Callable[[], dict[str, bool]]
+    ready: Callable[[], dict[str, str]]
     gather: Callable[[], None]  # brings the gauges up to date
     _cached: dict[str, tuple[int, Response]] = field(default_factory=dict)
 
@@ -53,9 +53,12 @@ class Documents:
 
     def _readiness(self) -> Response:
         parts = self.ready()
-        if all(parts.values()):
+        if not any(parts.values()):
             return text_response("ok")
-        lines = [f"[{'+' if good else '-'}]{name}" for name, good in parts.items()]
+        lines = [
+            f"[-]{name} failed: {fault}" if fault else f"[+]{name} ok"
+            for name, fault in parts.items()
+        ]
         return text_response("\n".join([*lines, "readyz check failed"]), status=503)
 
     def _openapi_v3(self, path: str) -> Response | None:

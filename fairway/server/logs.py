@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
 from collections.abc import Mapping
 from typing import Any, Literal, TextIO
 
 from fairway.clock import micro_timestamp
+from fairway.disks import is_full
 from fairway.server.redaction import redact
+
+_FULL_DISK_SECONDS = 60.0
 
 # A line break in a sentence could pass for another record, an escape could paint the terminal.
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), 127)}
@@ -58,6 +62,24 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry, ensure_ascii=False).encode(errors="replace").decode()
 
 
+class Sparing(logging.Filter):
+    """A full disk is told once a minute by each part, however many stumble over it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told_at: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said = [*record.args] if isinstance(record.args, tuple) else [record.args]
+        fault = record.exc_info[1] if record.exc_info else None
+        if not any(is_full(one) for one in (*said, fault)):
+            return True
+        if record.created - self._told_at.get(record.name, -math.inf) < _FULL_DISK_SECONDS:
+            return False
+        self._told_at[record.name] = record.created
+        return True
+
+
 def configure(
     form: Literal["text", "json"] = "text",
     *,
@@ -67,6 +89,7 @@ def configure(
     """Makes this the process's only log; returns the handler, to be taken off by tests."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    handler.addFilter(Sparing())
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)

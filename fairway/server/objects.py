@@ -125,7 +125,7 @@ class Objects:
         return Response(stream=stream)
 
     async def _create(self, call: Call) -> Response:
-        write = options.write_options(call.request, call.identity.user)
+        write = options.write_options(call.request, call.identity)
 
         async def create(how: Write) -> Stored:
             body = _body(call, how)
@@ -135,7 +135,7 @@ class Objects:
         return self._shown(call, await create(write), status=201, write=write)
 
     async def _update(self, call: Call) -> Response:
-        write = options.write_options(call.request, call.identity.user)
+        write = options.write_options(call.request, call.identity)
         if call.target.subresource == "scale":
             return await self._scale(call, _named_body(call, write), write)
 
@@ -152,7 +152,7 @@ class Objects:
         return self._shown(call, await update(write), write=write)
 
     async def _patch(self, call: Call) -> Response:
-        write = options.write_options(call.request, call.identity.user)
+        write = options.write_options(call.request, call.identity)
         patch = options.patch_options(call.request)
         if call.target.subresource == "scale":
             current = await self._store.get(call.key, call.target.name, call.namespace)

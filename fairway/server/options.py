@@ -20,6 +20,7 @@ from fairway.api.errors import (
 from fairway.schema.node import JsonObject
 from fairway.server import protobuf
 from fairway.server.exchange import Request
+from fairway.server.identity import Identity
 from fairway.store.interface import Deletion, Page, Patch, PatchType, Selection, WatchFrom, Write
 
 _PATCH_TYPES: dict[str, PatchType] = {
@@ -76,7 +77,7 @@ def object_body(request: Request) -> JsonObject:
     return body
 
 
-def write_options(request: Request, user: str) -> Write:
+def write_options(request: Request, identity: Identity) -> Write:
     """Who writes, and how, as the parameters say."""
     dry_run = request.parameter("dryRun")
     validation = request.parameter("fieldValidation") or "Warn"
@@ -90,7 +91,8 @@ def write_options(request: Request, user: str) -> Write:
         kind = _OPTIONS_KINDS.get(request.method, "UpdateOptions")
         raise Invalid.of(kind, "meta.k8s.io", "", faults)
     return Write(
-        user=user,
+        user=identity.user,
+        groups=identity.groups,
         manager=_manager(request),
         dry_run=dry_run == "All",
         field_validation=cast(Literal["Ignore", "Warn", "Strict"], validation),

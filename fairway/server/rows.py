@@ -19,8 +19,7 @@ from typing import Any
 
 import msgspec
 
-from fairway.api.amounts import NANO, Quantity, QuantityError
-from fairway.core.costs.supplies import is_accelerator
+from fairway.api.amounts import NANO, Quantity, QuantityError, is_accelerator
 from fairway.loops import in_slices
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject

@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from fairway.api.submission import HUB
 from fairway.schema.node import JsonObject
 
 _WARNINGS_MOST = 100
@@ -114,7 +115,8 @@ class WatchFrom:
 class Write:
     """Who writes, and how."""
 
-    user: str = "system:fairway"
+    user: str = HUB
+    groups: tuple[str, ...] = ()
     manager: str = "fairway"
     dry_run: bool = False
     field_validation: Literal["Ignore", "Warn", "Strict"] = "Strict"

@@ -28,7 +28,7 @@ from fairway.view.binding import bind, joined, running, unclaimed, work_of
 from fairway.view.workloads import Defaults
 
 _GROUPS = (GROUP, KINDS_GROUP)
-_OTHERS = ("PriorityClass", CLAIM)  # of other groups
+_OTHERS = ("PriorityClass", "Namespace", CLAIM)  # of other groups
 _NAMESPACED = ("Workload", "PlacementPolicy")
 
 
@@ -55,6 +55,7 @@ class Objects:
     workloads: dict[str, Workload] = field(default_factory=dict)
     priority_classes: dict[str, int] = field(default_factory=dict)
     volumes: dict[str, dict[str, str]] = field(default_factory=dict)  # of claims that are bound
+    namespaces: dict[str, dict[str, str]] = field(default_factory=dict)  # labels by name
     rules: dict[str, KindRule] = field(default_factory=dict)
     kinds: Kinds = field(default_factory=built_in)
     keys: dict[str, str] = field(default_factory=dict)  # of workloads, by UID
@@ -89,6 +90,11 @@ class Objects:
             before = self.priority_classes.get(name)
             value = self.priority_classes[name] = int(plain.get("value", 0))
             return Touched(kind=kind, key=name, before=before, after=value)
+        if (api_version, kind) == ("v1", "Namespace"):
+            name = str(plain["metadata"]["name"])
+            known = self.namespaces.get(name)
+            labels = self.namespaces[name] = dict(plain["metadata"].get("labels") or {})
+            return Touched(kind=kind, key=name, before=known, after=labels)
         if (api_version, kind) == ("v1", CLAIM):
             return self._put_volume(plain, is_removed=False)
         if api_version.partition("/")[0] in _GROUPS and kind in BY_NAME:
@@ -173,6 +179,7 @@ class Objects:
             "PlacementPolicy": self.policies,
             "Workload": self.workloads,
             "PriorityClass": self.priority_classes,
+            "Namespace": self.namespaces,
         }
         return shelves.get(kind)
 
@@ -189,6 +196,7 @@ class Objects:
             volumes=self.volumes,
             kinds=self.kinds,
             keys=self.keys,
+            namespaces=self.namespaces,
         )
 
     def facts(self, now: float, assumed: Mapping[str, model.Workload] | None = None) -> Facts:

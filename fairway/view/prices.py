@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from fairway.api.amounts import is_accelerator
 from fairway.api.cluster import Cluster, pools_of
 from fairway.api.flavor import Flavor
 from fairway.api.pools import ElasticPool
-from fairway.core.costs.supplies import is_accelerator
 
 _NANO = 1_000_000_000
 

@@ -69,13 +69,16 @@ def at_or_below(names: Collection[str], queues: Mapping[str, Queue]) -> set[str]
 
 def line_of(queues: Mapping[str, Queue], name: str) -> list[QueueSpec]:
     """A queue and those above it, itself first; a cycle is cut."""
-    line: list[QueueSpec] = []
-    seen: set[str] = set()
-    while name in queues and name not in seen:
-        seen.add(name)
-        line.append(queues[name].spec)
-        name = queues[name].spec.parent
-    return line
+    return [spec for _, spec in named_line_of(queues, name)]
+
+
+def named_line_of(queues: Mapping[str, Queue], name: str) -> list[tuple[str, QueueSpec]]:
+    """The same, each with its name."""
+    line: dict[str, QueueSpec] = {}
+    while name in queues and name not in line:
+        line[name] = queues[name].spec
+        name = line[name].parent
+    return list(line.items())
 
 
 def _queue(

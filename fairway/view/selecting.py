@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fairway.api.meta import ClusterSelector, LabelSelector
-from fairway.api.selectors import Requirement, Requirements, matches
+from fairway.api.meta import ClusterSelector
+from fairway.api.selectors import matches, requirements
 from fairway.core.model import Clusters
 from fairway.schema.cel.environment import CompileError, EvaluationError, Program, compile
-
-_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "absent"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,19 +38,6 @@ def choose(selector: ClusterSelector | None, clusters: Mapping[str, ClusterFacts
         and matches(tests, facts.labels)
         and all(_holds(program, facts) for program in programs)
     )
-
-
-def requirements(selector: LabelSelector | None) -> Requirements:
-    if selector is None:
-        return ()
-    found = [
-        Requirement(key, "in", frozenset({value})) for key, value in selector.match_labels.items()
-    ]
-    found.extend(
-        Requirement(one.key, _OPERATORS.get(one.operator, ""), frozenset(one.values))
-        for one in selector.match_expressions
-    )
-    return tuple(found)
 
 
 def _program(text: str) -> Program | None:

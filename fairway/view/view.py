@@ -57,7 +57,7 @@ class _Sources:
     queues: set[str] = field(default_factory=set)
     policies: set[str] = field(default_factory=set)  # by name, in whatever namespace
     classes: set[str] = field(default_factory=set)
-    namespaces: set[str] = field(default_factory=set)  # with a volume that was bound or went
+    namespaces: set[str] = field(default_factory=set)  # with other labels or another volume
 
     def of(self, stored: Mapping[str, Workload], defaults: workloads.Defaults) -> set[str]:
         """The workloads that may take something from these."""
@@ -175,6 +175,8 @@ class View:
                 self._sources.classes.add(touched.key)
             case "PersistentVolumeClaim" if before != after:
                 self._sources.namespaces.add(touched.key.partition("/")[0])
+            case "Namespace" if before != after:
+                self._sources.namespaces.add(touched.key)
             case "KindRule" if before is None or after is None or before.spec != after.spec:
                 self._stale_workloads.update(self._objects.workloads)
             case _:
@@ -191,6 +193,7 @@ class View:
             or after is None
             or before.spec.defaults != after.spec.defaults
             or before.spec.parent != after.spec.parent
+            or before.spec.submitters != after.spec.submitters
         ):
             self._sources.queues.add(touched.key)
 

@@ -11,6 +11,7 @@ from fairway.api.fleet import FleetSpec
 from fairway.api.names import OVER
 from fairway.api.podset import Alternative, PodSet
 from fairway.api.queue import Queue
+from fairway.api.submission import SUBMITTED_BY, Submission, refusing
 from fairway.api.workload import Workload
 from fairway.core import model
 from fairway.kinds import growing, ranges
@@ -18,7 +19,7 @@ from fairway.kinds.disruption import budget_of
 from fairway.kinds.native import derived_pod_sets
 from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.volumes import pinned_to
-from fairway.view.queues import line_of, request_of
+from fairway.view.queues import line_of, named_line_of, request_of
 
 CREATED_BY = "fairway.dev/created-by"
 
@@ -35,6 +36,7 @@ class Defaults:
     # namespace -> {volume claim: cluster in which it is bound}
     kinds: Kinds = field(default_factory=built_in)
     keys: Mapping[str, str] = field(default_factory=dict)  # of workloads, by UID
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # labels by name
 
 
 def key_of(workload: Workload) -> str:
@@ -91,6 +93,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
             workload, defaults.volumes.get(workload.metadata.namespace, {}), defaults.kinds
         ),
         user=workload.metadata.annotations.get(CREATED_BY, ""),
+        refused_by=_refused_by(workload, queue, defaults),
         preemptible=spec.preemptible,
         is_held=spec.hold != "None" or is_unwanted(workload),
         not_before=_seconds(status.requeue.not_before) if status.requeue else 0.0,
@@ -140,6 +143,21 @@ def _priority(workload: Workload, queue: str, defaults: Defaults) -> int:
         if one.defaults.priority is not None:
             return one.defaults.priority
     return workload.status.priority
+
+
+def _refused_by(workload: Workload, queue: str, defaults: Defaults) -> str:
+    """The queue, its own or one above it, whose submitters do not include it."""
+    line = named_line_of(defaults.queues, queue)
+    if all(spec.submitters is None for _, spec in line):
+        return ""
+    namespace, annotations = workload.metadata.namespace, workload.metadata.annotations
+    submission = Submission.read(
+        namespace=namespace,
+        labels=defaults.namespaces.get(namespace, {}),
+        note=annotations.get(SUBMITTED_BY),
+        creator=annotations.get(CREATED_BY, ""),
+    )
+    return refusing(((name, spec.submitters) for name, spec in line), submission)
 
 
 def _policy(workload: Workload, queue: str, defaults: Defaults) -> str:

@@ -157,6 +157,7 @@ QUEUES = [
         "holdings": [
             {**HOLDING, "nominal": "16", "used": "20", "borrowed": "4"},
             {**HOLDING, "flavor": "any", "resource": "cpu", "nominal": "8", "used": "1"},
+            {**HOLDING, "resource": "rdma/hca", "nominal": "8", "used": "1"},
         ],
         "heads": ["vision/train", "vision/eval"],
     },
@@ -322,7 +323,8 @@ def test_room_is_counted_by_flavor_with_what_pods_and_others_use() -> None:
                             "unit": "1",
                             "allocatable": [8, 8, 4],
                             "others": [0, 1, 0],
-                        }
+                        },
+                        {"resource": "rdma/hca", "unit": "1", "allocatable": [1, 1, 1]},
                     ],
                 },
                 "works": [

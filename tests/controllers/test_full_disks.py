@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairway.app.histories import HistoryFile
-from fairway.app.records import FileSink, read_segment, segments
+from fairway.app.records import BackgroundSink, FileSink, read_segment, segments
 
 NOISE = [os.urandom(2_000).hex().encode() for _ in range(4)]
 
@@ -69,3 +69,28 @@ def test_a_history_goes_on_once_there_is_room_again(tmp_path: Path) -> None:
     file.begin(iter(NOISE))
     file.close()
     assert list(next(iter(file.read()))) == NOISE
+
+
+def test_decisions_are_made_though_they_cannot_be_recorded(tmp_path: Path) -> None:
+    now = [0.0]
+    sink = BackgroundSink(FileSink(tmp_path), now=lambda: now[0])
+    sink.begin()
+    with full_disk():
+        for _ in range(200):
+            sink.write(NOISE[0])
+        sink._waiting[-1].result()
+        assert not sink.is_full  # another segment is asked for a while later
+        now[0] += 60
+        assert sink.is_full
+        sink.begin()
+        sink.write(NOISE[0])
+        sink._waiting[-1].result()
+        assert not sink.is_full
+    now[0] += 60
+    assert sink.is_full
+    sink.begin()
+    for line in NOISE:
+        sink.write(line)
+    sink.close()
+    assert not sink.is_full
+    assert list(read_segment(segments(tmp_path)[-1])) == NOISE

@@ -14,6 +14,7 @@ import yaml
 
 from fairway.api import codec
 from fairway.api.names import FINALIZER
+from fairway.api.submission import SUBMITTED_BY
 from fairway.api.workload import Workload
 from fairway.app.on_kubernetes import prepare_kubernetes
 from fairway.clock import SystemClock
@@ -245,6 +246,23 @@ async def test_the_server_notes_who_creates_a_workload_and_lets_nobody_say_other
                 WORKLOADS, "train-0", patch, namespace="default", write=Write()
             )
             assert changed.object()["metadata"]["annotations"][CREATED_BY] == "ada"
+        # Whoever names another queue submits it anew; nobody else says who did.
+        ben = KubernetesStore(store.api.acting_as("ben", ("lab", "system:masters")))
+        assert made["metadata"]["annotations"][SUBMITTED_BY].startswith("ada\n")
+        for who, patch, submitter in (
+            (ben, {"metadata": {"annotations": {SUBMITTED_BY: "eve"}}}, "ada\n"),
+            (store, {"metadata": {"annotations": {SUBMITTED_BY: "eve"}}}, "ada\n"),
+            (ben, {"spec": {"priority": 3}}, "ada\n"),
+            (ben, {"spec": {"queue": "another"}}, "ben\nlab\n"),
+        ):
+            changed, _ = await who.patch(
+                WORKLOADS,
+                "train-0",
+                Patch(type="merge", body=patch),
+                namespace="default",
+                write=Write(),
+            )
+            assert changed.object()["metadata"]["annotations"][SUBMITTED_BY].startswith(submitter)
         # The finalizer is given once, and others stay beside it.
         none = Patch(type="merge", body={"metadata": {"finalizers": None}})
         changed, _ = await ada.patch(WORKLOADS, "train-0", none, namespace="default", write=Write())
@@ -258,9 +276,12 @@ async def test_the_server_notes_who_creates_a_workload_and_lets_nobody_say_other
         assert set(made["metadata"]["finalizers"]) == {"example.com/other", FINALIZER}
         body["metadata"]["name"] = "by-the-hub"
         made = (
-            await store.create(WORKLOADS, body, namespace="default", write=Write(user="grace"))
+            await store.create(
+                WORKLOADS, body, namespace="default", write=Write(user="grace", groups=("lab",))
+            )
         ).object()
         assert made["metadata"]["annotations"][CREATED_BY] == "grace"
+        assert made["metadata"]["annotations"][SUBMITTED_BY] == "grace\nlab"
 
 
 async def lease(store: KubernetesStore) -> dict[str, Any]:

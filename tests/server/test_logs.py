@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Literal
 import msgspec
 import pytest
 
+from fairway.api.errors import InsufficientStorage
 from fairway.server import logs
 from fairway.server.logs import fields
 from fairway.server.redaction import redact
@@ -113,3 +115,18 @@ def test_bytes_that_are_no_text_spoil_no_line(
         assert msgspec.json.decode(stream.getvalue())["message"] == "odd ?"
     else:
         assert "odd \\udcff" in stream.getvalue()
+
+
+def test_a_full_disk_is_told_once_a_minute_by_each_part(stream: io.StringIO) -> None:
+    logs.configure(stream=stream)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    for fault in (full, InsufficientStorage("the disk is full"), full):
+        for name in ("one", "other"):
+            logging.getLogger(name).warning("cannot write: %s", fault)
+    logging.getLogger("one").warning("cannot write: %s", OSError(errno.EIO, "broken"))
+    lines = [line.partition(" cannot")[2] for line in stream.getvalue().splitlines()]
+    assert lines == [
+        " write: [Errno 28] No space left on device",
+        " write: [Errno 28] No space left on device",
+        " write: [Errno 5] broken",
+    ]

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from fairway.api import codec
-from fairway.api.amounts import MILLI
+from fairway.api.amounts import MILLI, is_accelerator
 from fairway.api.cluster import Cluster
 from fairway.api.costs import ROWS_MOST, CostAccount, CostAccountSpec
 from fairway.api.errors import ApiError, NotFound
@@ -28,7 +28,6 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.core.costs.accounts import DAY, Accounts, Holding, Key, Place, Supply, folded
 from fairway.core.costs.reporting import row_of, sums_of
-from fairway.core.costs.supplies import is_accelerator
 from fairway.core.standings import Standing
 from fairway.store.interface import Store, Stored, Write
 from fairway.store.keys import COST_ACCOUNTS, FLAVORS, WORKLOADS

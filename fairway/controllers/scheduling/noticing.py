@@ -61,6 +61,8 @@ class Notice:
                 self._matters(plain, (plain.get("spec"), _open_breakers(plain)))
             case "PersistentVolumeClaim":
                 self._matters(plain, (plain["metadata"].get("annotations") or {}).get(BOUND_IN))
+            case "Namespace":
+                self._matters(plain, plain["metadata"].get("labels"))
             case "Queue" | "PlacementPolicy" | "KindRule":
                 self._matters(plain, plain.get("spec"))
             case _:

@@ -11,11 +11,11 @@ import asyncio
 import contextlib
 import pickle
 import struct
-import sys
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 from fairway.api.explanations import Explanation
+from fairway.controllers.children import start_python
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
@@ -181,14 +181,7 @@ class ProcessPlanner:
 
     async def _running(self) -> asyncio.subprocess.Process:
         if self._process is None:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "fairway.controllers.scheduling.planner_process",
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C is for the hub, which then ends its child
-            )
+            self._process = await start_python("fairway.controllers.scheduling.planner_process")
         return self._process
 
 

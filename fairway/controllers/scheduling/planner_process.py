@@ -40,7 +40,3 @@ def _answer(planning: Planning, method: str, arguments: tuple[Any, ...]) -> tupl
         return False, getattr(planning, method)(*arguments)
     except Exception:  # the caller raises it, with this text: not every fault can be sent
         return True, traceback.format_exc()
-
-
-if __name__ == "__main__":
-    main()

@@ -63,6 +63,7 @@ _log = logging.getLogger(__name__)
 FED = (
     keys.FLEETS,
     keys.PRIORITY_CLASSES,
+    keys.NAMESPACES,
     keys.KIND_RULES,
     keys.VOLUME_CLAIMS,
     keys.FLAVORS,

@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from fairway.api.amounts import MILLI
+from fairway.api.amounts import MILLI, is_accelerator
 from fairway.controllers.holdings import flavor_of
 from fairway.core.ahead.forecast import first_starts
-from fairway.core.costs.supplies import is_accelerator
 from fairway.core.model import PlacedPods, Workload, unit_nanos
 from fairway.core.snapshot import Facts
 

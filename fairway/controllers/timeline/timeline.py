@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from fairway.api.amounts import MILLI
+from fairway.api.amounts import MILLI, is_accelerator
 from fairway.api.cluster import Cluster
 from fairway.api.errors import Unavailable
 from fairway.clock import Clock
@@ -21,7 +21,6 @@ from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.controllers.timeline.drawing import Drawn, MayName, Wanted, of_ahead, of_span, picture
 from fairway.controllers.timeline.spans import SpanKeeper, Spans
-from fairway.core.costs.supplies import is_accelerator
 
 _KEPT_SECONDS = 3.0
 _TIMES_RESTED = 20.0  # so many times as long as it took is the planner left alone

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
-from fairway.api.amounts import NANO
+from fairway.api.amounts import NANO, is_accelerator
 from fairway.api.claim import Placement
 from fairway.api.cluster import Cluster
 from fairway.api.flavor import Flavor
@@ -71,7 +71,7 @@ def speed_of(cache: Cache, placement: Placement) -> Fraction:
     flavors = {
         (resource, name) for pods in placement.pod_sets for resource, name in pods.flavors.items()
     }
-    telling = [one for one in flavors if "/" in one[0]] or flavors
+    telling = [one for one in flavors if is_accelerator(one[0])] or flavors
     found = [cache.get(Flavor, name) for _, name in telling]
     return min(
         (Fraction(one.spec.speed.nanos, NANO) for one in found if one is not None),

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fairway.api.amounts import MILLI
+from fairway.api.amounts import MILLI, is_accelerator
 from fairway.controllers.timeline.ahead import Ahead, ahead
-from fairway.core.costs.supplies import is_accelerator, supplies
+from fairway.core.costs.supplies import supplies
 from fairway.core.model import Placed, Workload, unit_nanos
 from fairway.core.outcome import after
 from fairway.core.snapshot import Facts, Snapshot

@@ -53,7 +53,3 @@ def planned(objects: list[JsonObject], now: float) -> JsonObject:
 def _plan(facts: Facts) -> Plan:
     made, _ = plan(Snapshot(facts))
     return made
-
-
-if __name__ == "__main__":
-    main()

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from collections.abc import Sequence
 
 import msgspec
 
 from fairway.api.errors import BadRequest, InternalError, Timeout, TooManyRequests
+from fairway.controllers.children import start_python
 from fairway.controllers.whatif.edits import Change, JsonObject
 
 _SECONDS_MAX = 60.0
@@ -49,14 +49,7 @@ class WhatIf:
 
 
 async def _worked_out(question: bytes) -> JsonObject:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "fairway.controllers.whatif.process",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
+    process = await start_python("fairway.controllers.whatif.process")
     try:
         answer, _ = await process.communicate(question)
     finally:

@@ -113,7 +113,7 @@ def heads(facts: Facts, depth: int) -> Facts:
     """Only the first of each queue wait; what runs, and who holds a place, stays."""
     lines: dict[str, list[Workload]] = {}
     for workload in facts.workloads.values():
-        if workload.is_waiting and not workload.is_held:
+        if workload.is_waiting and not workload.is_held and not workload.refused_by:
             lines.setdefault(workload.queue, []).append(workload)
     first = {one.key for line in lines.values() for one in sorted(line, key=precedence)[:depth]}
     kept = {

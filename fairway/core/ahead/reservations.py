@@ -223,6 +223,7 @@ class Reservations:
             and workload.held is None
             and workload.not_before <= self._desk.now
             and not workload.is_held
+            and not workload.refused_by
             and waited >= self._settings.reserve_after_seconds
         )
 

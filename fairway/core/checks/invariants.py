@@ -161,6 +161,8 @@ class _Walk:
             return [f"is started in queue {workload.queue}, which cannot be used"]
         if self.facts.settings.is_paused or queue.is_held or workload.is_held:
             found.append("is started though it is held")
+        if workload.refused_by:
+            found.append(f"is started though queue {workload.refused_by} does not take it")
         if workload.not_before > self.facts.now:
             found.append("is started before its back-off ends")
         if workload.held is None and workload.releasing:

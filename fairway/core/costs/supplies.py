@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-
 import numpy as np
 
+from fairway.api.amounts import is_accelerator
 from fairway.core.costs.accounts import Place
 from fairway.core.snapshot import Snapshot
-
-# What vendors call their devices, or parts of one; the page has the same words.
-_DEVICE = re.compile(
-    r"/(gpu|vgpu|tpu|npu|ppu|dcu|mlu|xpu|accelerator|neuroncore|gaudi|i915|xe"
-    r"|Ascend[0-9]+[A-Z]?|mig-[0-9]+g\.[0-9]+gb)$"
-)
-
-
-@lru_cache(maxsize=1024)
-def is_accelerator(resource: str) -> bool:
-    """GPUs and their like are resources of a vendor; networks are too, and are none."""
-    return _DEVICE.search(resource) is not None
 
 
 def supplies(snapshot: Snapshot) -> dict[Place, int]:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fairway.api.amounts import is_accelerator
 from fairway.core.fitting.devices import Devices, devices_of, move_pods, needs_devices, pods_on
 from fairway.core.model import Request
 from fairway.core.nodes import Amounts, Bounds, Mask, Room
@@ -49,7 +50,7 @@ def leading(room: Room, request: Request) -> tuple[str, int]:
     best = ("", 0)
     best_key = (False, -1.0)
     for resource, amount in request:
-        key = ("/" in resource, amount / (total_free(room, resource) or 1))
+        key = (is_accelerator(resource), amount / (total_free(room, resource) or 1))
         if key > best_key:
             best, best_key = (resource, amount), key
     return best

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from fairway.api.amounts import is_accelerator
 from fairway.core import losses
 from fairway.core.model import FlavorResource, Request, Workload, usage_of
 from fairway.core.nodes import Amounts, Packing
@@ -196,7 +197,7 @@ def _holder(snapshot: Snapshot, workload: Workload) -> Holder | None:
 def _weight(usage: Mapping[FlavorResource, int]) -> int:
     total = 0
     for (_, resource), amount in usage.items():
-        if "/" in resource:
+        if is_accelerator(resource):
             total += amount * _ACCELERATOR_IN_CPUS
         elif resource == "cpu":
             total += amount

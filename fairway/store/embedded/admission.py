@@ -17,6 +17,7 @@ import msgspec
 
 from fairway.api.equality import same
 from fairway.api.errors import BadRequest, FieldError, Invalid, forbidden, invalid, readable
+from fairway.api.submission import HUB, SUBMITTED_BY
 from fairway.clock import Clock, timestamp
 from fairway.resources.metadata import metadata_faults, misshapen
 from fairway.resources.resource import Resource
@@ -25,6 +26,7 @@ from fairway.schema.cel.rules import check_rules
 from fairway.schema.node import JsonObject, Node
 from fairway.schema.validation import Findings, conform, unchanged
 from fairway.store.embedded.shelves import Record
+from fairway.store.embedded.submissions import keep_note
 from fairway.store.interface import Write
 
 # Who created an object; set by the store, never by a client.
@@ -97,7 +99,7 @@ class Admission:
         # The steps below work in place, but never on what is known to conform. Other things that
         # stay come from a copy of their own.
         kept = old if known is not None and resource.prepare is None else record.body()
-        body = _merged_with_old(resource, kept, body, subresource)
+        body = _merged_with_old(resource, kept, body, subresource, write)
         self._conform(resource, body, old, write, known=known)
         if not subresource:
             write.warn(str(one) for one in resource.deprecated_fields if one.is_in(body))
@@ -247,7 +249,7 @@ def _drop_empty(metadata: JsonObject) -> None:
 
 
 def _merged_with_old(
-    resource: Resource, old: JsonObject, body: JsonObject, subresource: str
+    resource: Resource, old: JsonObject, body: JsonObject, subresource: str, write: Write
 ) -> JsonObject:
     """The body with everything that this write may not change as it was."""
     if subresource == "status":
@@ -268,6 +270,8 @@ def _merged_with_old(
         if not isinstance(metadata.get("annotations"), dict):
             metadata["annotations"] = {}
         metadata["annotations"][CREATED_BY] = creator
+    if write.user != HUB:
+        keep_note(body, (was.get("annotations") or {}).get(SUBMITTED_BY))
     if resource.has_status:
         body.pop("status", None)
         if "status" in old:

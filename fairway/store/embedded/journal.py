@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fairway.api.errors import InternalError, Unavailable
+from fairway.disks import no_room, refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class SqliteJournal:
     """
 
     def __init__(self, path: Path | str, *, is_inline: bool = False) -> None:
+        self._folder = Path(path).absolute().parent
         self._connection = sqlite3.connect(
             str(path),
             isolation_level=None,
@@ -80,6 +82,8 @@ class SqliteJournal:
             self._prepare()
         except sqlite3.OperationalError as fault:
             self._connection.close()
+            if _is_full(fault):
+                raise refusal(self._folder) from fault
             if "locked" in str(fault):
                 raise Unavailable(f"another hub is using the data in {path}") from fault
             raise InternalError(f"the data in {path} cannot be opened: {fault}") from fault
@@ -98,6 +102,8 @@ class SqliteJournal:
         (found,) = run("PRAGMA user_version").fetchone()
         if found not in (0, _FORMAT):
             raise InternalError(f"the data was written by another version (format {found})")
+        if found == _FORMAT:
+            return  # nothing is written, so that a hub starts and is read though its disk is full
         run("BEGIN IMMEDIATE")
         run(_SCHEMA)
         run(f"PRAGMA user_version={_FORMAT}")
@@ -118,7 +124,7 @@ class SqliteJournal:
         written: asyncio.Future[None] = loop.create_future()
         try:
             self._write(rows, dropped)
-        except sqlite3.Error as fault:
+        except (sqlite3.Error, OSError) as fault:
             written.set_exception(fault)
         else:
             written.set_result(None)
@@ -134,14 +140,22 @@ class SqliteJournal:
                     "DELETE FROM log WHERE version = ?", [(version,) for version in dropped]
                 )
             connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
+        except BaseException as fault:
+            # SQLite ends a transaction by itself where the disk is full.
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if _is_full(fault):
+                raise no_room(self._folder) from fault
             raise
 
     async def close(self) -> None:
         if self._thread is not None:
             self._thread.shutdown(wait=True)
         self._connection.close()
+
+
+def _is_full(fault: BaseException) -> bool:
+    return isinstance(fault, sqlite3.Error) and fault.sqlite_errorcode == sqlite3.SQLITE_FULL
 
 
 def _insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:

@@ -11,6 +11,7 @@ from fairway.api.errors import (
     Timeout,
     invalid,
 )
+from fairway.api.submission import Submission
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
 from fairway.store.embedded.shelves import Record
@@ -53,6 +54,23 @@ def terminating(resource: Resource, namespace: str, name: str) -> Forbidden:
                     "field": "metadata.namespace",
                 }
             ],
+        },
+    )
+
+
+def not_a_submitter(
+    resource: Resource, name: str, *, path: str, queue: str, submission: Submission
+) -> Forbidden:
+    message = (
+        f"queue {queue} takes no workloads of {submission.user} in namespace"
+        f" {submission.namespace}: its submitters name neither; use another queue, or have the"
+        " namespace, the user or a group added to its spec.submitters"
+    )
+    return Forbidden(
+        f'{resource.qualified} "{name}" is forbidden: {path}: {message}',
+        details={
+            **details(resource, name),
+            "causes": [{"reason": "NotASubmitter", "message": message, "field": path}],
         },
     )
 

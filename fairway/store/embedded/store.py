@@ -39,6 +39,7 @@ from fairway.store.embedded.refusals import (
 )
 from fairway.store.embedded.selecting import selects
 from fairway.store.embedded.shelves import KindId, Name, Record, Shelves, written
+from fairway.store.embedded.submissions import Submissions
 from fairway.store.embedded.watches import EmbeddedWatch, Watches
 from fairway.store.embedded.writes import Writer
 from fairway.store.interface import (
@@ -84,6 +85,7 @@ class EmbeddedStore:
         self._watches = Watches()
         self.writer = Writer(journal, self._shelves, self._history, self._watches)
         self._admission = admission(self.clock, chance)
+        self._submissions = Submissions(self.writer.newest)
         self._tasks: set[asyncio.Task[None]] = set()
         self.followers: list[Callable[[Change], None]] = []  # told of each write on disk
         self.collector = Collector(self, self._shelves, self.clock)
@@ -221,6 +223,7 @@ class EmbeddedStore:
         metadata = body["metadata"]
         name = (metadata.get("namespace", ""), metadata["name"])
         self._check_namespace(resource, name)
+        self._submissions.take(resource, None, body, write)
         if self.writer.newest(_kind_id(resource), name) is not None:
             raise already_exists(resource, name[1])
         return await self._keep(resource, body, None, write)
@@ -349,6 +352,7 @@ class EmbeddedStore:
         old: Record,
         write: Write,
     ) -> Stored:
+        self._submissions.take(resource, before, after, write)
         # One that is kept in an earlier version is written anew, as Kubernetes does it too.
         is_kept = old.kept_as.rpartition("/")[2] == _kept_version(resource)
         if is_kept and same(after, before):

@@ -4,7 +4,8 @@ A write is decided at once against the newest state, committed or not, and gets 
 waits for the disk. While one batch is being written, the next gathers: many writers share one
 fsync. Only what is on disk is shown to readers and watches, in the order of versions.
 
-A batch that fails takes everything staged after it along, since that was decided on top of it.
+A batch that fails takes everything staged after it along, since that was decided on top of it. Each
+further write is a new try, so that a disk that was full is written again once it has room.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fairway.api.errors import ApiError, InternalError, Unavailable
+from fairway.disks import is_full, refusal
 from fairway.store.embedded.history import Change, History
 from fairway.store.embedded.journal import Journal, Row
 from fairway.store.embedded.shelves import KindId, Name, Record, Shelves
@@ -53,6 +55,8 @@ class Writer:
         self._staged: list[_Staged] = []
         self._newest: dict[tuple[KindId, Name], Change] = {}
         self._dropped: list[int] = []
+        self._dropping: list[int] = []  # with the batch on its way
+        self.full_disk = ""  # why nothing can be written; empty: something can
         self._writing: list[_Staged] | None = None  # the batch on its way to the disk
         self._began = 0.0
         self._rest: asyncio.Future[None] | None = None  # done once nothing is on its way
@@ -97,9 +101,9 @@ class Writer:
     def _begin(self) -> None:
         """Hands everything staged to the journal."""
         batch, self._staged = self._staged[:BATCH_MAX], self._staged[BATCH_MAX:]
-        dropped, self._dropped = self._dropped, []
+        self._dropping, self._dropped = self._dropped, []
         self._writing, self._began = batch, asyncio.get_running_loop().time()
-        written = self._journal.append([_row(one.change) for one in batch], dropped)
+        written = self._journal.append([_row(one.change) for one in batch], self._dropping)
         written.add_done_callback(self._written)
 
     def _written(self, written: asyncio.Future[None]) -> None:
@@ -109,6 +113,7 @@ class Writer:
         if fault is not None:
             self._fail(batch, fault)
         else:
+            self._has_room()
             self._observe(len(batch), asyncio.get_running_loop().time() - self._began)
             for one in batch:
                 self._publish(one.change)
@@ -138,12 +143,23 @@ class Writer:
             _log.exception("a change could not be followed: %s %s", change.kind, change.record.name)
 
     def _fail(self, batch: list[_Staged], fault: BaseException) -> None:
-        error = InternalError(f"the write could not be made durable: {fault}")
+        self._dropped = [*self._dropping, *self._dropped]
+        error: ApiError = InternalError(f"the write could not be made durable: {fault}")
+        if isinstance(fault, OSError) and is_full(fault):
+            error = refusal(fault.filename)
+            if not self.full_disk:
+                _log.error("writes are refused: %s", error)
+            self.full_disk = str(error)
         failed, self._staged = [*batch, *self._staged], []
         self._newest.clear()
         for one in failed:
             if not one.done.done():
                 one.done.set_exception(error)
+
+    def _has_room(self) -> None:
+        if self.full_disk:
+            self.full_disk = ""
+            _log.warning("the disk has room again, and writes are kept")
 
     def _observe(self, count: int, seconds: float) -> None:
         figures = self.figures

@@ -1,8 +1,9 @@
-"""Who created a workload, noted by the server itself; and the hub's finalizer, given with it.
+"""Who created and who submitted a workload, noted by the server; and the hub's finalizer with it.
 
-Limits for each user count by the annotation `fairway.dev/created-by`. The embedded store sets it,
-and lets nobody else. On Kubernetes people talk to the server, so a mutating admission policy of the
-server does the same: it notes the user on creation, and puts the note back on every change. The hub
+Limits for each user count by the annotation `fairway.dev/created-by`, and queues take workloads by
+`fairway.dev/submitted-by`: the user and groups of whoever named the queue. The embedded store sets
+both, and lets nobody else. On Kubernetes people talk to the server, so a mutating admission policy
+of the server does the same: it notes who writes, and puts the notes back on every change. The hub
 alone may say for whom it creates. A workload that has the hub's finalizer from the start need not
 be given it before a claim, which spares a write and a cycle. Servers before Kubernetes 1.36 have no
 such policies.
@@ -19,6 +20,7 @@ import msgspec
 from fairway.api.errors import ApiError, Unavailable
 from fairway.api.meta import API_VERSION, GROUP
 from fairway.api.names import FINALIZER
+from fairway.api.submission import SUBMITTED_BY
 from fairway.client.errors import UnknownKind
 from fairway.clock import Clock
 from fairway.schema.node import JsonObject
@@ -80,15 +82,10 @@ async def _settled(store: KubernetesStore, clock: Clock) -> None:
 
 def policy(hub: str) -> JsonObject:
     """The policy, for a hub of this name."""
-    noted = f"has(%s.metadata.annotations) && '{CREATED_BY}' in %s.metadata.annotations"
-    value = f"%s.metadata.annotations['{CREATED_BY}']"
-    user = "request.userInfo.username"
-    said = f"{user} == {msgspec.json.encode(hub).decode()} && {noted % (('object',) * 2)}"
-    created = f"({said} ? {value % 'object'} : {user})"
-    kept = f"({noted % (('oldObject',) * 2)} ? {value % 'oldObject'} : '')"
-    note = f"annotations: {{'{CREATED_BY}': variables.creator}}"
-    with_note = f"Object{{metadata: Object.metadata{{{note}}}}}"
-    with_both = f"Object{{metadata: Object.metadata{{{note}, finalizers: ['{FINALIZER}']}}}}"
+    notes = f"{{'{CREATED_BY}': variables.creator, '{SUBMITTED_BY}': variables.submitter}}"
+    annotated = f"annotations: {notes}"
+    with_notes = f"Object{{metadata: Object.metadata{{{annotated}}}}}"
+    with_all = f"Object{{metadata: Object.metadata{{{annotated}, finalizers: ['{FINALIZER}']}}}}"
     return {
         "apiVersion": ADMISSION_VERSION,
         "kind": "MutatingAdmissionPolicy",
@@ -107,21 +104,54 @@ def policy(hub: str) -> JsonObject:
                 ]
             },
             "variables": [
-                {
-                    "name": "creator",
-                    "expression": f"request.operation == 'CREATE' ? {created} : {kept}",
-                }
+                {"name": name, "expression": expression}
+                for name, expression in _variables(msgspec.json.encode(hub).decode()).items()
             ],
             "mutations": [
                 {
                     "patchType": "ApplyConfiguration",
                     "applyConfiguration": {
-                        "expression": f"request.operation == 'CREATE' ? {with_both} : {with_note}"
+                        "expression": f"request.operation == 'CREATE' ? {with_all} : {with_notes}"
                     },
                 }
             ],
         },
     }
+
+
+def _variables(hub: str) -> dict[str, str]:
+    """What is noted: by the hub, what it says when it creates; by others, who they are.
+
+    Whoever names another queue submits the workload anew.
+    """
+    user, lines = "request.userInfo.username", "!%s.contains('\\n')"
+    groups = f"request.userInfo.groups.filter(g, {lines % 'g'})"
+    names = f"([{lines % user} ? {user} : ''] + {groups}).join('\\n')"
+    queue = "(has(%s.spec) && has(%s.spec.queue) ? %s.spec.queue : '')"
+    is_new = "request.operation == 'CREATE'"
+    is_moved = f"{queue % (('object',) * 3)} != {queue % (('oldObject',) * 3)}"
+    by_hub = f"{user} == {hub}"
+    said, kept = _note_in("object"), _note_in("oldObject")
+    creator = f"{by_hub} && {said[CREATED_BY][0]} ? {said[CREATED_BY][1]} : {user}"
+    submitter = f"{by_hub} ? {_or_none(*said[SUBMITTED_BY])} : {names}"
+    resubmitter = f"!({by_hub}) && {is_moved} ? {names} : {_or_none(*kept[SUBMITTED_BY])}"
+    return {
+        "creator": f"{is_new} ? ({creator}) : {_or_none(*kept[CREATED_BY])}",
+        "submitter": f"{is_new} ? ({submitter}) : ({resubmitter})",
+    }
+
+
+def _note_in(variable: str) -> dict[str, tuple[str, str]]:
+    """For each note: whether an object has it, and what it says."""
+    found = f"{variable}.metadata.annotations"
+    return {
+        key: (f"has({found}) && '{key}' in {found}", f"{found}['{key}']")
+        for key in (CREATED_BY, SUBMITTED_BY)
+    }
+
+
+def _or_none(condition: str, value: str) -> str:
+    return f"({condition} ? {value} : '')"
 
 
 def binding() -> JsonObject:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from fairway.api.errors import BadRequest, Expired
+from fairway.api.submission import HUB, SUBMITTED_BY, note_of
 from fairway.kubeapi import KubeApi, SeenEvent
 from fairway.schema.node import JsonObject
 from fairway.store.interface import (
@@ -21,6 +23,7 @@ from fairway.store.interface import (
     WatchFrom,
     Write,
 )
+from fairway.store.keys import WORKLOADS
 from fairway.store.kubernetes import shaping
 from fairway.store.kubernetes.joining import Joining, is_joinable
 from fairway.store.kubernetes.recent import Recent
@@ -106,7 +109,7 @@ class KubernetesStore:
     async def create(
         self, kind: ResourceKey, body: JsonObject, *, namespace: str = "", write: Write
     ) -> Stored:
-        body = await self._named(kind, _created_by(body, write.user))
+        body = await self._named(kind, _with_notes(kind, body, write))
         raw = await self.api.create(kind, body, namespace=namespace, write=write)
         return self._kept(kind, raw, write)
 
@@ -139,6 +142,10 @@ class KubernetesStore:
         subresource: str = "",
         write: Write,
     ) -> tuple[Stored, bool]:
+        if patch.type == "apply" and kind == WORKLOADS and write.user != HUB:
+            # It may create one. Of one that is there, the server's policy keeps the notes.
+            patch = replace(patch, body=_with_notes(kind, patch.body, write))
+
         async def send(patch: Patch) -> tuple[Stored, bool]:
             raw, is_new = await self.api.patch(
                 kind, name, patch, namespace=namespace, subresource=subresource, write=write
@@ -183,9 +190,12 @@ class KubernetesStore:
         return body  # the server says what is wrong
 
 
-def _created_by(body: JsonObject, user: str) -> JsonObject:
+def _with_notes(kind: ResourceKey, body: JsonObject, write: Write) -> JsonObject:
+    """An object to be created, with who creates it, and who submits it if it is a workload."""
     metadata = body.get("metadata") if isinstance(body, Mapping) else None
     if not isinstance(metadata, Mapping):
         raise BadRequest("metadata must be an object")
-    annotations = {**(metadata.get("annotations") or {}), CREATED_BY: user}
+    annotations = {**(metadata.get("annotations") or {}), CREATED_BY: write.user}
+    if kind == WORKLOADS and write.user != HUB:
+        annotations[SUBMITTED_BY] = note_of(write.user, write.groups)
     return {**body, "metadata": {**metadata, "annotations": annotations}}

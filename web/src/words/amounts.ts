@@ -30,7 +30,7 @@ export function ofResource(resource: string, amount: number): string {
   return short(amount);
 }
 
-const ACCELERATOR = /\/(gpu|vgpu|tpu|npu|ppu|dcu|mlu|xpu|accelerator|neuroncore|gaudi|i915|xe|Ascend[0-9]+[A-Z]?|mig-[0-9]+g\.[0-9]+gb)$/;
+const ACCELERATOR = /\/(gpu|vgpu|tpu|npu|ppu|dcu|mlu|xpu|accelerator|neuroncore|gaudi|i915|xe|Ascend[0-9]+[A-Z]?|mig-[0-9]+g\.[0-9]+gb(\.[a-z]+)*)$/;
 
 /** Whether a resource is an accelerator, as the hub counts them: memory of one, or a network, is none. */
 export function isAccelerator(resource: string): boolean {

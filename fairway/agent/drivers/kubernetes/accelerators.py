@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fairway.api.amounts import is_accelerator
+
 # Labels that name the model, in the order in which they are believed: device plugins know what is
 # there, providers only what was asked for.
 _MODEL_LABELS = (
@@ -28,20 +30,7 @@ _MODEL_LABELS = (
 )
 _MEMORY_LABELS = ("nvidia.com/gpu.memory", "aliyun.accelerator/nvidia_mem", "amd.com/gpu.vram")
 _TOPOLOGY_LABELS = ("cloud.google.com/gke-tpu-topology",)
-# Resources by which pods ask for whole devices.
-_RESOURCES = (
-    "nvidia.com/gpu",
-    "amd.com/gpu",
-    "gpu.intel.com/i915",
-    "gpu.intel.com/xe",
-    "google.com/tpu",
-    "huawei.com/Ascend910",
-    "aliyun.com/ppu",
-    "habana.ai/gaudi",
-    "aws.amazon.com/neuron",
-    "aws.amazon.com/neuroncore",
-)
-_SLICES = ("nvidia.com/mig-",)  # parts of a device, under a name for each shape
+_CHIPS = ("aws.amazon.com/neuron",)  # whole chips, whose cores are counted as accelerators
 _CUT = ("-SHARED",)  # what a device plugin appends to the model where devices are shared
 
 
@@ -63,7 +52,7 @@ def accelerators_of(
         sorted(
             name
             for name, nanos in allocatable.items()
-            if nanos and (name in _RESOURCES or name.startswith(_SLICES))
+            if nanos and (is_accelerator(name) or name in _CHIPS)
         )
     )
     model = _first(labels, _MODEL_LABELS)

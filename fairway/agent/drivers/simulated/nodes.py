@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairway.agent.drivers.interface import NodeSeen
-from fairway.api.amounts import NANO, Amounts
+from fairway.api.amounts import NANO, Amounts, is_accelerator
 from fairway.api.meta import JsonObject, NodeRequirement, NodeTerm, Taint, Toleration
 from fairway.kinds import pods as pod_specs
 from fairway.kinds.plain import text, texts
@@ -149,7 +149,7 @@ class Nodes:
                     continue  # nodes that do not say how many take any number
                 return None
             fitting &= column >= units
-            if tightest is None or "/" in resource:
+            if tightest is None or is_accelerator(resource):
                 tightest = column
         preferred = self.by_name.get(prefer)
         if preferred is not None and fitting[preferred.row]:

@@ -1,0 +1,64 @@
+"""Who submits a workload, and which queues take it.
+
+A queue that states `submitters` takes what comes from one of its namespaces, users or groups; every
+queue above that states them must agree. Who submitted is noted on the object by the store, whenever
+somebody names its queue, so that it is known when the workload's turn comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from fairway.api.queue import Submitters
+from fairway.api.selectors import matches, requirements
+
+# Who named the queue of an object: the user, then the groups, a line each. The store sets it.
+SUBMITTED_BY = "fairway.dev/submitted-by"
+HUB = "system:fairway"  # acts for others, and submits nothing of its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """Where a workload comes from."""
+
+    namespace: str
+    labels: Mapping[str, str]  # of the namespace
+    user: str = ""
+    groups: tuple[str, ...] = ()
+
+    @classmethod
+    def read(
+        cls, *, namespace: str, labels: Mapping[str, str], note: str | None, creator: str
+    ) -> Self:
+        """From what is noted on an object; the creator counts where nobody named its queue."""
+        if not note:
+            user = "" if creator == HUB else creator
+            return cls(namespace=namespace, labels=labels, user=user)
+        user, *groups = note.split("\n")
+        return cls(namespace=namespace, labels=labels, user=user, groups=tuple(groups))
+
+
+def note_of(user: str, groups: Iterable[str]) -> str:
+    """What is noted on an object. A name of several lines could pass for a group, so none may."""
+    return "\n".join(["" if "\n" in user else user, *(one for one in groups if "\n" not in one)])
+
+
+def takes(submitters: Submitters, submission: Submission) -> bool:
+    """Whether a queue takes a workload; one that names nobody takes none."""
+    selector = submitters.namespace_selector
+    return (
+        submission.namespace in submitters.namespaces
+        or (selector is not None and matches(requirements(selector), submission.labels))
+        or (submission.user != "" and submission.user in submitters.users)
+        or any(one in submitters.groups for one in submission.groups)
+    )
+
+
+def refusing(line: Iterable[tuple[str, Submitters | None]], submission: Submission) -> str:
+    """The first of these queues that does not take a workload; empty where all do."""
+    for name, submitters in line:
+        if submitters is not None and not takes(submitters, submission):
+            return name
+    return ""
