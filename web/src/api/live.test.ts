@@ -60,8 +60,12 @@ async function followed(answers: (() => Response)[], milliseconds = 3000): Promi
   stop = follow<Thing>({
     path: "/apis/things",
     began: () => (isListed = false),
-    put: (some) => some.forEach((one) => known.add(one.metadata.name)),
-    removed: (some) => some.forEach((one) => known.delete(one.metadata.name)),
+    put: (some) => {
+      for (const one of some) known.add(one.metadata.name);
+    },
+    removed: (some) => {
+      for (const one of some) known.delete(one.metadata.name);
+    },
     listed: () => (isListed = true),
     state: (state) => states.push(state),
   });

@@ -111,7 +111,7 @@ async function post<T>(
     "Content-Type": "application/json",
     Accept: "application/json",
   };
-  if (token) headers["Authorization"] = `Bearer ${token}`;
+  if (token) headers.Authorization = `Bearer ${token}`;
   const response = await reached(
     fetch(`/page/session/${await placeOf(body.tab ?? "")}${what}`, {
       method: "POST",

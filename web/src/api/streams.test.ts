@@ -5,7 +5,7 @@ test("lines come whole, empty ones and the last without an end as well", async (
   const parts = ["one\n\ntw", "o\nthr", "ee"].map((one) => new TextEncoder().encode(one));
   const body = new ReadableStream<Uint8Array>({
     start(stream) {
-      parts.forEach((one) => stream.enqueue(one));
+      for (const one of parts) stream.enqueue(one);
       stream.close();
     },
   });

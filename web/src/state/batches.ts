@@ -29,7 +29,8 @@ export function batchesOf(strategy: Strategy, sites: Site[], isDivisible: boolea
     const from = clusters.length
       ? ordered.filter((one) => clusters.includes(one.cluster))
       : smallest;
-    goals.push((reached = filled(new Map(), from, part(ordered, percent), isDivisible)));
+    reached = filled(new Map(), from, part(ordered, percent), isDivisible);
+    goals.push(reached);
   }
   for (const batch of listed(strategy, ordered)) {
     if (batch.percent !== undefined)

@@ -171,7 +171,7 @@ describe("capacity", () => {
       pieces: 9,
       price: [3, 3],
     });
-    expect(found!.fragments).toEqual([, , , , 1, 1]);
+    expect(found!.fragments).toEqual([...Array(4), 1, 1]);
   });
 
   it("is reserved only as far as its pods have no node", () => {

@@ -45,8 +45,8 @@ function nothing(flavor: string): Capacity {
 }
 
 function of(found: Capacities, flavor: string): Capacity {
-  let here = found.get(flavor);
-  if (!here) found.set(flavor, (here = nothing(flavor)));
+  const here = found.get(flavor) ?? nothing(flavor);
+  found.set(flavor, here);
   return here;
 }
 
@@ -63,8 +63,8 @@ const NONE: Promised = { reserved: new Map(), held: new Map() };
 export function promisedIn(rows: Row[], seen: Map<string, Seen>): Map<string, Promised> {
   const found = new Map<string, Promised>();
   const add = (cluster: string, sort: keyof Promised, flavor: string, gpus: number) => {
-    let here = found.get(cluster);
-    if (!here) found.set(cluster, (here = { reserved: new Map(), held: new Map() }));
+    const here = found.get(cluster) ?? { reserved: new Map(), held: new Map() };
+    found.set(cluster, here);
     here[sort].set(flavor, (here[sort].get(flavor) ?? 0) + gpus);
   };
   for (const row of rows) {
@@ -156,9 +156,9 @@ const SUMS = [
 function added(sum: Capacity, one: Capacity): void {
   for (const name of SUMS) sum[name] += one[name];
   if (one.price) sum.price = widened(widened(sum.price, one.price[0]), one.price[1]);
-  one.fragments.forEach(
-    (count, free) => (sum.fragments[free] = (sum.fragments[free] ?? 0) + count),
-  );
+  one.fragments.forEach((count, free) => {
+    sum.fragments[free] = (sum.fragments[free] ?? 0) + count;
+  });
 }
 
 export interface Pool {

@@ -37,8 +37,8 @@ test.each([
   ["Sweep", "Independent", undefined],
 ] as const)("a %s is a workload of its mode", (sort, mode, replicas) => {
   const change = changeOf([{ ...JOB, sort }]) as { apply: { spec: Record<string, unknown> }[] };
-  expect(change.apply[0]!.spec["mode"]).toBe(mode);
-  expect(change.apply[0]!.spec["replicas"]).toBe(replicas);
+  expect(change.apply[0]!.spec.mode).toBe(mode);
+  expect(change.apply[0]!.spec.replicas).toBe(replicas);
 });
 
 test("texts are put one after the other", () => {

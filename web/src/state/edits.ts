@@ -49,13 +49,13 @@ export function changeOf(edits: Edit[]): Plain {
   for (const edit of edits)
     switch (edit.kind) {
       case "workload":
-        found["apply"]!.push(workloadOf(edit));
+        found.apply!.push(workloadOf(edit));
         break;
       case "manifests":
         texts.push(edit.text.trim());
         break;
       case "quota":
-        found["quota"]!.push({
+        found.quota!.push({
           queue: edit.queue,
           flavor: edit.flavor,
           resource: edit.resource,
@@ -63,13 +63,13 @@ export function changeOf(edits: Edit[]): Plain {
         });
         break;
       case "lost":
-        found["lose"]!.push(edit.cluster);
+        found.lose!.push(edit.cluster);
         break;
       case "copy":
-        found["clusters"]!.push({ name: edit.name, copyOf: edit.of, ...labelled(edit) });
+        found.clusters!.push({ name: edit.name, copyOf: edit.of, ...labelled(edit) });
         break;
       case "cluster":
-        found["clusters"]!.push({
+        found.clusters!.push({
           name: edit.name,
           nodes: [{ flavor: edit.flavor, count: edit.count, shape: edit.shape }],
           ...labelled(edit),

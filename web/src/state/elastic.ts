@@ -40,10 +40,9 @@ function countIn(whole: Spec, change: Spec | null, work: string): number {
   let count = 0;
   for (const one of works ?? [])
     if (one.work === work)
-      one.bound?.nodes.forEach(
-        (position, at) =>
-          (count += pools.get(over[position] ?? "") ? (one.bound?.counts[at] ?? 0) : 0),
-      );
+      one.bound?.nodes.forEach((position, at) => {
+        count += pools.get(over[position] ?? "") ? (one.bound?.counts[at] ?? 0) : 0;
+      });
   return count;
 }
 

@@ -184,7 +184,8 @@ class Fleet {
 
   /** One question at a time, so that no late answer comes over a newer one. */
   private async ask(): Promise<void> {
-    const { signal } = (this.asking = new AbortController());
+    this.asking = new AbortController();
+    const { signal } = this.asking;
     this.standingAt = Date.now();
     this.isDue = false;
     if (this.standingAt - this.settingsAt > SETTINGS_EVERY) this.askSettings(signal);

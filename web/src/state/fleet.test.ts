@@ -73,7 +73,10 @@ test("how queues stood for whoever was signed in before does not come late to th
 
 test("a slow answer is waited for, and what changed meanwhile is asked for after it", async () => {
   let count = 0;
-  says("standing", () => standing(`answer-${(count += 1)}`, 5000));
+  says("standing", () => {
+    count += 1;
+    return standing(`answer-${count}`, 5000);
+  });
   fleet.start("");
   for (let at = 0; at < 9; at += 1) {
     fleet.askLater();

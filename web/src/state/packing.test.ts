@@ -45,7 +45,10 @@ test("lanes that were had before are had again", () => {
 
 test("no lane is ever held by two at once, and what is held is what was asked for", () => {
   let seed = 7;
-  const chance = (most: number) => (seed = (seed * 48_271) % 2_147_483_647) % most;
+  const chance = (most: number) => {
+    seed = (seed * 48_271) % 2_147_483_647;
+    return seed % most;
+  };
   const items = Array.from({ length: 400 }, (_, at) => {
     const from = 10 * chance(1000);
     return item(String(at), 1 + chance(16), from, from + 10 + 10 * chance(200));

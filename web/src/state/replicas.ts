@@ -23,7 +23,7 @@ export interface Now {
 /** What the hub has kept, up to now; clusters that it is in come first, in their order. */
 export function replicasOf(history: History | null, key: string, now: Now): Replicas {
   const entry = entryOf(history, key);
-  const past = new Map((entry?.parts ?? []).map((one) => [one.name, one.values["placed"] ?? []]));
+  const past = new Map((entry?.parts ?? []).map((one) => [one.name, one.values.placed ?? []]));
   const clusters = [...new Set([...now.places.keys(), ...past.keys()])];
   const times = [...(history?.times ?? [])].filter((at) => at < now.at);
   const until = (values: (number | null)[] | undefined, last: number) => [
@@ -36,8 +36,8 @@ export function replicasOf(history: History | null, key: string, now: Now): Repl
     columns: clusters.map((one) =>
       until(past.get(one), now.places.get(one) ?? 0).map((value) => value ?? 0),
     ),
-    wanted: until(entry?.values["wanted"], now.wanted),
-    ready: until(entry?.values["ready"], now.ready),
+    wanted: until(entry?.values.wanted, now.wanted),
+    ready: until(entry?.values.ready, now.ready),
   };
 }
 

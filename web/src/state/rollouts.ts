@@ -82,7 +82,7 @@ export function resumed(rollout: Rollout): Json {
   const { spec, status } = rollout;
   const found: Json = spec.paused ? { spec: { paused: false } } : {};
   if (status?.failure)
-    found["metadata"] = {
+    found.metadata = {
       annotations: { [RESUMED]: `${status.revision ?? 0}.${status.failures ?? 0}` },
     };
   return found;
@@ -130,8 +130,8 @@ const DIVISIBLE = new Set(["apps/v1 StatefulSet", "leaderworkerset.x-k8s.io/v1 L
 /** An object whose pods are made as in a revision; its counts and its pace stay as they are. */
 export function restored(current: Json, revision: Json): Json {
   const kept = ["replicas", ...(PACE[kindOf(current)] ?? [])];
-  const own = (current["spec"] ?? {}) as Json;
-  const old = (revision["spec"] ?? {}) as Json;
+  const own = (current.spec ?? {}) as Json;
+  const old = (revision.spec ?? {}) as Json;
   const spec = Object.fromEntries([
     ...Object.entries(old).filter(([key]) => !kept.includes(key)),
     ...Object.entries(own).filter(([key]) => kept.includes(key)),
@@ -145,5 +145,5 @@ export function isDivisible(manifest: Json | undefined): boolean {
 }
 
 function kindOf(manifest: Json): string {
-  return `${String(manifest["apiVersion"])} ${String(manifest["kind"])}`;
+  return `${String(manifest.apiVersion)} ${String(manifest.kind)}`;
 }

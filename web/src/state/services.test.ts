@@ -137,9 +137,9 @@ test("services are chosen by what they do, and sorted by what lacks", () => {
     ].map(rowOf),
     around,
   );
-  expect(found.filter(SHOWN["burst"]!.holds).map((each) => each.row.name)).toEqual(["b"]);
-  expect(found.filter(SHOWN["trouble"]!.holds).map((each) => each.row.name)).toEqual(["b"]);
-  expect(found.toSorted(SORTS["lacking"]).map((each) => each.row.name)).toEqual(["b", "a"]);
+  expect(found.filter(SHOWN.burst!.holds).map((each) => each.row.name)).toEqual(["b"]);
+  expect(found.filter(SHOWN.trouble!.holds).map((each) => each.row.name)).toEqual(["b"]);
+  expect(found.toSorted(SORTS.lacking).map((each) => each.row.name)).toEqual(["b", "a"]);
 });
 
 test("shares that were worked out just now go before those that were written", () => {

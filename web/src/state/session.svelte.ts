@@ -244,7 +244,8 @@ class Session {
     for (const key of [TOKEN, LASTING, TAB]) sessionStorage.removeItem(key);
     rights.clear();
     speakWith("", () => Promise.resolve(false));
-    lookOnly((this.isLookOnly = false));
+    this.isLookOnly = false;
+    lookOnly(false);
   }
 }
 

@@ -72,8 +72,8 @@ const MONEY = new Map<string, (amount: number) => string>();
 
 /** `$2.50`, `€2.50`; what is no currency of the world is a word behind the number. */
 export function priceOf(amount: number, currency: string): string {
-  let words = MONEY.get(currency);
-  if (!words) MONEY.set(currency, (words = wordsOfMoney(currency)));
+  const words = MONEY.get(currency) ?? wordsOfMoney(currency);
+  MONEY.set(currency, words);
   return words(amount);
 }
 

@@ -19,16 +19,16 @@ export function partsOf(line: string): Part[] {
       { text: lead, sort: "plain" as const },
       { text: key, sort: "key" as const },
       { text: colon, sort: "plain" as const },
-      ...valueOf(rest),
+      ...partsOfValue(rest),
     ].filter((one) => one.text);
   }
   const item = /^(\s*- )(.*)$/.exec(line);
   return item
-    ? [{ text: item[1]!, sort: "plain" }, ...valueOf(item[2]!)]
+    ? [{ text: item[1]!, sort: "plain" }, ...partsOfValue(item[2]!)]
     : [{ text: line, sort: "plain" }];
 }
 
-function valueOf(text: string): Part[] {
+function partsOfValue(text: string): Part[] {
   const value = text.trim();
   if (!value) return text ? [{ text, sort: "plain" }] : [];
   if (NUMBER.test(value)) return [{ text, sort: "number" }];

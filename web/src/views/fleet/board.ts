@@ -81,13 +81,13 @@ export function grouped(entries: Entry[], grouping: Grouping, order: string): Gr
   const groups = new Map<string, Group & { at: number }>();
   for (const entry of entries) {
     const [at, name] = grouping.of(entry.cluster);
-    let group = groups.get(name);
-    if (!group) groups.set(name, (group = { name, at, entries: [], gpus: 0, free: 0 }));
+    const group = groups.get(name) ?? { name, at, entries: [], gpus: 0, free: 0 };
+    groups.set(name, group);
     group.entries.push(entry);
     group.gpus += entry.gpus;
     group.free += entry.free;
   }
-  const { compare } = ORDERS[order] ?? ORDERS["name"]!;
+  const { compare } = ORDERS[order] ?? ORDERS.name!;
   for (const group of groups.values())
     group.entries.sort((one, other) => compare(one, other) || (one.name < other.name ? -1 : 1));
   return [...groups.values()].sort(

@@ -80,7 +80,7 @@ export function paint(
   ground(context, band, frame, colours);
   context.font = `${LABEL}px system-ui, sans-serif`;
   context.textBaseline = "middle";
-  const dots = pattern(context, "dots", colours["quiet"]!, colours["raised"]!);
+  const dots = pattern(context, "dots", colours.quiet!, colours.raised!);
   const scale = height / lanesOf(band);
   band.sums.forEach((sum, at) => {
     for (const piece of band.packing.pieces[band.spans.length + at] ?? []) {
@@ -95,12 +95,12 @@ export function paint(
   });
   band.spans.forEach((span, at) => {
     const boxes = boxesOf(band, at, frame);
-    boxes.forEach((box, index) =>
-      bar(context, span, box, frame, colours, index === largest(boxes)),
-    );
+    boxes.forEach((box, index) => {
+      bar(context, span, box, frame, colours, index === largest(boxes));
+    });
   });
   const now = Math.round(xOf(frame, frame.now)) + 0.5;
-  line(context, now, 0, now, height, colours["bad"]!, 1.5);
+  line(context, now, 0, now, height, colours.bad!, 1.5);
 }
 
 function ground(
@@ -110,19 +110,19 @@ function ground(
   colours: Palette,
 ): void {
   const { width, height } = frame;
-  context.fillStyle = colours["surface"]!;
+  context.fillStyle = colours.surface!;
   context.fillRect(0, 0, width, height);
   const now = xOf(frame, frame.now);
-  context.fillStyle = `color-mix(in srgb, ${colours["raised"]} 60%, transparent)`;
+  context.fillStyle = `color-mix(in srgb, ${colours.raised} 60%, transparent)`;
   context.fillRect(now, 0, width - now, height);
   const since = xOf(frame, frame.since);
   if (since > 0) {
-    context.fillStyle = pattern(context, "lines", colours["line"]!, colours["surface"]!);
+    context.fillStyle = pattern(context, "lines", colours.line!, colours.surface!);
     context.fillRect(0, 0, Math.min(since, width), height);
   }
   for (const tick of frame.ticks) {
     const x = Math.round(xOf(frame, tick)) + 0.5;
-    line(context, x, 0, x, height, colours["line"]!, 1);
+    line(context, x, 0, x, height, colours.line!, 1);
   }
   if (band.room > 0 && band.packing.peak > band.room) {
     const y = Math.round(height - (band.room * height) / lanesOf(band)) + 0.5;
@@ -154,12 +154,12 @@ function bar(
 
 function ahead(context: CanvasRenderingContext2D, span: Span, box: Box, colours: Palette): void {
   const isKept = span.sort === "reserved";
-  const tone = isKept ? colours["hold"]! : colours["wait"]!;
+  const tone = isKept ? colours.hold! : colours.wait!;
   context.fillStyle = pattern(
     context,
     isKept ? "cross" : "lines",
-    `color-mix(in srgb, ${tone} 32%, ${colours["surface"]})`,
-    colours["surface"]!,
+    `color-mix(in srgb, ${tone} 32%, ${colours.surface})`,
+    colours.surface!,
   );
   context.fillRect(box.x, box.y, box.width, box.height);
   outline(context, box, tone, isKept ? [] : [4, 3]);
@@ -178,9 +178,9 @@ function held(
   const now = Math.min(end, Math.max(started, xOf(frame, frame.now)));
   const isOver = span.sort === "ran";
   if (started > box.x) {
-    context.fillStyle = `color-mix(in srgb, ${colours["surface"]} 70%, transparent)`;
+    context.fillStyle = `color-mix(in srgb, ${colours.surface} 70%, transparent)`;
     context.fillRect(box.x, box.y, started - box.x, box.height);
-    outline(context, { ...box, width: started - box.x }, colours["run"]!, [2, 2]);
+    outline(context, { ...box, width: started - box.x }, colours.run!, [2, 2]);
   }
   if (isOver) {
     context.fillStyle = fillOf(context, span, colours);
@@ -188,25 +188,25 @@ function held(
     outline(
       context,
       { ...box, x: started, width: end - started },
-      `color-mix(in srgb, ${toneOf(span, colours)} 55%, ${colours["surface"]})`,
+      `color-mix(in srgb, ${toneOf(span, colours)} 55%, ${colours.surface})`,
     );
     mark(context, span, box, colours);
   } else {
-    context.fillStyle = colours["run"]!;
+    context.fillStyle = colours.run!;
     context.fillRect(started, box.y, now - started, box.height);
     if (end > now) {
       const from = Math.max(box.x, xOf(frame, frame.now));
       context.fillStyle = pattern(
         context,
         "dots",
-        `color-mix(in srgb, ${colours["run"]} 55%, ${colours["surface"]})`,
+        `color-mix(in srgb, ${colours.run} 55%, ${colours.surface})`,
         colours["run-soft"]!,
       );
       context.fillRect(from, box.y, end - from, box.height);
       outline(
         context,
         { ...box, x: from, width: end - from },
-        `color-mix(in srgb, ${colours["run"]} 45%, ${colours["surface"]})`,
+        `color-mix(in srgb, ${colours.run} 45%, ${colours.surface})`,
         [3, 3],
       );
     }
@@ -230,14 +230,9 @@ function fillOf(
   colours: Palette,
 ): string | CanvasPattern {
   const tone = toneOf(span, colours);
-  const soft = `color-mix(in srgb, ${tone} 20%, ${colours["surface"]})`;
+  const soft = `color-mix(in srgb, ${tone} 20%, ${colours.surface})`;
   if (span.ended === "Failed" || span.ended === "Preempted")
-    return pattern(
-      context,
-      "lines",
-      `color-mix(in srgb, ${tone} 40%, ${colours["surface"]})`,
-      soft,
-    );
+    return pattern(context, "lines", `color-mix(in srgb, ${tone} 40%, ${colours.surface})`, soft);
   return soft;
 }
 
@@ -306,11 +301,11 @@ function label(
   const text = fitted(context, span.gpus ? `${name} · ${span.gpus}` : name, room);
   if (!text) return;
   const isDark = isPast;
-  context.fillStyle = isDark ? colours["surface"]! : colours["text"]!;
+  context.fillStyle = isDark ? colours.surface! : colours.text!;
   if (!isDark && (span.sort === "expected" || span.sort === "reserved" || isLive)) {
     const size = context.measureText(text).width;
     context.save();
-    context.fillStyle = `color-mix(in srgb, ${colours["surface"]} 80%, transparent)`;
+    context.fillStyle = `color-mix(in srgb, ${colours.surface} 80%, transparent)`;
     context.fillRect(left - 2, box.y + box.height / 2 - 7, size + 4, 14);
     context.restore();
   }
