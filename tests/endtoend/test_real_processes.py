@@ -26,7 +26,7 @@ SEED = int(os.environ.get("SEED", "20"))
 PROGRAM = """
 import os, sys, threading, time
 sys.path.insert(0, os.environ["TESTS"])
-from tests.agent.local import stamps
+from tests.agent.local import rendezvous, stamps
 
 file, end = sys.argv[1:]
 task = "worker-" + os.environ["RANK"]
@@ -41,22 +41,13 @@ def beat():
 beating = threading.Thread(target=beat, daemon=True)
 beating.start()
 
-import jax
-from jax.experimental import multihost_utils
-
-jax.distributed.initialize(
-    coordinator_address=os.environ["MASTER_ADDR"] + ":" + os.environ["MASTER_PORT"],
-    num_processes=int(os.environ["WORLD_SIZE"]),
-    process_id=int(os.environ["RANK"]),
-)
-rank = jax.process_index()
-total = multihost_utils.process_allgather(jax.numpy.array([rank + 1.0])).sum()
-print(f"worker {rank} of {jax.process_count()}: {total}", os.getpid(), flush=True)
+gang = rendezvous.Gang()
+total = sum(gang.gather(gang.rank + 1.0))
+print(f"worker {gang.rank} of {gang.size}: {total}", os.getpid(), flush=True)
 while not os.path.exists(end):
     time.sleep(0.05)
-total = multihost_utils.process_allgather(jax.numpy.array([rank + 10.0])).sum()
+total = sum(gang.gather(gang.rank + 10.0))
 print(f"result {total}", flush=True)
-jax.distributed.shutdown()  # waits for the others; who is left behind by the first aborts
 done.set()
 beating.join()
 stamps.stamp(file, task, run, "end")
@@ -71,7 +62,6 @@ def job(name: str, command: list[str], *, pods: int = 1, **spec: Any) -> dict[st
         {"name": "MASTER_PORT", "value": "29500"},
         {"name": "WORLD_SIZE", "value": str(pods)},
         {"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": index}}},
-        {"name": "JAX_PLATFORMS", "value": "cpu"},
         {"name": "TESTS", "value": str(ROOT)},
     ]
     container = {
@@ -129,7 +119,7 @@ async def test_a_gang_that_loses_a_worker_meets_anew_and_outlives_its_hub(tmp_pa
     file, end = tmp_path / "stamps", tmp_path / "end"
     pair = job(
         "pair",
-        [sys.executable, "-c", PROGRAM, str(file), str(end)],
+        [sys.executable, "-S", "-c", PROGRAM, str(file), str(end)],
         pods=2,
         retry={"limit": 2, "backoffSeconds": 0},
     )

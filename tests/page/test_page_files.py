@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections.abc import Mapping
 
 import pytest
 
@@ -84,3 +85,30 @@ def test_the_built_page_is_in_the_package_and_needs_no_other_host() -> None:
     assert not re.search(r"""(?:src|href)="(?!/page/)""", document)
     for name in re.findall(r"""(?:src|href)="/page/([^"]+)""", document):
         assert name in files
+
+
+def needed_for(view: str, files: Mapping[str, bytes]) -> set[str]:
+    """What a browser fetches until it can show a view: all that the document names, and the
+    view's own part with what the bundler says goes with it."""
+    named = set(re.findall(r"""(?:src|href)="/page/([^"]+)""", files["index.html"].decode()))
+    (entry,) = (name for name in named if name.startswith("assets/index-") and name[-3:] == ".js")
+    code = files[entry].decode()
+    listed = re.findall(r'"(assets/[^"]+)"', code.partition("=>i.map")[0])
+    found = re.search(rf"import\(.\./{view}-[^)]+\),__vite__mapDeps\(\[([\d,]+)\]\)", code)
+    assert found is not None, f"{view} is no part by itself"
+    return {"index.html", *named, *(listed[int(at)] for at in found[1].split(","))}
+
+
+def test_every_part_of_the_built_page_can_be_kept_for_good() -> None:
+    files = built_files()
+    for name in files.keys() - {"index.html", "icon.svg"}:
+        assert re.fullmatch(r"assets/\w+-[\w-]{8}\.(js|css)", name), name
+    parts = {one for text in files.values() for one in re.findall(rb'"(assets/[^"]+)"', text)}
+    assert {one.decode() for one in parts} <= files.keys()
+
+
+def test_signing_in_and_the_first_view_need_a_part_of_the_page() -> None:
+    files = built_files()
+    size = {name: len(gzip.compress(content, mtime=0)) for name, content in files.items()}
+    for view in ("Fleet", "Workloads"):
+        assert sum(size[name] for name in needed_for(view, files)) < 0.6 * sum(size.values())

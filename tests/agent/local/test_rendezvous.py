@@ -1,10 +1,4 @@
-"""Two workers meet by an unmodified rendezvous: JAX, as it comes from the registry.
-
-JAX is the lightest library that meets over plain environment variables and computes together on
-processors alone: MPI needs a launcher that starts its own workers, and PyTorch from the registry
-brings gigabytes of CUDA. The program is one that runs on a cluster as it is: it knows a host name
-and a port, and nothing of where it is.
-"""
+"""Two workers meet by a program that knows a host name and a port, as on any cluster."""
 
 from __future__ import annotations
 
@@ -18,26 +12,9 @@ from typing import Any
 import pytest
 
 from fairway.agent.drivers.interface import LogQuery
+from tests.agent.local import rendezvous
 from tests.agent.local.machines import LocalRig, machine
 from tests.contracts.drivers import in_phase, pods_of, work
-
-PROGRAM = """
-import os, sys, time
-import jax
-from jax.experimental import multihost_utils
-
-jax.distributed.initialize(
-    coordinator_address=os.environ["MASTER_ADDR"] + ":" + os.environ["MASTER_PORT"],
-    num_processes=int(os.environ["WORLD_SIZE"]),
-    process_id=int(os.environ["RANK"]),
-)
-rank = jax.process_index()
-total = multihost_utils.process_allgather(jax.numpy.array([rank + 1.0])).sum()
-print(f"worker {rank} of {jax.process_count()}: {total}", os.getpid(), flush=True)
-if len(sys.argv) > 1:
-    time.sleep(3600)
-jax.distributed.shutdown()  # waits for the others; who is left behind by the first aborts
-"""
 
 
 def pair(name: str, *arguments: str) -> dict[str, Any]:
@@ -60,13 +37,12 @@ def pair(name: str, *arguments: str) -> dict[str, Any]:
                     "containers": [
                         {
                             "name": "main",
-                            "command": [sys.executable, "-c", PROGRAM, *arguments],
+                            "command": [sys.executable, "-S", rendezvous.__file__, *arguments],
                             "env": [
                                 {"name": "MASTER_ADDR", "value": f"{name}-0.{name}"},
                                 {"name": "MASTER_PORT", "value": "29500"},
                                 {"name": "WORLD_SIZE", "value": "2"},
                                 {"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": index}}},
-                                {"name": "JAX_PLATFORMS", "value": "cpu"},
                             ],
                         }
                     ],

@@ -82,7 +82,7 @@ export async function open(path: string, asking: Asking = {}): Promise<Response>
 
 async function sent(address: string, asking: Asking): Promise<Response> {
   const headers: Record<string, string> = { Accept: asking.accept ?? "application/json" };
-  if (token) headers["Authorization"] = `Bearer ${token}`;
+  if (token) headers.Authorization = `Bearer ${token}`;
   if (asking.body !== undefined) headers["Content-Type"] = asking.contentType ?? "application/json";
   try {
     const response = await fetch(address, {

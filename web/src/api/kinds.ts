@@ -134,7 +134,11 @@ export interface Decision {
 /** How the load of a service should be shared; weights are thousandths. */
 export interface Traffic {
   now: number;
-  services: { namespace: string; name: string; clusters: { cluster: string; weight: number; ready: number }[] }[];
+  services: {
+    namespace: string;
+    name: string;
+    clusters: { cluster: string; weight: number; ready: number }[];
+  }[];
 }
 
 export interface Plan {

@@ -1,16 +1,31 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { follow, type State } from "./live";
 
-interface Thing { metadata: { name: string; resourceVersion?: string } }
+interface Thing {
+  metadata: { name: string; resourceVersion?: string };
+}
 
-const thing = (name: string, resourceVersion = "9"): Thing => ({ metadata: { name, resourceVersion } });
+const thing = (name: string, resourceVersion = "9"): Thing => ({
+  metadata: { name, resourceVersion },
+});
 const page = (names: string[], more = "", version = "5") =>
-  new Response(JSON.stringify({ metadata: { resourceVersion: version, continue: more }, items: names.map((one) => thing(one)) }));
-const refused = (code: number) => new Response(JSON.stringify({ message: `code ${code}` }), { status: code });
-const event = (type: string, name: string, version = "9") => `${JSON.stringify({ type, object: thing(name, version) })}\n`;
+  new Response(
+    JSON.stringify({
+      metadata: { resourceVersion: version, continue: more },
+      items: names.map((one) => thing(one)),
+    }),
+  );
+const refused = (code: number) =>
+  new Response(JSON.stringify({ message: `code ${code}` }), { status: code });
+const event = (type: string, name: string, version = "9") =>
+  `${JSON.stringify({ type, object: thing(name, version) })}\n`;
 
 /** A watch that says these lines; it ends, breaks or, like most, stays open. */
-function watch(lines: string[], how: "ends" | "breaks" | "stays" = "stays", signal?: AbortSignal): Response {
+function watch(
+  lines: string[],
+  how: "ends" | "breaks" | "stays" = "stays",
+  signal?: AbortSignal,
+): Response {
   const left = [...lines];
   const body = new ReadableStream<Uint8Array>({
     start: (stream) => signal?.addEventListener("abort", () => stream.error(signal.reason)),
@@ -26,7 +41,9 @@ function watch(lines: string[], how: "ends" | "breaks" | "stays" = "stays", sign
   return new Response(body);
 }
 
-interface Tab extends EventTarget { visibilityState: string }
+interface Tab extends EventTarget {
+  visibilityState: string;
+}
 let tab: Tab;
 let asked: string[] = [];
 let states: State[] = [];
@@ -43,8 +60,12 @@ async function followed(answers: (() => Response)[], milliseconds = 3000): Promi
   stop = follow<Thing>({
     path: "/apis/things",
     began: () => (isListed = false),
-    put: (some) => some.forEach((one) => known.add(one.metadata.name)),
-    removed: (some) => some.forEach((one) => known.delete(one.metadata.name)),
+    put: (some) => {
+      for (const one of some) known.add(one.metadata.name);
+    },
+    removed: (some) => {
+      for (const one of some) known.delete(one.metadata.name);
+    },
     listed: () => (isListed = true),
     state: (state) => states.push(state),
   });
@@ -67,21 +88,33 @@ afterEach(() => {
 });
 
 test("it lists page by page, and watches from where the list was taken", async () => {
-  await followed([() => page(["a"], "more"), () => page(["b"]), () => watch([event("ADDED", "c")])]);
+  await followed([
+    () => page(["a"], "more"),
+    () => page(["b"]),
+    () => watch([event("ADDED", "c")]),
+  ]);
   expect([...known]).toEqual(["a", "b", "c"]);
   expect([isListed, states]).toEqual([true, ["loading", "live"]]);
   expect(watches()[0]).toContain("resourceVersion=5");
 });
 
 test("a list that breaks off between two pages is begun again, not taken for whole", async () => {
-  await followed([() => page(["a"], "more"), () => refused(503), () => page(["a"], "more"), () => page(["b"])]);
+  await followed([
+    () => page(["a"], "more"),
+    () => refused(503),
+    () => page(["a"], "more"),
+    () => page(["b"]),
+  ]);
   expect([...known]).toEqual(["a", "b"]);
   expect(isListed).toBe(true);
   expect(lists()).toHaveLength(4);
 });
 
 test("what is deleted and made anew in one breath stays", async () => {
-  await followed([() => page(["a"]), () => watch([event("DELETED", "a") + event("ADDED", "a", "10")])]);
+  await followed([
+    () => page(["a"]),
+    () => watch([event("DELETED", "a") + event("ADDED", "a", "10")]),
+  ]);
   expect([...known]).toEqual(["a"]);
 });
 

@@ -17,5 +17,8 @@ export function isLooking(method: string, path: string): boolean {
 
 /** The same by verb, as rights have it. */
 export function isLookingBy(verb: string, resource: string, subresource: string): boolean {
-  return (READS.has(verb) && !SECRET.has(resource)) || (verb === "create" && resource === "fleets" && subresource === "whatif");
+  return (
+    (READS.has(verb) && !SECRET.has(resource)) ||
+    (verb === "create" && resource === "fleets" && subresource === "whatif")
+  );
 }

@@ -16,12 +16,24 @@ function body(texts: string[], breaks: boolean): ReadableStream<Uint8Array> {
   });
 }
 
-async function read(answers: (() => Response)[], follows = true): Promise<{ text: string; said: string[] }> {
+async function read(
+  answers: (() => Response)[],
+  follows = true,
+): Promise<{ text: string; said: string[] }> {
   vi.useFakeTimers();
   vi.stubGlobal("fetch", () => Promise.resolve(answers.shift()!()));
   const output = new Output();
   const said: string[] = [];
-  const done = readOutput({ path: "/log", query: {}, follows, isAgain: false, output, signal: new AbortController().signal, changed: () => undefined, state: (one) => said.push(one) });
+  const done = readOutput({
+    path: "/log",
+    query: {},
+    follows,
+    isAgain: false,
+    output,
+    signal: new AbortController().signal,
+    changed: () => undefined,
+    state: (one) => said.push(one),
+  });
   done.catch(() => undefined);
   await vi.runAllTimersAsync();
   await done;
@@ -40,7 +52,13 @@ test("after a lost connection it goes on, and no line comes twice", async () => 
     () => new Response(body(["one\ntwo\nthree\n"], false)),
   ]);
   expect(found.text).toBe("one\ntwo\nthree");
-  expect(found.said).toEqual(["Following", "The connection was lost; trying again", "the hub is starting; trying again", "Following", "This is the end of its output."]);
+  expect(found.said).toEqual([
+    "Following",
+    "The connection was lost; trying again",
+    "the hub is starting; trying again",
+    "Following",
+    "This is the end of its output.",
+  ]);
 });
 
 test("one that has not written yet is asked again until it has", async () => {
@@ -53,5 +71,7 @@ test("one that has not written yet is asked again until it has", async () => {
 });
 
 test("who may not read it is told so at once", async () => {
-  await expect(read([() => new Response(JSON.stringify({ message: "no" }), { status: 403 })])).rejects.toBeInstanceOf(Refused);
+  await expect(
+    read([() => new Response(JSON.stringify({ message: "no" }), { status: 403 })]),
+  ).rejects.toBeInstanceOf(Refused);
 });

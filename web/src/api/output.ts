@@ -35,7 +35,10 @@ export async function readOutput(reading: Reading): Promise<void> {
   let retry = RETRY_FIRST;
   for (;;) {
     try {
-      const response = await open(reading.path, { signal: reading.signal, query: { ...reading.query, follow: reading.follows } });
+      const response = await open(reading.path, {
+        signal: reading.signal,
+        query: { ...reading.query, follow: reading.follows },
+      });
       reading.state(reading.follows ? "Following" : "");
       retry = RETRY_FIRST;
       await take(reading, response, isAgain);
@@ -89,6 +92,13 @@ async function take(reading: Reading, response: Response, isAgain: boolean): Pro
 function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
+    signal.addEventListener(
+      "abort",
+      () => {
+        clearTimeout(timer);
+        resolve();
+      },
+      { once: true },
+    );
   });
 }

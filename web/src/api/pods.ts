@@ -11,12 +11,19 @@ interface PodList {
   isCut: boolean;
 }
 
-export async function podsOf(namespace: string, name: string, signal: AbortSignal): Promise<PodList> {
+export async function podsOf(
+  namespace: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<PodList> {
   let pods: Pod[] = [];
   let clusters: PodPage["clusters"] = [];
   let next: string | undefined;
   do {
-    const page: PodPage = await ask(ours("workloads", namespace, name, "pods"), { signal, query: { limit: 1000, continue: next } });
+    const page: PodPage = await ask(ours("workloads", namespace, name, "pods"), {
+      signal,
+      query: { limit: 1000, continue: next },
+    });
     if (!next) clusters = page.clusters;
     pods = withPage(pods, page);
     next = page.continue;

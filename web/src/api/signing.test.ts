@@ -7,7 +7,10 @@ test.each([
   ["?namespace=a", null],
   ["?code=c&state=s", { code: "c", state: "s" }],
   ["?code=c", { code: "c", state: "" }],
-  ["?error=access_denied&error_description=ask+your+lead&state=s", { fault: "You were not let in: ask your lead", state: "s" }],
+  [
+    "?error=access_denied&error_description=ask+your+lead&state=s",
+    { fault: "You were not let in: ask your lead", state: "s" },
+  ],
   ["?error=server_error", { fault: "server_error", state: "" }],
   ["?error=server_error&code=c&state=s", { fault: "server_error", state: "s" }],
 ])("the address %j says who came back", (search, found) => {
@@ -36,7 +39,11 @@ test("no two words are the same, and each fits into an address", () => {
 });
 
 test("a hub that is away may come back, and a refusal stays one", () => {
-  expect([new Unreachable("x"), new Refused(503, "x"), new Refused(429, "x"), new Refused(401, "x")].map(mayPass)).toEqual([true, true, true, false]);
+  expect(
+    [new Unreachable("x"), new Refused(503, "x"), new Refused(429, "x"), new Refused(401, "x")].map(
+      mayPass,
+    ),
+  ).toEqual([true, true, true, false]);
 });
 
 test("a tab asks at a place that tells nothing of its word", async () => {

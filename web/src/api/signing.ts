@@ -29,15 +29,23 @@ export interface Began {
 export type CameBack = { code: string; state: string } | { fault: string; state: string };
 
 export async function settings(): Promise<Settings> {
-  const response = await reached(fetch("/page/settings.json", { cache: "no-store", credentials: "omit" }));
+  const response = await reached(
+    fetch("/page/settings.json", { cache: "no-store", credentials: "omit" }),
+  );
   if (!response.ok) throw await refusal(response);
   return (await response.json()) as Settings;
 }
 
 export async function begin(hash: string): Promise<{ began: Began; location: string }> {
   const began = { state: word(), nonce: word(), verifier: word(), hash };
-  const challenge = encoded(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(began.verifier)));
-  const { location } = await post<{ location: string }>("begin", { state: began.state, nonce: began.nonce, challenge });
+  const challenge = encoded(
+    await crypto.subtle.digest("SHA-256", new TextEncoder().encode(began.verifier)),
+  );
+  const { location } = await post<{ location: string }>("begin", {
+    state: began.state,
+    nonce: began.nonce,
+    challenge,
+  });
   return { began, location };
 }
 
@@ -88,13 +96,22 @@ function encoded(bytes: ArrayBuffer): string {
 /** Where a tab asks: a place of its own, so that the cookies of other tabs stay away. */
 export async function placeOf(tab: string): Promise<string> {
   if (!tab) return "";
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(tab)));
+  const digest = new Uint8Array(
+    await crypto.subtle.digest("SHA-256", new TextEncoder().encode(tab)),
+  );
   return `${Array.from(digest.slice(0, 8), (one) => one.toString(16).padStart(2, "0")).join("")}/`;
 }
 
-async function post<T>(what: string, body: { tab?: string; [field: string]: unknown }, token = ""): Promise<T> {
-  const headers: Record<string, string> = { "Content-Type": "application/json", Accept: "application/json" };
-  if (token) headers["Authorization"] = `Bearer ${token}`;
+async function post<T>(
+  what: string,
+  body: { tab?: string; [field: string]: unknown },
+  token = "",
+): Promise<T> {
+  const headers: Record<string, string> = {
+    "Content-Type": "application/json",
+    Accept: "application/json",
+  };
+  if (token) headers.Authorization = `Bearer ${token}`;
   const response = await reached(
     fetch(`/page/session/${await placeOf(body.tab ?? "")}${what}`, {
       method: "POST",
@@ -119,5 +136,8 @@ async function reached(asking: Promise<Response>): Promise<Response> {
 
 /** Whether it may pass: nobody answered, or somebody on the way is away or busy. */
 export function mayPass(fault: unknown): boolean {
-  return fault instanceof Unreachable || (fault instanceof Refused && (fault.code >= 500 || fault.code === 429));
+  return (
+    fault instanceof Unreachable ||
+    (fault instanceof Refused && (fault.code >= 500 || fault.code === 429))
+  );
 }

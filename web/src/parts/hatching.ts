@@ -2,7 +2,17 @@
 
 const TONES = ["--run", "--wait", "--good", "--stop", "--hold", "--start", "--bad", "--quiet"];
 /** Lines across a tile of eight by eight; the first is plain. */
-const LINES: [number, number, number, number][][] = [[], [[0, 8, 8, 0]], [[0, 0, 8, 8]], [[0, 4, 8, 4]], [[4, 0, 4, 8]], [[0, 8, 8, 0], [0, 0, 8, 8]]];
+const LINES: [number, number, number, number][][] = [
+  [],
+  [[0, 8, 8, 0]],
+  [[0, 0, 8, 8]],
+  [[0, 4, 8, 4]],
+  [[4, 0, 4, 8]],
+  [
+    [0, 8, 8, 0],
+    [0, 0, 8, 8],
+  ],
+];
 
 export function toneOf(at: number): string {
   return TONES[at % TONES.length]!;

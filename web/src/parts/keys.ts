@@ -14,7 +14,9 @@ export function turnSingleKeys(isOn: boolean): void {
 
 export function isFree(event: KeyboardEvent): boolean {
   if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey) return false;
-  return !(event.target instanceof HTMLElement && event.target.closest("input, textarea, select, dialog"));
+  return !(
+    event.target instanceof HTMLElement && event.target.closest("input, textarea, select, dialog")
+  );
 }
 
 /** Whether a single character is meant as a command. */

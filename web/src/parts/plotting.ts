@@ -10,7 +10,12 @@ export function look(variable: string): string {
 
 /** The axis of time, and that of values. */
 export function axesOf(format: (value: number) => string, size: number): uPlot.Axis[] {
-  const axis = { stroke: look("--text-soft"), grid: { stroke: look("--line"), width: 1 }, ticks: { stroke: look("--line") }, font: "12px system-ui" };
+  const axis = {
+    stroke: look("--text-soft"),
+    grid: { stroke: look("--line"), width: 1 },
+    ticks: { stroke: look("--line") },
+    font: "12px system-ui",
+  };
   return [
     { ...axis, values: (_chart, ticks) => momentsOf(ticks), space: 80, size: 30 },
     { ...axis, values: (_chart, ticks) => ticks.map(format), size },

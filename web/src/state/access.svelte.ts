@@ -59,7 +59,11 @@ class Seen {
     if (!found) {
       found = ask<Review>("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", {
         method: "POST",
-        body: { apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectRulesReview", spec: { namespace } },
+        body: {
+          apiVersion: "authorization.k8s.io/v1",
+          kind: "SelfSubjectRulesReview",
+          spec: { namespace },
+        },
       }).then(
         (review) => (review.status.incomplete ? null : (review.status.resourceRules ?? [])),
         () => null,

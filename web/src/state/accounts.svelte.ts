@@ -41,9 +41,16 @@ class Accounts {
     const growing = dayOf(hubNow() - 600_000);
     const wanted = days.filter((day) => !this.kept.has(day) || day >= growing);
     try {
-      if (!(await may("list", "costaccounts", "", "", "costs.fairway.dev"))) throw new Error("You may not see what was used: that needs the right to list costaccounts.");
+      if (!(await may("list", "costaccounts", "", "", "costs.fairway.dev")))
+        throw new Error(
+          "You may not see what was used: that needs the right to list costaccounts.",
+        );
       for (let at = 0; at < wanted.length; at += AT_ONCE)
-        await Promise.all(wanted.slice(at, at + AT_ONCE).map(async (day) => this.kept.set(day, await accountOf(day, signal))));
+        await Promise.all(
+          wanted
+            .slice(at, at + AT_ONCE)
+            .map(async (day) => this.kept.set(day, await accountOf(day, signal))),
+        );
       if (signal.aborted) return;
       this.found = days.flatMap((day) => this.kept.get(day) ?? []);
       this.fault = "";
@@ -57,7 +64,10 @@ class Accounts {
 
 /** Asked for as a list, since a day without an account is no fault. */
 async function accountOf(day: string, signal: AbortSignal): Promise<CostAccount | null> {
-  const { items } = await ask<List<CostAccount>>(`${COSTS}/costaccounts`, { signal, query: { fieldSelector: `metadata.name=${day}` } });
+  const { items } = await ask<List<CostAccount>>(`${COSTS}/costaccounts`, {
+    signal,
+    query: { fieldSelector: `metadata.name=${day}` },
+  });
   return items[0] ?? null;
 }
 

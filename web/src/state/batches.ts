@@ -16,26 +16,36 @@ export interface Site {
 export type Goal = Map<string, number | null>;
 
 export function batchesOf(strategy: Strategy, sites: Site[], isDivisible: boolean): Goal[] {
-  const ordered = sites.toSorted((one, other) => one.rank - other.rank || (one.cluster < other.cluster ? -1 : 1));
+  const ordered = sites.toSorted(
+    (one, other) => one.rank - other.rank || (one.cluster < other.cluster ? -1 : 1),
+  );
   const goals: Goal[] = [];
   let reached: Goal = new Map();
   if (strategy.canary) {
     const { percent = 10, clusters = [] } = strategy.canary;
-    const smallest = ordered.toSorted((one, other) => one.replicas - other.replicas || (one.cluster < other.cluster ? -1 : 1));
-    const from = clusters.length ? ordered.filter((one) => clusters.includes(one.cluster)) : smallest;
-    goals.push((reached = filled(new Map(), from, part(ordered, percent), isDivisible)));
+    const smallest = ordered.toSorted(
+      (one, other) => one.replicas - other.replicas || (one.cluster < other.cluster ? -1 : 1),
+    );
+    const from = clusters.length
+      ? ordered.filter((one) => clusters.includes(one.cluster))
+      : smallest;
+    reached = filled(new Map(), from, part(ordered, percent), isDivisible);
+    goals.push(reached);
   }
   for (const batch of listed(strategy, ordered)) {
-    if (batch.percent !== undefined) reached = filled(reached, ordered, part(ordered, batch.percent), isDivisible);
+    if (batch.percent !== undefined)
+      reached = filled(reached, ordered, part(ordered, batch.percent), isDivisible);
     else {
       reached = new Map(reached);
       for (const one of ordered)
-        if (batch.clusters?.includes(one.cluster) || (batch.group && one.group === batch.group)) reached.set(one.cluster, null);
+        if (batch.clusters?.includes(one.cluster) || (batch.group && one.group === batch.group))
+          reached.set(one.cluster, null);
     }
     goals.push(reached);
   }
   const last = goals.at(-1);
-  if (!last || !ordered.every((one) => last.get(one.cluster) === null)) goals.push(new Map(ordered.map((one) => [one.cluster, null])));
+  if (!last || !ordered.every((one) => last.get(one.cluster) === null))
+    goals.push(new Map(ordered.map((one) => [one.cluster, null])));
   return goals;
 }
 
@@ -48,7 +58,9 @@ interface Batch {
 function listed(strategy: Strategy, sites: Site[]): readonly Batch[] {
   if (!strategy.byGroup) return (strategy.batches ?? []) as Batch[];
   const groups = [...new Set(sites.map((one) => one.group))];
-  return groups.map((group) => ({ clusters: sites.filter((one) => one.group === group).map((one) => one.cluster) }));
+  return groups.map((group) => ({
+    clusters: sites.filter((one) => one.group === group).map((one) => one.cluster),
+  }));
 }
 
 /** A share of all replicas, rounded up. */
@@ -58,7 +70,8 @@ function part(sites: Site[], percent: number): number {
 
 function filled(reached: Goal, order: Site[], wanted: number, isDivisible: boolean): Goal {
   const goal: Goal = new Map(reached);
-  const has = (one: Site) => (goal.has(one.cluster) ? Math.min(goal.get(one.cluster) ?? one.replicas, one.replicas) : 0);
+  const has = (one: Site) =>
+    goal.has(one.cluster) ? Math.min(goal.get(one.cluster) ?? one.replicas, one.replicas) : 0;
   let lacking = wanted - order.reduce((sum, one) => sum + has(one), 0);
   for (const one of order) {
     const room = one.replicas - has(one);

@@ -7,10 +7,21 @@ const cloud = {
   spec: { elasticPools: [{ name: "spot", shape: {}, countMax: 6, pricePerHour: "32" }] },
   status: { elasticPools: [{ name: "spot", nodes: 2, provisioning: 1 }] },
 } as unknown as Cluster;
-const fleet = (limit?: string, now?: string) => ({ spec: { breakers: { pricePerHour: limit } }, status: { breakers: now ? [{ name: "Price", pastHour: now }] : [] } }) as unknown as Fleet;
+const fleet = (limit?: string, now?: string) =>
+  ({
+    spec: { breakers: { pricePerHour: limit } },
+    status: { breakers: now ? [{ name: "Price", pastHour: now }] : [] },
+  }) as unknown as Fleet;
 
 test("without a limit nothing is refused, and what stands is added up", () => {
-  expect(breakerOf(fleet(), [cloud])).toEqual({ limit: null, now: 96, openSince: null, pools: [{ cluster: "cloud", name: "spot", nodes: 2, coming: 1, price: 32, more: 3, refused: 0 }] });
+  expect(breakerOf(fleet(), [cloud])).toEqual({
+    limit: null,
+    now: 96,
+    openSince: null,
+    pools: [
+      { cluster: "cloud", name: "spot", nodes: 2, coming: 1, price: 32, more: 3, refused: 0 },
+    ],
+  });
 });
 
 test("it is passed by the last one that begins below it", () => {

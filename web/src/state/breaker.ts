@@ -47,6 +47,14 @@ function poolsIn(cluster: Cluster): Pool[] {
     const status = cluster.status?.elasticPools?.find((one) => one.name === pool.name);
     const price = status?.pricePerHour ?? pool.pricePerHour;
     const more = nodesLeft(cluster, pool.name, pool.countMax, pool.stock);
-    return { cluster: cluster.metadata?.name ?? "", name: pool.name, nodes: status?.nodes ?? 0, coming: status?.provisioning ?? 0, price: price === undefined ? null : amountOf(price), more, refused: 0 };
+    return {
+      cluster: cluster.metadata?.name ?? "",
+      name: pool.name,
+      nodes: status?.nodes ?? 0,
+      coming: status?.provisioning ?? 0,
+      price: price === undefined ? null : amountOf(price),
+      more,
+      refused: 0,
+    };
   });
 }

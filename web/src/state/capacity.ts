@@ -27,14 +27,26 @@ export type Capacities = Map<string, Capacity>;
 
 function nothing(flavor: string): Capacity {
   return {
-    flavor, description: "", nodes: 0, gpus: 0, away: 0, used: 0, reserved: 0, free: 0, held: 0, coming: 0, elastic: 0,
-    price: null, fragments: [], pieces: 0,
+    flavor,
+    description: "",
+    nodes: 0,
+    gpus: 0,
+    away: 0,
+    used: 0,
+    reserved: 0,
+    free: 0,
+    held: 0,
+    coming: 0,
+    elastic: 0,
+    price: null,
+    fragments: [],
+    pieces: 0,
   };
 }
 
 function of(found: Capacities, flavor: string): Capacity {
-  let here = found.get(flavor);
-  if (!here) found.set(flavor, (here = nothing(flavor)));
+  const here = found.get(flavor) ?? nothing(flavor);
+  found.set(flavor, here);
   return here;
 }
 
@@ -51,23 +63,30 @@ const NONE: Promised = { reserved: new Map(), held: new Map() };
 export function promisedIn(rows: Row[], seen: Map<string, Seen>): Map<string, Promised> {
   const found = new Map<string, Promised>();
   const add = (cluster: string, sort: keyof Promised, flavor: string, gpus: number) => {
-    let here = found.get(cluster);
-    if (!here) found.set(cluster, (here = { reserved: new Map(), held: new Map() }));
+    const here = found.get(cluster) ?? { reserved: new Map(), held: new Map() };
+    found.set(cluster, here);
     here[sort].set(flavor, (here[sort].get(flavor) ?? 0) + gpus);
   };
   for (const row of rows) {
-    if (row.reservation && !row.places.length && row.gpus) add(row.reservation.cluster, "held", row.reservation.flavors[0] ?? "", row.gpus);
+    if (row.reservation && !row.places.length && row.gpus)
+      add(row.reservation.cluster, "held", row.reservation.flavors[0] ?? "", row.gpus);
     if (row.phase !== "Claimed" && (row.phase !== "Running" || row.ready >= row.wanted)) continue;
     for (const place of row.places) {
       const bound = seen.get(place.cluster)?.bound.get(`${row.namespace}.${row.name}`) ?? 0;
-      if (place.gpus > bound) add(place.cluster, "reserved", place.flavors.split("+")[0] ?? "", place.gpus - bound);
+      if (place.gpus > bound)
+        add(place.cluster, "reserved", place.flavors.split("+")[0] ?? "", place.gpus - bound);
     }
   }
   return found;
 }
 
 /** What one cluster has of each model. */
-export function capacityIn(cluster: Cluster, nodes: Node[], flavors: Flavor[], promised: Promised = NONE): Capacities {
+export function capacityIn(
+  cluster: Cluster,
+  nodes: Node[],
+  flavors: Flavor[],
+  promised: Promised = NONE,
+): Capacities {
   const found: Capacities = new Map();
   for (const node of nodes) {
     if (!node.gpus) continue;
@@ -116,15 +135,30 @@ export function summed(parts: Iterable<Capacities>, flavors: Flavor[]): Capacity
     for (const [resource, price] of Object.entries(flavor.spec?.prices ?? {}))
       if (isAccelerator(resource)) here.price = widened(here.price, amountOf(price));
   }
-  return [...found.values()].sort((one, other) => other.gpus - one.gpus || (one.flavor < other.flavor ? -1 : 1));
+  return [...found.values()].sort(
+    (one, other) => other.gpus - one.gpus || (one.flavor < other.flavor ? -1 : 1),
+  );
 }
 
-const SUMS = ["nodes", "gpus", "away", "used", "reserved", "free", "held", "coming", "elastic", "pieces"] as const;
+const SUMS = [
+  "nodes",
+  "gpus",
+  "away",
+  "used",
+  "reserved",
+  "free",
+  "held",
+  "coming",
+  "elastic",
+  "pieces",
+] as const;
 
 function added(sum: Capacity, one: Capacity): void {
   for (const name of SUMS) sum[name] += one[name];
   if (one.price) sum.price = widened(widened(sum.price, one.price[0]), one.price[1]);
-  one.fragments.forEach((count, free) => (sum.fragments[free] = (sum.fragments[free] ?? 0) + count));
+  one.fragments.forEach((count, free) => {
+    sum.fragments[free] = (sum.fragments[free] ?? 0) + count;
+  });
 }
 
 export interface Pool {
@@ -141,7 +175,9 @@ export interface Pool {
 /** Pools of a cluster, its own and those its agent found: up to their limit, as far as the stock goes. */
 export function poolsOf(cluster: Cluster): Pool[] {
   const own = cluster.spec.elasticPools ?? [];
-  const offered = (cluster.status?.offeredPools ?? []).filter((one) => !own.some((other) => other.name === one.name));
+  const offered = (cluster.status?.offeredPools ?? []).filter(
+    (one) => !own.some((other) => other.name === one.name),
+  );
   return [...own, ...offered].map((pool) => {
     const status = (cluster.status?.elasticPools ?? []).find((one) => one.name === pool.name);
     const price = status?.pricePerHour ?? pool.pricePerHour;
@@ -159,7 +195,12 @@ export function poolsOf(cluster: Cluster): Pool[] {
 }
 
 /** How many more nodes a pool could bring: up to its limit, and as far as the stock goes. */
-export function nodesLeft(cluster: Cluster, name: string, countMax: number, stock?: number): number {
+export function nodesLeft(
+  cluster: Cluster,
+  name: string,
+  countMax: number,
+  stock?: number,
+): number {
   const status = (cluster.status?.elasticPools ?? []).find((one) => one.name === name);
   const there = (status?.nodes ?? 0) + (status?.provisioning ?? 0);
   return Math.max(0, Math.min(countMax - there, status?.stock ?? stock ?? Infinity));

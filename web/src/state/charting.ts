@@ -29,7 +29,11 @@ export function alone(line: ArrayLike<number | null | undefined>): number[] {
 
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const MINUTE = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const SECOND = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const SECOND = new Intl.DateTimeFormat("en-GB", {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
 
 /** Labels of moments on an axis, as exact as their distance asks for; in seconds since 1970. */
 export function momentsOf(ticks: number[]): string[] {
@@ -47,13 +51,19 @@ export function momentsOf(ticks: number[]): string[] {
 const TOLD = 8;
 
 /** A chart for those who cannot see it: from when to when, and of each line its end and its range. */
-export function inWords(times: number[], labels: string[], lines: Line[], format: (value: number) => string): string {
+export function inWords(
+  times: number[],
+  labels: string[],
+  lines: Line[],
+  format: (value: number) => string,
+): string {
   if (!times.length) return "Nothing is known yet.";
   const told = labels.slice(0, TOLD).map((label, at) => {
     const known = (lines[at] ?? []).filter((one) => one !== null && one !== undefined);
     if (!known.length) return `${label}: nothing known`;
     const [low, high] = [Math.min(...known), Math.max(...known)];
-    const range = low === high ? "all the time" : `at the end, from ${format(low)} to ${format(high)}`;
+    const range =
+      low === high ? "all the time" : `at the end, from ${format(low)} to ${format(high)}`;
     return `${label}: ${format(known.at(-1)!)} ${range}`;
   });
   const more = labels.length > TOLD ? ` And ${labels.length - TOLD} more.` : "";
@@ -63,5 +73,8 @@ export function inWords(times: number[], labels: string[], lines: Line[], format
 /** Which moments a table has: no more than so many, at equal distance, the last always. */
 export function sampled(count: number, most: number): number[] {
   const step = Math.max(1, Math.ceil(count / most));
-  return Array.from({ length: Math.ceil(count / step) }, (_, at) => count - 1 - at * step).reverse();
+  return Array.from(
+    { length: Math.ceil(count / step) },
+    (_, at) => count - 1 - at * step,
+  ).reverse();
 }

@@ -7,7 +7,10 @@ import { isAccelerator } from "../words/amounts";
 export function leavesOf(standings: Standing[]): string[] {
   const parents = new Set(standings.map((one) => one.parent));
   const leaves = standings.filter((one) => !parents.has(one.queue));
-  return [...leaves.filter((one) => one.holdings.length), ...leaves.filter((one) => !one.holdings.length)].map((one) => one.queue);
+  return [
+    ...leaves.filter((one) => one.holdings.length),
+    ...leaves.filter((one) => !one.holdings.length),
+  ].map((one) => one.queue);
 }
 
 /** The accelerator that a flavor is counted by; of any flavor, the first there is. */
@@ -19,11 +22,20 @@ export function acceleratorOf(standings: Standing[], flavor: string): string {
 }
 
 /** What a queue itself owns, accelerators first. */
-export function ownedOf(queue: Queue | undefined): { pair: string; flavor: string; resource: string; nominal: string }[] {
+export function ownedOf(
+  queue: Queue | undefined,
+): { pair: string; flavor: string; resource: string; nominal: string }[] {
   const found = (queue?.spec?.resourceGroups ?? []).flatMap((group) =>
     group.flavors.flatMap((flavor) =>
-      (flavor.quotas ?? []).map((one) => ({ pair: `${flavor.name} ${one.resource}`, flavor: flavor.name, resource: one.resource, nominal: String(one.nominal ?? "0") })),
+      (flavor.quotas ?? []).map((one) => ({
+        pair: `${flavor.name} ${one.resource}`,
+        flavor: flavor.name,
+        resource: one.resource,
+        nominal: String(one.nominal ?? "0"),
+      })),
     ),
   );
-  return found.sort((one, other) => Number(isAccelerator(other.resource)) - Number(isAccelerator(one.resource)));
+  return found.sort(
+    (one, other) => Number(isAccelerator(other.resource)) - Number(isAccelerator(one.resource)),
+  );
 }

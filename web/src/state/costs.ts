@@ -30,7 +30,18 @@ export const NOBODY = "-";
 const NANO = 1_000_000_000n;
 const HOUR = 3_600_000n;
 const GPU_TIME_NANOS = NANO / 1_000_000n;
-const EXPONENTS: Record<string, number> = { n: -9, u: -6, m: -3, "": 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 };
+const EXPONENTS: Record<string, number> = {
+  n: -9,
+  u: -6,
+  m: -3,
+  "": 0,
+  k: 3,
+  M: 6,
+  G: 9,
+  T: 12,
+  P: 15,
+  E: 18,
+};
 const SHAPE = /^([0-9]*)(?:\.([0-9]*))?(?:([eE][+-]?[0-9]+)|([numkMGTPE]))?$/;
 
 /** A decimal quantity in billionths, exactly. */
@@ -157,17 +168,31 @@ export interface Day {
 }
 
 /** Bars by day: the largest few by name, the rest together, and idle apart. */
-export function barsOf(accounts: CostAccount[], days: string[], by: By, measure: Measure, most = 6): { names: string[]; days: Day[] } {
-  const whole = reportOf(accounts.flatMap((one) => one.spec.rows ?? []), by);
+export function barsOf(
+  accounts: CostAccount[],
+  days: string[],
+  by: By,
+  measure: Measure,
+  most = 6,
+): { names: string[]; days: Day[] } {
+  const whole = reportOf(
+    accounts.flatMap((one) => one.spec.rows ?? []),
+    by,
+  );
   const amount = (sum: Sum) => Number(measure === "money" ? money(sum) : hours(sum));
   const used = whole.lines.filter((one) => amount(one.sums.Used) > 0);
-  const names = used.toSorted((one, other) => amount(other.sums.Used) - amount(one.sums.Used)).slice(0, most).map((one) => one.name);
+  const names = used
+    .toSorted((one, other) => amount(other.sums.Used) - amount(one.sums.Used))
+    .slice(0, most)
+    .map((one) => one.name);
   const byDay = new Map(accounts.map((one) => [one.metadata?.name ?? "", one]));
   return {
     names: [...names, "others", "idle"],
     days: days.map((day) => {
       const { lines, total } = reportOf(byDay.get(day)?.spec.rows ?? [], by);
-      const own = names.map((name) => lines.find((one) => one.name === name)?.sums.Used ?? { gpuTime: 0n, money: 0n });
+      const own = names.map(
+        (name) => lines.find((one) => one.name === name)?.sums.Used ?? { gpuTime: 0n, money: 0n },
+      );
       const rest = { ...total.sums.Used };
       for (const one of own) add(rest, { gpuTime: -one.gpuTime, money: -one.money });
       return { day, amounts: [...own.map(amount), amount(rest), amount(total.sums.Idle)] };

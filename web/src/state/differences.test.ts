@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
 import { differences } from "./differences";
 
-const said = (before: string, after: string) => differences(before, after).map((one) => one.sign + one.text).join(" ");
+const said = (before: string, after: string) =>
+  differences(before, after)
+    .map((one) => one.sign + one.text)
+    .join(" ");
 
 test.each([
   ["a\nb\nc", "a\nb\nc", " a  b  c"],

@@ -4,7 +4,9 @@ import { elasticPods } from "./elastic";
 
 const whole = {
   spec: {
-    cluster: "cloud", agentEpoch: 1, sequence: 1,
+    cluster: "cloud",
+    agentEpoch: 1,
+    sequence: 1,
     nodes: { names: ["own-0", "own-1"], labels: [] },
     works: [{ work: "team.chat", bound: { nodes: [0, 1], counts: [4, 4] } }],
   },
@@ -12,8 +14,14 @@ const whole = {
 const change = (more: object = {}) =>
   ({
     spec: {
-      cluster: "cloud", agentEpoch: 1, sequence: 5, sinceSequence: 1,
-      nodes: { names: ["new-0", "zoo-0"], labels: [{ key: "fairway.dev/pool", values: ["spot", "spot"] }] },
+      cluster: "cloud",
+      agentEpoch: 1,
+      sequence: 5,
+      sinceSequence: 1,
+      nodes: {
+        names: ["new-0", "zoo-0"],
+        labels: [{ key: "fairway.dev/pool", values: ["spot", "spot"] }],
+      },
       works: [{ work: "team.chat", bound: { nodes: [0, 1, 3], counts: [1, 2, 3] } }],
       ...more,
     },

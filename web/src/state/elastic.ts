@@ -8,7 +8,11 @@ type Spec = ClusterReport["spec"];
 /** Pods of a work on elastic nodes, by cluster. */
 export function elasticPods(reports: ClusterReport[], work: string): Map<string, number> {
   const found = new Map<string, number>();
-  const changes = new Map(reports.filter((one) => one.spec.sinceSequence !== undefined).map((one) => [`${one.spec.cluster} ${one.spec.chunk ?? 0}`, one.spec]));
+  const changes = new Map(
+    reports
+      .filter((one) => one.spec.sinceSequence !== undefined)
+      .map((one) => [`${one.spec.cluster} ${one.spec.chunk ?? 0}`, one.spec]),
+  );
   for (const { spec } of reports) {
     if (spec.sinceSequence !== undefined) continue;
     const change = changes.get(`${spec.cluster} ${spec.chunk ?? 0}`);
@@ -30,11 +34,15 @@ function countIn(whole: Spec, change: Spec | null, work: string): number {
     for (const name of change.nodes?.names ?? []) table.add(name);
     names = [...table].sort();
   }
-  const isReplaced = change?.works?.some((one) => one.work === work) || change?.removedWorks?.includes(work);
+  const isReplaced =
+    change?.works?.some((one) => one.work === work) || change?.removedWorks?.includes(work);
   const [works, over] = change && isReplaced ? [change.works, names] : [whole.works, before];
   let count = 0;
   for (const one of works ?? [])
-    if (one.work === work) one.bound?.nodes.forEach((position, at) => (count += pools.get(over[position] ?? "") ? (one.bound?.counts[at] ?? 0) : 0));
+    if (one.work === work)
+      one.bound?.nodes.forEach((position, at) => {
+        count += pools.get(over[position] ?? "") ? (one.bound?.counts[at] ?? 0) : 0;
+      });
   return count;
 }
 

@@ -154,15 +154,18 @@ class Fleet {
   }
 
   private changed(): void {
-    this.timer ??= setTimeout(() => {
-      this.timer = null;
-      this.changes = this.touched;
-      this.touched = new Set();
-      this.rows = [...this.byKey.values()];
-      this.loaded = this.rows.length;
-      this.revision += 1;
-      this.askLater();
-    }, this.rows.length > MANY ? SHOWN_EVERY_OF_MANY : this.rows.length ? SHOWN_EVERY : 0);
+    this.timer ??= setTimeout(
+      () => {
+        this.timer = null;
+        this.changes = this.touched;
+        this.touched = new Set();
+        this.rows = [...this.byKey.values()];
+        this.loaded = this.rows.length;
+        this.revision += 1;
+        this.askLater();
+      },
+      this.rows.length > MANY ? SHOWN_EVERY_OF_MANY : this.rows.length ? SHOWN_EVERY : 0,
+    );
   }
 
   /** How queues stand is worked out when asked, so it is asked when something has changed. */
@@ -181,12 +184,16 @@ class Fleet {
 
   /** One question at a time, so that no late answer comes over a newer one. */
   private async ask(): Promise<void> {
-    const { signal } = (this.asking = new AbortController());
+    this.asking = new AbortController();
+    const { signal } = this.asking;
     this.standingAt = Date.now();
     this.isDue = false;
     if (this.standingAt - this.settingsAt > SETTINGS_EVERY) this.askSettings(signal);
     try {
-      const { queues } = await ask<{ queues: Standing[] }>(ours("fleets", "", "fleet", "standing"), { signal });
+      const { queues } = await ask<{ queues: Standing[] }>(
+        ours("fleets", "", "fleet", "standing"),
+        { signal },
+      );
       if (signal.aborted) return;
       this.standings = queues;
       this.standingFault = "";
@@ -203,13 +210,21 @@ class Fleet {
   private askSettings(signal: AbortSignal): void {
     this.settingsAt = Date.now();
     const read = <T>(path: string, show: (found: T) => void) =>
-      ask<T>(path, { signal }).then((found) => { if (!signal.aborted) show(found); }, () => undefined);
+      ask<T>(path, { signal }).then(
+        (found) => {
+          if (!signal.aborted) show(found);
+        },
+        () => undefined,
+      );
     void read<List<Flavor>>(ours("flavors"), ({ items }) => {
       // Nodes are told by their flavors: the same ones leave everything as it is.
       if (JSON.stringify(items) !== JSON.stringify(this.flavors)) this.flavors = items;
     });
     // As a list, since a fleet without settings is no fault.
-    void read<List<Settings>>(ours("fleets"), ({ items }) => (this.currency = items[0]?.spec?.currency ?? "USD"));
+    void read<List<Settings>>(
+      ours("fleets"),
+      ({ items }) => (this.currency = items[0]?.spec?.currency ?? "USD"),
+    );
   }
 }
 
@@ -228,10 +243,11 @@ export function followAll<T extends { metadata?: { name?: string; namespace?: st
   // Of many that change all the time, what changed meanwhile is shown together.
   const later = () => {
     if (known.size <= FEW) shown();
-    else waiting ??= setTimeout(() => {
-      waiting = null;
-      shown();
-    }, SHOWN_EVERY_OF_MANY);
+    else
+      waiting ??= setTimeout(() => {
+        waiting = null;
+        shown();
+      }, SHOWN_EVERY_OF_MANY);
   };
   const stop = follow<T>({
     path: plural.startsWith("/") ? plural : ours(plural),

@@ -13,7 +13,12 @@ beforeEach(() => {
     const { body, after = 0, date } = answers(address);
     return new Promise<Response>((resolve, reject) => {
       signal?.addEventListener("abort", () => reject(signal.reason as Error));
-      if (body !== undefined) setTimeout(() => resolve(new Response(JSON.stringify(body), { headers: date ? { Date: date } : {} })), after);
+      if (body !== undefined)
+        setTimeout(
+          () =>
+            resolve(new Response(JSON.stringify(body), { headers: date ? { Date: date } : {} })),
+          after,
+        );
     });
   });
 });
@@ -24,18 +29,31 @@ afterEach(() => {
 });
 
 const NOTHING: Answer = { body: { metadata: { resourceVersion: "1" }, items: [], rows: [] } };
-const rows = (...names: string[]): Answer => ({ body: { metadata: { resourceVersion: "1" }, rows: names.map((one) => ["team", one, "1"]) } });
-const standing = (queue: string, after = 0): Answer => ({ body: { queues: [{ queue, parent: "", holdings: [], heads: [] }] }, after });
+const rows = (...names: string[]): Answer => ({
+  body: { metadata: { resourceVersion: "1" }, rows: names.map((one) => ["team", one, "1"]) },
+});
+const standing = (queue: string, after = 0): Answer => ({
+  body: { queues: [{ queue, parent: "", holdings: [], heads: [] }] },
+  after,
+});
 
 /** What the hub says of one path; of everything else there is nothing, and watches stay open. */
 function says(part: string, what: () => Answer): void {
-  answers = (address) => (address.includes("watch=") ? {} : address.includes(part) ? what() : address.includes("standing") ? standing("a") : NOTHING);
+  answers = (address) =>
+    address.includes("watch=")
+      ? {}
+      : address.includes(part)
+        ? what()
+        : address.includes("standing")
+          ? standing("a")
+          : NOTHING;
 }
 
 test("workloads of the namespace before are gone at once when another is chosen", async () => {
   says("workloads", () => rows("one", "two"));
   const ordered = new Ordered();
-  const listed = () => ordered.take(fleet.rows, fleet.revision, fleet.changes, "time").map((one) => one.name);
+  const listed = () =>
+    ordered.take(fleet.rows, fleet.revision, fleet.changes, "time").map((one) => one.name);
   fleet.start("team");
   await vi.advanceTimersByTimeAsync(500);
   expect(listed()).toEqual(["one", "two"]);
@@ -55,7 +73,10 @@ test("how queues stood for whoever was signed in before does not come late to th
 
 test("a slow answer is waited for, and what changed meanwhile is asked for after it", async () => {
   let count = 0;
-  says("standing", () => standing(`answer-${(count += 1)}`, 5000));
+  says("standing", () => {
+    count += 1;
+    return standing(`answer-${count}`, 5000);
+  });
   fleet.start("");
   for (let at = 0; at < 9; at += 1) {
     fleet.askLater();

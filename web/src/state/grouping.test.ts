@@ -2,7 +2,12 @@ import { describe, expect, it } from "vitest";
 import type { Cluster, PlacementPolicy } from "../api/kinds";
 import { chooses, groupings, phaseOf } from "./grouping";
 
-function cluster(name: string, labels: Record<string, string> = {}, spec = {}, status = {}): Cluster {
+function cluster(
+  name: string,
+  labels: Record<string, string> = {},
+  spec = {},
+  status = {},
+): Cluster {
   return { metadata: { name, labels }, spec, status } as unknown as Cluster;
 }
 
@@ -14,7 +19,12 @@ const POLICY = {
     selector: { exclude: ["edge"] },
     groups: [
       { name: "ours", selector: { labels: { matchLabels: { tier: "gold" } } } },
-      { name: "rented", selector: { labels: { matchExpressions: [{ key: "site", operator: "In", values: ["east", "west"] }] } } },
+      {
+        name: "rented",
+        selector: {
+          labels: { matchExpressions: [{ key: "site", operator: "In", values: ["east", "west"] }] },
+        },
+      },
     ],
   },
 } as unknown as PlacementPolicy;
@@ -25,9 +35,21 @@ describe("a selector of clusters", () => {
     ["chooses by name", { names: ["home"] }, true],
     ["leaves out what it excludes", { names: ["home"], exclude: ["home"] }, false],
     ["wants every label", { labels: { matchLabels: { tier: "gold", site: "east" } } }, false],
-    ["knows what must not be there", { labels: { matchExpressions: [{ key: "edge", operator: "DoesNotExist" }] } }, true],
-    ["knows what is in none of some values", { labels: { matchExpressions: [{ key: "site", operator: "NotIn", values: ["hangzhou"] }] } }, false],
-    ["is not guessed at where an expression decides", { expressions: ["cluster.claims.x == 'y'"] }, null],
+    [
+      "knows what must not be there",
+      { labels: { matchExpressions: [{ key: "edge", operator: "DoesNotExist" }] } },
+      true,
+    ],
+    [
+      "knows what is in none of some values",
+      { labels: { matchExpressions: [{ key: "site", operator: "NotIn", values: ["hangzhou"] }] } },
+      false,
+    ],
+    [
+      "is not guessed at where an expression decides",
+      { expressions: ["cluster.claims.x == 'y'"] },
+      null,
+    ],
   ])("%s", (_, selector, expected) => {
     expect(chooses(selector as Parameters<typeof chooses>[0], HOME)).toBe(expected);
   });
@@ -40,12 +62,22 @@ describe("clusters stand", () => {
   it("by the groups of a policy, in its order", () => {
     const way = by("policy fairway-system/home-first");
     expect([HOME, CLOUD, cluster("edge"), cluster("other")].map((one) => way.of(one))).toEqual([
-      [0, "ours"], [1, "rented"], [2, "not for this policy"], [2, "in no group"],
+      [0, "ours"],
+      [1, "rented"],
+      [2, "not for this policy"],
+      [2, "in no group"],
     ]);
   });
 
   it("by any label that one of them has", () => {
-    expect(ways.map((one) => one.name)).toEqual(["region", "provider", "health", "policy fairway-system/home-first", "label site", "label tier"]);
+    expect(ways.map((one) => one.name)).toEqual([
+      "region",
+      "provider",
+      "health",
+      "policy fairway-system/home-first",
+      "label site",
+      "label tier",
+    ]);
     expect(by("label tier").of(CLOUD)).toEqual([1, "no tier"]);
   });
 

@@ -17,13 +17,16 @@ const LABELS_MAX = 24;
 
 type Selector = NonNullable<NonNullable<PlacementPolicy["spec"]>["selector"]>;
 
-const byLabel = (key: string, none: string) => (cluster: Cluster): [number, string] => {
-  const value = cluster.metadata?.labels?.[key];
-  return value ? [0, value] : [1, none];
-};
+const byLabel =
+  (key: string, none: string) =>
+  (cluster: Cluster): [number, string] => {
+    const value = cluster.metadata?.labels?.[key];
+    return value ? [0, value] : [1, none];
+  };
 
 export function phaseOf(cluster: Cluster): string {
-  if (cluster.status?.phase === "Lost" || (cluster.spec.hold ?? "None") === "None") return cluster.status?.phase || "Pending";
+  if (cluster.status?.phase === "Lost" || (cluster.spec.hold ?? "None") === "None")
+    return cluster.status?.phase || "Pending";
   return cluster.spec.hold === "HoldAndDrain" ? "Draining" : "Held";
 }
 
@@ -36,10 +39,17 @@ export function groupings(clusters: Cluster[], policies: PlacementPolicy[]): Gro
   for (const policy of policies) {
     const { namespace = "", name = "" } = policy.metadata ?? {};
     if (policy.spec?.groups?.length)
-      found.push({ name: `policy ${namespace}/${name}`, title: `groups of policy ${name}`, of: (one) => groupIn(policy, one) });
+      found.push({
+        name: `policy ${namespace}/${name}`,
+        title: `groups of policy ${name}`,
+        of: (one) => groupIn(policy, one),
+      });
   }
   const keys = new Set(clusters.flatMap((one) => Object.keys(one.metadata?.labels ?? {})));
-  for (const key of [...keys].filter((one) => one !== REGION && one !== PROVIDER).sort().slice(0, LABELS_MAX))
+  for (const key of [...keys]
+    .filter((one) => one !== REGION && one !== PROVIDER)
+    .sort()
+    .slice(0, LABELS_MAX))
     found.push({ name: `label ${key}`, title: `label ${key}`, of: byLabel(key, `no ${key}`) });
   return found;
 }

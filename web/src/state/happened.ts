@@ -30,10 +30,23 @@ export function happened(events: CoreEvent[], decisions: Decision[], key: string
         whom: "",
       };
     }),
-    ...decisions.flatMap((one) => one.steps.map((step): Happened => ({
-      at: one.now * 1000, first: one.now * 1000, count: 1, word: step.action, by: "decision", text: stepWords(step, key), isWarning: false,
-      whom: step.workload === key ? (step.action === "Preempt" ? (step.for ?? "") : "") : step.workload,
-    }))),
+    ...decisions.flatMap((one) =>
+      one.steps.map((step): Happened => ({
+        at: one.now * 1000,
+        first: one.now * 1000,
+        count: 1,
+        word: step.action,
+        by: "decision",
+        text: stepWords(step, key),
+        isWarning: false,
+        whom:
+          step.workload === key
+            ? step.action === "Preempt"
+              ? (step.for ?? "")
+              : ""
+            : step.workload,
+      })),
+    ),
   ];
   const found: Happened[] = [];
   const told = new Map<string, Happened>();
@@ -41,8 +54,17 @@ export function happened(events: CoreEvent[], decisions: Decision[], key: string
     // Events are told together wherever they are; decisions only where nothing came between them.
     const alike = `${one.by}\n${one.word}\n${one.text}`;
     const last = found.at(-1);
-    const known = one.by === "decision" ? (last && `${last.by}\n${last.word}\n${last.text}` === alike ? last : undefined) : told.get(alike);
-    if (known) Object.assign(known, { first: Math.min(known.first, one.first), count: known.count + one.count });
+    const known =
+      one.by === "decision"
+        ? last && `${last.by}\n${last.word}\n${last.text}` === alike
+          ? last
+          : undefined
+        : told.get(alike);
+    if (known)
+      Object.assign(known, {
+        first: Math.min(known.first, one.first),
+        count: known.count + one.count,
+      });
     else {
       found.push(one);
       told.set(alike, one);
@@ -53,12 +75,19 @@ export function happened(events: CoreEvent[], decisions: Decision[], key: string
 
 function stepWords(step: Step, key: string): string {
   const places = (step.placements ?? []).map((one) => {
-    const pods = (one.podSets ?? []).map((set) => `${set.count} ${set.name === "pod" && set.count !== 1 ? "pods" : set.name}${Object.keys(set.flavors ?? {}).length ? ` on ${[...new Set(Object.values(set.flavors ?? {}))].join("+")}` : ""}`);
+    const pods = (one.podSets ?? []).map(
+      (set) =>
+        `${set.count} ${set.name === "pod" && set.count !== 1 ? "pods" : set.name}${Object.keys(set.flavors ?? {}).length ? ` on ${[...new Set(Object.values(set.flavors ?? {}))].join("+")}` : ""}`,
+    );
     return `${pods.join(" + ")} in ${one.cluster || "no cluster"}`;
   });
   const reasons = (step.reasons ?? []).map((one) => one.message).join("; ");
   const lost = step.lostSeconds ? `, ${span(step.lostSeconds * 1000)} of work lost` : "";
-  if (step.action === "Provision") return `${plural(step.count ?? 0, "node")} of ${step.pool} in ${step.cluster}`;
-  if (step.action === "Preempt") return step.workload === key ? `${reasons || `for ${step.for}`}${lost}` : `${step.workload} gives way to it${lost}`;
+  if (step.action === "Provision")
+    return `${plural(step.count ?? 0, "node")} of ${step.pool} in ${step.cluster}`;
+  if (step.action === "Preempt")
+    return step.workload === key
+      ? `${reasons || `for ${step.for}`}${lost}`
+      : `${step.workload} gives way to it${lost}`;
   return [places.join("; "), step.rung, reasons].filter(Boolean).join(" · ");
 }

@@ -13,7 +13,11 @@ beforeEach(() => {
     const name = /workloads\/([^/]+)/.exec(address)?.[1] ?? "";
     asked.push(name);
     if (codes[name] === 0) return Promise.reject(new TypeError("network error"));
-    return Promise.resolve(new Response(JSON.stringify({ workload: name, message: "no" }), { status: codes[name] ?? 200 }));
+    return Promise.resolve(
+      new Response(JSON.stringify({ workload: name, message: "no" }), {
+        status: codes[name] ?? 200,
+      }),
+    );
   });
 });
 afterEach(() => {
@@ -25,7 +29,10 @@ afterEach(() => {
 test("who waits is asked for again, who is refused is not, and nobody once it is left", async () => {
   codes = { hidden: 404, broken: 0 };
   const found: Record<string, string | null> = {};
-  stop = watchHeads(["team/next", "a workload of another team", "team/hidden", "team/broken"], (key, one) => (found[key] = one?.workload ?? null));
+  stop = watchHeads(
+    ["team/next", "a workload of another team", "team/hidden", "team/broken"],
+    (key, one) => (found[key] = one?.workload ?? null),
+  );
   await vi.advanceTimersByTimeAsync(100);
   expect(asked).toEqual(["next", "hidden", "broken"]);
   expect(found).toEqual({ "team/next": "next", "team/hidden": null });

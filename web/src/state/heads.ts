@@ -6,7 +6,10 @@ import type { Explanation } from "../api/kinds";
 const AGAIN = 15_000;
 
 /** Asks for them one after another, until the function that it gives back is called; null: it is not told. */
-export function watchHeads(keys: string[], show: (key: string, found: Explanation | null) => void): () => void {
+export function watchHeads(
+  keys: string[],
+  show: (key: string, found: Explanation | null) => void,
+): () => void {
   const aborting = new AbortController();
   const { signal } = aborting;
   const refused = new Set<string>();
@@ -18,7 +21,10 @@ export function watchHeads(keys: string[], show: (key: string, found: Explanatio
       if (!key.includes("/") || refused.has(key)) continue;
       const [namespace = "", name = ""] = key.split("/");
       try {
-        show(key, await ask<Explanation>(ours("workloads", namespace, name, "explain"), { signal }));
+        show(
+          key,
+          await ask<Explanation>(ours("workloads", namespace, name, "explain"), { signal }),
+        );
       } catch (fault) {
         if (signal.aborted) return;
         if (!(fault instanceof Refused)) continue;

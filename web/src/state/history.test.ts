@@ -1,5 +1,15 @@
 import { expect, test } from "vitest";
-import { entryOf, type Entry, type History, isEmpty, less, lineOf, rangeOf, spanOf, summed } from "./history";
+import {
+  entryOf,
+  type Entry,
+  type History,
+  isEmpty,
+  less,
+  lineOf,
+  rangeOf,
+  spanOf,
+  summed,
+} from "./history";
 
 const entry: Entry = {
   name: "research",
@@ -9,7 +19,13 @@ const entry: Entry = {
     { name: "a100", resource: "nvidia.com/gpu", values: { used: [null, null, 4] } },
   ],
 };
-const history: History = { now: 30, series: "queues", step: 10, times: [10, 20, 30], found: [entry] };
+const history: History = {
+  now: 30,
+  series: "queues",
+  step: 10,
+  times: [10, 20, 30],
+  found: [entry],
+};
 
 test("a line is as long as the times, and of who is not known all gaps", () => {
   expect(lineOf(history, "research", "waiting")).toEqual([1, null, 3]);
@@ -35,7 +51,12 @@ test("the axis of time begins where something is known, and is never too short",
   const long = (known: number[]): History => ({
     ...history,
     times: Array.from({ length: 12 }, (_, at) => at * 10),
-    found: [{ ...entry, values: { used: Array.from({ length: 12 }, (_, at) => (known.includes(at) ? 1 : null)) } }],
+    found: [
+      {
+        ...entry,
+        values: { used: Array.from({ length: 12 }, (_, at) => (known.includes(at) ? 1 : null)) },
+      },
+    ],
   });
   expect(spanOf(long([0]), 120)).toEqual([0, 120]);
   expect(spanOf(long([6, 7]), 120)).toEqual([60, 120]);
@@ -43,6 +64,11 @@ test("the axis of time begins where something is known, and is never too short",
   expect(spanOf(long([]), 120)).toEqual([0, 120]);
 });
 
-test.each([["", "1 h"], ["last=7 d", "7 d"], ["last=forever", "1 h"], ["last=toString", "1 h"]])("the address ?%s asks for %s", (query, word) => {
+test.each([
+  ["", "1 h"],
+  ["last=7 d", "7 d"],
+  ["last=forever", "1 h"],
+  ["last=toString", "1 h"],
+])("the address ?%s asks for %s", (query, word) => {
   expect(rangeOf(new URLSearchParams(query)).word).toBe(word);
 });

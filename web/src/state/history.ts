@@ -57,12 +57,21 @@ const AGAIN_MOST = 60_000;
 function askHistory(asked: Asked, signal?: AbortSignal): Promise<History> {
   return ask<History>(ours("fleets", "", "fleet", "history"), {
     signal,
-    query: { series: asked.series, name: asked.names?.slice(0, NAMES_MOST).join(","), since: asked.since, points: asked.points ?? POINTS },
+    query: {
+      series: asked.series,
+      name: asked.names?.slice(0, NAMES_MOST).join(","),
+      since: asked.since,
+      points: asked.points ?? POINTS,
+    },
   });
 }
 
 /** Asks again and again until it is told to stop; a tab in the background rests. */
-export function watchHistory(asked: Asked, show: (found: History) => void, fail: (text: string) => void): () => void {
+export function watchHistory(
+  asked: Asked,
+  show: (found: History) => void,
+  fail: (text: string) => void,
+): () => void {
   const aborting = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isDue = false;
@@ -109,7 +118,11 @@ export function lineOf(history: History, name: string, field: string): Values {
 }
 
 /** The lines of some fields of one part, summed over the parts that a test lets through. */
-export function summed(entry: Entry | undefined, field: string, isIn: (part: Part) => boolean = () => true): Values {
+export function summed(
+  entry: Entry | undefined,
+  field: string,
+  isIn: (part: Part) => boolean = () => true,
+): Values {
   const lines = (entry?.parts ?? []).filter(isIn).map((part) => part.values[field] ?? []);
   const length = Math.max(0, ...lines.map((line) => line.length));
   return Array.from({ length }, (_, at) => {
@@ -120,7 +133,9 @@ export function summed(entry: Entry | undefined, field: string, isIn: (part: Par
 
 /** One line less another; a gap where either has one, and never below nothing. */
 export function less(one: Values, other: Values): Values {
-  return one.map((value, at) => (value === null || other[at] == null ? null : Math.max(0, value - other[at]!)));
+  return one.map((value, at) =>
+    value === null || other[at] == null ? null : Math.max(0, value - other[at]!),
+  );
 }
 
 export function isEmpty(values: Values): boolean {
@@ -132,7 +147,8 @@ const LEAST = 1 / 12;
 /** The axis of time of a chart: as far back as was asked, or as anything is known if that is much less. */
 export function spanOf(history: History, since: number): [number, number] {
   const end = (history.times.at(-1) ?? 0) + history.step;
-  const isKnown = (at: number) => history.found.some((entry) => Object.values(entry.values).some((line) => line[at] != null));
+  const isKnown = (at: number) =>
+    history.found.some((entry) => Object.values(entry.values).some((line) => line[at] != null));
   const first = history.times.find((_, at) => isKnown(at)) ?? end - since;
   return [Math.max(end - since, Math.min(first, end - since * LEAST)), end];
 }

@@ -45,11 +45,27 @@ export interface Ladder {
 
 const RUNGS: Record<string, Column> = {
   Idle: { key: "Idle", title: "Free now", hint: "Does it fit into what nobody uses?" },
-  Preempt: { key: "Preempt", title: "Preemption", hint: "Would those it may preempt make enough room?" },
-  Provision: { key: "Provision", title: "New nodes", hint: "Could elastic pools bring what is missing?" },
+  Preempt: {
+    key: "Preempt",
+    title: "Preemption",
+    hint: "Would those it may preempt make enough room?",
+  },
+  Provision: {
+    key: "Provision",
+    title: "New nodes",
+    hint: "Could elastic pools bring what is missing?",
+  },
 };
-const MAY: Column = { key: "may", title: "Allowed", hint: "Do its policy, its queue and the cluster allow it?" };
-const QUOTA: Column = { key: "quota", title: "Quota", hint: "Does its queue have enough left, borrowing included?" };
+const MAY: Column = {
+  key: "may",
+  title: "Allowed",
+  hint: "Do its policy, its queue and the cluster allow it?",
+};
+const QUOTA: Column = {
+  key: "quota",
+  title: "Quota",
+  hint: "Does its queue have enough left, borrowing included?",
+};
 
 const OUTSIDE: Record<string, string> = {
   NotSelected: "Not chosen by its policy",
@@ -69,10 +85,13 @@ export function ladderOf(why: Explanation): Ladder {
   const out = new Set(outside.flatMap((one) => one.clusters.map((each) => each.cluster)));
   const inside = reasons.filter((one) => !(one.code in OUTSIDE && one.cluster));
   const rungs = [...new Set((why.ladder ?? []).map((one) => one.rung))];
-  if (!rungs.length) rungs.push(...[...new Set(inside.map((one) => one.rung ?? ""))].filter((one) => one in RUNGS));
+  if (!rungs.length)
+    rungs.push(...[...new Set(inside.map((one) => one.rung ?? ""))].filter((one) => one in RUNGS));
   const columns = [MAY, QUOTA, ...rungs.flatMap((one) => RUNGS[one] ?? [])];
   const rows = placesOf(why, inside, out).map((place) => rowOf(why, place, inside, columns));
-  const standing = inside.filter((one) => !one.cluster && !one.rung && !isOfQuota(one) && one.code !== "BreakerOpen");
+  const standing = inside.filter(
+    (one) => !one.cluster && !one.rung && !isOfQuota(one) && one.code !== "BreakerOpen",
+  );
   return { columns, rows, outside, standing: unique(standing) };
 }
 
@@ -80,8 +99,13 @@ function outsideOf(reasons: Reason[]): Outside[] {
   const found = new Map<string, Outside>();
   for (const one of reasons) {
     if (!(one.code in OUTSIDE) || !one.cluster) continue;
-    const here = found.get(one.code) ?? { code: one.code, words: OUTSIDE[one.code] ?? codeWords(one.code), clusters: [] };
-    if (!here.clusters.some((each) => each.cluster === one.cluster)) here.clusters.push({ cluster: one.cluster, message: one.message });
+    const here = found.get(one.code) ?? {
+      code: one.code,
+      words: OUTSIDE[one.code] ?? codeWords(one.code),
+      clusters: [],
+    };
+    if (!here.clusters.some((each) => each.cluster === one.cluster))
+      here.clusters.push({ cluster: one.cluster, message: one.message });
     found.set(one.code, here);
   }
   return [...found.values()];
@@ -101,20 +125,33 @@ function placesOf(why: Explanation, reasons: Reason[], out: Set<string>): PlaceL
 
 function rowOf(why: Explanation, place: PlaceLack, reasons: Reason[], columns: Column[]): Rung {
   const own = reasons.filter((one) => one.cluster === place.cluster);
-  const quotas = reasons.filter((one) => isOfQuota(one) && (!one.flavor || !place.flavor || one.flavor === place.flavor));
+  const quotas = reasons.filter(
+    (one) => isOfQuota(one) && (!one.flavor || !place.flavor || one.flavor === place.flavor),
+  );
   const group = own.find((one) => one.group)?.group ?? "";
   const cells = columns.map((column): Cell => {
     if (column.key === "may") return { mark: "yes", text: "", more: [] };
     if (column.key === "quota") return quotaCell(quotas, why);
-    const found = own.filter((one) => one.rung === column.key || (!one.rung && column.key === rungOf(one)));
+    const found = own.filter(
+      (one) => one.rung === column.key || (!one.rung && column.key === rungOf(one)),
+    );
     const breaker = reasons.find((one) => one.code === "BreakerOpen" && rungOf(one) === column.key);
     if (breaker) return { mark: "no", text: "breaker is open", more: [breaker.message] };
     if (column.key === "Idle") return idleCell(place, found, why, quotas.length > 0);
-    if (found.length) return { mark: "no", text: rungText(found[0]!), more: unique(found).map((one) => one.message) };
+    if (found.length)
+      return {
+        mark: "no",
+        text: rungText(found[0]!),
+        more: unique(found).map((one) => one.message),
+      };
     const steps = (why.ladder ?? []).filter((one) => one.rung === column.key);
     const isOn = !steps.length || !group || steps.some((one) => !one.group || one.group === group);
     const because = quotas.length ? ["Its queue is short, so nobody looked."] : [];
-    return { mark: "skip", text: isOn ? "not tried" : "not on its ladder", more: isOn ? because : ["Its policy's ladder does not have this step here."] };
+    return {
+      mark: "skip",
+      text: isOn ? "not tried" : "not on its ladder",
+      more: isOn ? because : ["Its policy's ladder does not have this step here."],
+    };
   });
   return { cluster: place.cluster, group, flavor: place.flavor ?? "", cells };
 }
@@ -137,21 +174,46 @@ function quotaCell(reasons: Reason[], why: Explanation): Cell {
   };
   const text = texts[first.code] ?? shortWords(first.short);
   // By itself it would be allowed: those before it have taken what is left.
-  const others = why.quota || (why.position ?? 1) < 2 ? [] : [`Counted with those before it in queue ${why.queue}.`];
-  return { mark: "no", text: text || "too little", more: [...unique(reasons).map((one) => one.message), ...others] };
+  const others =
+    why.quota || (why.position ?? 1) < 2
+      ? []
+      : [`Counted with those before it in queue ${why.queue}.`];
+  return {
+    mark: "no",
+    text: text || "too little",
+    more: [...unique(reasons).map((one) => one.message), ...others],
+  };
 }
 
-function idleCell(place: PlaceLack, found: Reason[], why: Explanation, isQuotaShort: boolean): Cell {
+function idleCell(
+  place: PlaceLack,
+  found: Reason[],
+  why: Explanation,
+  isQuotaShort: boolean,
+): Cell {
   const more = unique(found).map((one) => one.message);
   const kept = found.find((one) => one.code === "Reserved");
-  if (kept) return { mark: "no", text: kept.until ? `kept for another until ${clock(kept.until * 1000)}` : "kept for another", more };
+  if (kept)
+    return {
+      mark: "no",
+      text: kept.until ? `kept for another until ${clock(kept.until * 1000)}` : "kept for another",
+      more,
+    };
   const first = found[0];
-  if (!first && place.fits) return { mark: "yes", text: "fits", more: [isQuotaShort ? "There is room, but its queue is short." : "There is room."] };
+  if (!first && place.fits)
+    return {
+      mark: "yes",
+      text: "fits",
+      more: [isQuotaShort ? "There is room, but its queue is short." : "There is room."],
+    };
   if (!first && !place.short) return { mark: "skip", text: "not tried", more: [] };
-  if (!more.length) more.push(`${place.free} of ${why.needs?.amount ?? "what it needs"} are free for it.`);
+  if (!more.length)
+    more.push(`${place.free} of ${why.needs?.amount ?? "what it needs"} are free for it.`);
   if (first?.code === "NoDomain") return { mark: "no", text: `no ${first.level} has room`, more };
-  if (first?.level === "node") return { mark: "no", text: `best node is ${shortWords(first.short)}`, more };
-  if (first?.level && first.other) return { mark: "no", text: `best ${first.level} is ${shortWords(first.short)}`, more };
+  if (first?.level === "node")
+    return { mark: "no", text: `best node is ${shortWords(first.short)}`, more };
+  if (first?.level && first.other)
+    return { mark: "no", text: `best ${first.level} is ${shortWords(first.short)}`, more };
   const missing = amountOf(place.short);
   if (place.short && !missing) return { mark: "no", text: "free, but not together", more };
   if (place.short) return { mark: "no", text: `${unit(why, missing)} short`, more };
@@ -165,12 +227,20 @@ function unit(why: Explanation, amount: number): string {
 
 function rungText(reason: Reason): string {
   switch (reason.code) {
-    case "NoVictims": return "nobody to preempt";
-    case "NoPool": return "no elastic pool";
-    case "OutOfStock": return reason.until ? `out of stock until ${clock(reason.until * 1000)}` : `${plural(reason.count ?? 0, "node")} left, too few`;
-    case "DoesNotFit": return shortWords(reason.short) || `${plural(reason.count ?? 0, "pod")} too many`;
-    case "NotTried": return "not tried in this cycle";
-    default: return codeWords(reason.code);
+    case "NoVictims":
+      return "nobody to preempt";
+    case "NoPool":
+      return "no elastic pool";
+    case "OutOfStock":
+      return reason.until
+        ? `out of stock until ${clock(reason.until * 1000)}`
+        : `${plural(reason.count ?? 0, "node")} left, too few`;
+    case "DoesNotFit":
+      return shortWords(reason.short) || `${plural(reason.count ?? 0, "pod")} too many`;
+    case "NotTried":
+      return "not tried in this cycle";
+    default:
+      return codeWords(reason.code);
   }
 }
 

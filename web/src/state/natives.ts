@@ -18,7 +18,9 @@ export async function servedAs(source: Source, namespace: string): Promise<Serve
   const version = source.apiVersion ?? "v1";
   const root = version.includes("/") ? `/apis/${version}` : `/api/${version}`;
   const found = await ask<{ resources: { name: string; kind: string }[] }>(root);
-  const resource = found.resources.find((one) => one.kind === source.kind && !one.name.includes("/"));
+  const resource = found.resources.find(
+    (one) => one.kind === source.kind && !one.name.includes("/"),
+  );
   if (!resource) throw new Refused(404, `${source.kind} is not served`);
   return {
     group: version.includes("/") ? (version.split("/")[0] ?? "") : "",
@@ -43,7 +45,9 @@ export async function scale(workload: Workload, replicas: number): Promise<void>
 
 export async function templateOf(rollout: Rollout, note: Note): Promise<Json[]> {
   const { namespace = "", name = "" } = rollout.metadata ?? {};
-  const found = await ask<Revision>(pathIn(SERVING, "revisions", namespace, await revisionName(name, note.mark)));
+  const found = await ask<Revision>(
+    pathIn(SERVING, "revisions", namespace, await revisionName(name, note.mark)),
+  );
   return (found.spec.template.manifests ?? []) as Json[];
 }
 
@@ -61,5 +65,8 @@ export async function undo(workload: Workload, rollout: Rollout, note: Note): Pr
   const path = ours("workloads", namespace, name);
   const now = await ask<Workload>(path);
   const manifests = [restored((now.spec.template?.manifests?.[0] ?? {}) as Json, first), ...others];
-  await ask(path, { method: "PUT", body: { ...now, spec: { ...now.spec, template: { manifests } } } });
+  await ask(path, {
+    method: "PUT",
+    body: { ...now, spec: { ...now.spec, template: { manifests } } },
+  });
 }

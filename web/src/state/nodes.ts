@@ -47,7 +47,8 @@ export class Sight {
     if (flavors !== this.flavors) this.chunks.clear();
     this.flavors = flavors;
     const changes = new Map<string, ClusterReport>();
-    for (const one of reports) if (one.spec.sinceSequence !== undefined) changes.set(placeOf(one), one);
+    for (const one of reports)
+      if (one.spec.sinceSequence !== undefined) changes.set(placeOf(one), one);
     const chunks = new Map<string, Chunk>();
     const byCluster = new Map<string, Chunk[]>();
     for (const whole of reports) {
@@ -60,7 +61,9 @@ export class Sight {
     }
     this.chunks = chunks;
     const before = this.clusters;
-    this.clusters = new Map([...byCluster].map(([name, list]) => [name, joined(list, before.get(name))]));
+    this.clusters = new Map(
+      [...byCluster].map(([name, list]) => [name, joined(list, before.get(name))]),
+    );
     return new Map([...this.clusters].map(([name, { seen }]) => [name, seen]));
   }
 
@@ -81,13 +84,24 @@ function placeOf(report: ClusterReport): string {
   return `${report.spec.cluster} ${report.spec.chunk ?? 0}`;
 }
 
-function joined(chunks: Chunk[], before: { chunks: Chunk[]; seen: Seen } | undefined): { chunks: Chunk[]; seen: Seen } {
-  if (before && before.chunks.length === chunks.length && chunks.every((one, at) => one === before.chunks[at])) return before;
+function joined(
+  chunks: Chunk[],
+  before: { chunks: Chunk[]; seen: Seen } | undefined,
+): { chunks: Chunk[]; seen: Seen } {
+  if (
+    before &&
+    before.chunks.length === chunks.length &&
+    chunks.every((one, at) => one === before.chunks[at])
+  )
+    return before;
   const [first] = chunks;
   if (first && chunks.length === 1) return { chunks, seen: first };
   const bound = new Map<string, number>();
-  for (const chunk of chunks) for (const [work, gpus] of chunk.bound) bound.set(work, (bound.get(work) ?? 0) + gpus);
-  const nodes = chunks.flatMap((one) => one.nodes).sort((one, other) => (one.name < other.name ? -1 : 1));
+  for (const chunk of chunks)
+    for (const [work, gpus] of chunk.bound) bound.set(work, (bound.get(work) ?? 0) + gpus);
+  const nodes = chunks
+    .flatMap((one) => one.nodes)
+    .sort((one, other) => (one.name < other.name ? -1 : 1));
   return { chunks, seen: { nodes, bound } };
 }
 
@@ -112,7 +126,12 @@ function seenIn(whole: Spec, change: Spec | null, flavors: Flavor[]): Seen {
     ...(change?.works ?? []).map((one) => one.work),
     ...(change?.removedWorks ?? []),
   ]);
-  charge(used, bound, (whole.works ?? []).filter((one) => !replaced.has(one.work)), before);
+  charge(
+    used,
+    bound,
+    (whole.works ?? []).filter((one) => !replaced.has(one.work)),
+    before,
+  );
   charge(used, bound, change?.works ?? [], after);
   const nodes = after.map((name) => {
     const { flavor, gpus, others, isReady } = table.get(name)!;
@@ -127,7 +146,9 @@ function shapesIn(spec: Spec, flavors: Flavor[]): Map<string, Shape> {
   const nodes = spec.nodes ?? {};
   const names = nodes.names ?? [];
   const unready = new Set(nodes.unready ?? []);
-  const devices = (nodes.amounts ?? []).filter((one) => isAccelerator(one.resource)).map((one) => ({ ...one, unit: amountOf(one.unit) }));
+  const devices = (nodes.amounts ?? [])
+    .filter((one) => isAccelerator(one.resource))
+    .map((one) => ({ ...one, unit: amountOf(one.unit) }));
   const telling = new Set(flavors.flatMap((one) => Object.keys(one.spec?.nodeLabels ?? {})));
   const columns = (nodes.labels ?? []).filter((one) => telling.has(one.key));
   const known = new Map<string, string>();
@@ -136,7 +157,12 @@ function shapesIn(spec: Spec, flavors: Flavor[]): Map<string, Shape> {
       const values = columns.map((one) => one.values[at] ?? "").join("\n");
       let flavor = known.get(values);
       if (flavor === undefined) {
-        flavor = flavorOf(Object.fromEntries(columns.flatMap((one) => (one.values[at] ? [[one.key, one.values[at]]] : []))), flavors);
+        flavor = flavorOf(
+          Object.fromEntries(
+            columns.flatMap((one) => (one.values[at] ? [[one.key, one.values[at]]] : [])),
+          ),
+          flavors,
+        );
         known.set(values, flavor);
       }
       let gpus = 0;

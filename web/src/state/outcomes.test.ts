@@ -1,9 +1,21 @@
 import { expect, test } from "vitest";
 import { sentenceOf, verdictOf, type Fate, type Touched } from "./outcomes";
 
-const touched = (before: Fate, after: Fate): Touched => ({ workload: "a/b", queue: "q", gpus: 8, before, after });
-const at = (cluster: string, state: Fate["state"] = "Runs"): Fate => ({ state, places: [{ cluster, gpus: 8 }] });
-const waits = (expected?: number): Fate => ({ state: "Waits", ...(expected === undefined ? {} : { expected }) });
+const touched = (before: Fate, after: Fate): Touched => ({
+  workload: "a/b",
+  queue: "q",
+  gpus: 8,
+  before,
+  after,
+});
+const at = (cluster: string, state: Fate["state"] = "Runs"): Fate => ({
+  state,
+  places: [{ cluster, gpus: 8 }],
+});
+const waits = (expected?: number): Fate => ({
+  state: "Waits",
+  ...(expected === undefined ? {} : { expected }),
+});
 
 test.each<[string, Fate, Fate]>([
   ["starts", waits(), at("east", "Starts")],
@@ -21,7 +33,13 @@ test.each<[string, Fate, Fate]>([
 });
 
 test("everything is said in one sentence", () => {
-  const many = [touched(waits(), at("east", "Starts")), touched(at("east"), { state: "Preempted" }), touched(waits(1), waits(2))];
-  expect(sentenceOf(many)).toBe("1 workload would start, 1 would be preempted, 1 would be expected later.");
+  const many = [
+    touched(waits(), at("east", "Starts")),
+    touched(at("east"), { state: "Preempted" }),
+    touched(waits(1), waits(2)),
+  ];
+  expect(sentenceOf(many)).toBe(
+    "1 workload would start, 1 would be preempted, 1 would be expected later.",
+  );
   expect(sentenceOf([])).toBe("Nothing would be different: the same would be decided.");
 });

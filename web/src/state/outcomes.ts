@@ -29,10 +29,19 @@ export interface Outcome {
   queues: { before: Amounts; after: Amounts };
 }
 
-export type Verdict = "starts" | "preempted" | "displaced" | "moves" | "waits" | "later" | "sooner" | "other";
+export type Verdict =
+  "starts" | "preempted" | "displaced" | "moves" | "waits" | "later" | "sooner" | "other";
 
-const holds = (fate: Fate) => fate.state === "Starts" || fate.state === "Runs" || fate.state === "Moves" || fate.state === "Grows";
-const sorted = (fate: Fate) => (fate.places ?? []).map((one) => `${one.cluster} ${one.gpus}`).sort().join();
+const holds = (fate: Fate) =>
+  fate.state === "Starts" ||
+  fate.state === "Runs" ||
+  fate.state === "Moves" ||
+  fate.state === "Grows";
+const sorted = (fate: Fate) =>
+  (fate.places ?? [])
+    .map((one) => `${one.cluster} ${one.gpus}`)
+    .sort()
+    .join();
 
 /** What the change means for one workload. */
 export function verdictOf({ before, after }: Touched): Verdict {
@@ -42,7 +51,8 @@ export function verdictOf({ before, after }: Touched): Verdict {
   if (!holds(after) && (holds(before) || before.state === "Absent")) return "waits";
   if (holds(after) && sorted(before) !== sorted(after)) return "moves";
   const [was, will] = [before.expected, after.expected];
-  if (was !== will) return will === undefined || (was !== undefined && will > was) ? "later" : "sooner";
+  if (was !== will)
+    return will === undefined || (was !== undefined && will > was) ? "later" : "sooner";
   return "other";
 }
 
@@ -60,8 +70,13 @@ const SAID: [Verdict, (count: number) => string][] = [
 export function sentenceOf(touched: Touched[], left = 0): string {
   const counts = new Map<Verdict, number>();
   for (const one of touched) counts.set(verdictOf(one), (counts.get(verdictOf(one)) ?? 0) + 1);
-  const said = SAID.flatMap(([verdict, say]) => (counts.get(verdict) ? [say(counts.get(verdict)!)] : []));
-  if (!said.length) return left || touched.length ? "Little would be different." : "Nothing would be different: the same would be decided.";
+  const said = SAID.flatMap(([verdict, say]) =>
+    counts.get(verdict) ? [say(counts.get(verdict)!)] : [],
+  );
+  if (!said.length)
+    return left || touched.length
+      ? "Little would be different."
+      : "Nothing would be different: the same would be decided.";
   const text = said.join(", ");
   return `${text[0]!.toUpperCase()}${text.slice(1)}${left ? `; ${plural(left, "other")} would be touched as well` : ""}.`;
 }

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { after, Output } from "./output";
 
-const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => `line ${from + at}`);
+const numbers = (from: number, to: number) =>
+  Array.from({ length: to - from }, (_, at) => `line ${from + at}`);
 
 test("the last lines are kept, and those that went are counted", () => {
   const output = new Output(1000);
@@ -36,5 +37,7 @@ test("where lines may be missing it says so", () => {
   output.add(["a"]);
   output.join(["a", "b"]);
   output.join(["y", "z"]);
-  expect(output.text()).toBe("a\nb\n… the connection was lost here, and lines may be missing …\ny\nz");
+  expect(output.text()).toBe(
+    "a\nb\n… the connection was lost here, and lines may be missing …\ny\nz",
+  );
 });

@@ -33,20 +33,23 @@ export class Output {
     }
     // Another object where something changed, so that whoever draws blocks sees it.
     const last = this.blocks.at(-1);
-    if (lines.length && last) this.blocks[this.blocks.length - 1] = { ...last, lines: [...last.lines] };
+    if (lines.length && last)
+      this.blocks[this.blocks.length - 1] = { ...last, lines: [...last.lines] };
   }
 
   /** Takes lines of a new connection: those that are here already are left out. */
   join(fresh: string[]): void {
     const known = this.last(OVERLAP_MAX);
     const from = after(known, fresh);
-    if (from === 0 && known.length && fresh.length) this.add(["… the connection was lost here, and lines may be missing …"]);
+    if (from === 0 && known.length && fresh.length)
+      this.add(["… the connection was lost here, and lines may be missing …"]);
     this.add(fresh.slice(from));
   }
 
   last(count: number): string[] {
     const found: string[] = [];
-    for (let at = this.blocks.length - 1; at >= 0 && found.length < count; at -= 1) found.unshift(...this.blocks[at]!.lines);
+    for (let at = this.blocks.length - 1; at >= 0 && found.length < count; at -= 1)
+      found.unshift(...this.blocks[at]!.lines);
     return found.slice(-count);
   }
 
@@ -61,7 +64,12 @@ export function after(known: string[], fresh: string[]): number {
   let length = 0;
   for (let end = fresh.length; end > 0; end -= 1) {
     let same = 0;
-    while (same < end && same < known.length && fresh[end - 1 - same] === known[known.length - 1 - same]) same += 1;
+    while (
+      same < end &&
+      same < known.length &&
+      fresh[end - 1 - same] === known[known.length - 1 - same]
+    )
+      same += 1;
     // A match must reach back to the begin of either, or it is a line that only looks alike.
     if ((same === end || same === known.length) && same > length) {
       best = end;

@@ -30,11 +30,22 @@ const SLACK = 1.5;
 /** Lanes for all items; those that had lanes before get them again where these are free. */
 export function packed(items: Item[], room: number, before?: Map<string, Piece[]>): Packing {
   const pieces: Piece[][] = items.map(() => []);
-  const free: Piece[] = room > 0 ? [{ low: 0, high: room }, { low: room, high: Infinity }] : [{ low: 0, high: Infinity }];
+  const free: Piece[] =
+    room > 0
+      ? [
+          { low: 0, high: room },
+          { low: room, high: Infinity },
+        ]
+      : [{ low: 0, high: Infinity }];
   const order = items
     .map((item, at) => ({ item, at }))
     .filter(({ item }) => item.gpus > 0 && item.to > item.from)
-    .sort((one, other) => one.item.from - other.item.from || other.item.gpus - one.item.gpus || (one.item.key < other.item.key ? -1 : 1));
+    .sort(
+      (one, other) =>
+        one.item.from - other.item.from ||
+        other.item.gpus - one.item.gpus ||
+        (one.item.key < other.item.key ? -1 : 1),
+    );
   const lasting: { to: number; at: number }[] = [];
   let peak = 0;
   for (const { item, at } of order) {
@@ -62,7 +73,9 @@ function again(free: Piece[], known: Piece[], gpus: number, room: number): boole
   return (
     Math.abs(sum - gpus) < TINY &&
     !(room > 0 && known.some((one) => one.high > room + TINY)) &&
-    known.every((one) => free.some((gap) => gap.low <= one.low + TINY && gap.high >= one.high - TINY))
+    known.every((one) =>
+      free.some((gap) => gap.low <= one.low + TINY && gap.high >= one.high - TINY),
+    )
   );
 }
 
@@ -97,16 +110,23 @@ function remove(free: Piece[], piece: Piece): void {
     const low = Math.max(gap.low, piece.low);
     const high = Math.min(gap.high, piece.high);
     if (high - low <= TINY) continue;
-    const rest = [{ low: gap.low, high: low }, { low: high, high: gap.high }].filter((one) => one.high - one.low > TINY);
+    const rest = [
+      { low: gap.low, high: low },
+      { low: high, high: gap.high },
+    ].filter((one) => one.high - one.low > TINY);
     free.splice(at, 1, ...rest);
   }
 }
 
 function give(free: Piece[], piece: Piece, room: number): void {
   // Lanes above the room stay apart from those in it.
-  const parts = piece.low < room - TINY && piece.high > room + TINY
-    ? [{ low: piece.low, high: room }, { low: room, high: piece.high }]
-    : [{ ...piece }];
+  const parts =
+    piece.low < room - TINY && piece.high > room + TINY
+      ? [
+          { low: piece.low, high: room },
+          { low: room, high: piece.high },
+        ]
+      : [{ ...piece }];
   for (const part of parts) {
     const at = free.findIndex((gap) => gap.low >= part.high - TINY);
     const index = at < 0 ? free.length : at;

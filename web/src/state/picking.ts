@@ -16,18 +16,33 @@ const text = (one: string, other: string) => (one < other ? -1 : one > other ? 1
 /** By column, the way round that one wants first; equals stand in the order of their names. */
 export const SORTS: Record<string, { order: Compare; falls: boolean }> = {
   time: { order: (one, other) => other.created - one.created, falls: true },
-  state: { order: (one, other) => lookOf(one.phase).order - lookOf(other.phase).order || other.priority - one.priority, falls: false },
+  state: {
+    order: (one, other) =>
+      lookOf(one.phase).order - lookOf(other.phase).order || other.priority - one.priority,
+    falls: false,
+  },
   name: { order: (one, other) => text(one.name, other.name), falls: false },
-  queue: { order: (one, other) => text(one.queue, other.queue) || one.queued - other.queued, falls: false },
+  queue: {
+    order: (one, other) => text(one.queue, other.queue) || one.queued - other.queued,
+    falls: false,
+  },
   kind: { order: (one, other) => text(one.kind, other.kind), falls: false },
   user: { order: (one, other) => text(one.user, other.user), falls: false },
   gpus: { order: (one, other) => (other.gpus ?? -1) - (one.gpus ?? -1), falls: true },
   where: { order: (one, other) => text(one.clusters || "~", other.clusters || "~"), falls: false },
-  priority: { order: (one, other) => other.priority - one.priority || one.queued - other.queued, falls: true },
+  priority: {
+    order: (one, other) => other.priority - one.priority || one.queued - other.queued,
+    falls: true,
+  },
 };
 
 /** `gpus` is a column the way round that one wants first, `-gpus` the other way. */
-export function sortOf(word: string): { column: string; isReversed: boolean; falls: boolean; compare: Compare } {
+export function sortOf(word: string): {
+  column: string;
+  isReversed: boolean;
+  falls: boolean;
+  compare: Compare;
+} {
   const isReversed = word.startsWith("-");
   const name = isReversed ? word.slice(1) : word;
   const column = SORTS[name] ? name : "time";
@@ -47,7 +62,8 @@ export class Ordered {
   /** `changes` are the keys that differ between the revision before and this one. */
   take(rows: Row[], revision: number, changes: ReadonlySet<string>, sort: string): Row[] {
     const { compare } = sortOf(sort);
-    const isNext = sort === this.sort && revision === this.revision + 1 && changes.size * 4 < rows.length;
+    const isNext =
+      sort === this.sort && revision === this.revision + 1 && changes.size * 4 < rows.length;
     if (sort === this.sort && revision === this.revision) return this.rows;
     this.rows = isNext ? merged(this.rows, rows, changes, compare) : rows.toSorted(compare);
     this.revision = revision;

@@ -37,8 +37,12 @@ export function sorted(pods: Pod[]): Pod[] {
 
 /** How many accelerators it holds, by the claim; null where that is not told any more. */
 export function gpusOf(pod: Pod, workload: Workload): number | null {
-  for (const place of [...(workload.status?.claim?.placements ?? []), ...(workload.status?.releasing ?? [])])
+  for (const place of [
+    ...(workload.status?.claim?.placements ?? []),
+    ...(workload.status?.releasing ?? []),
+  ])
     if (place.cluster === pod.cluster)
-      for (const set of place.podSets ?? []) if (set.name === pod.podSet) return acceleratorsOf(set.requests);
+      for (const set of place.podSets ?? [])
+        if (set.name === pod.podSet) return acceleratorsOf(set.requests);
   return null;
 }

@@ -1,7 +1,15 @@
 // The ladder of a service: clusters in order of preference, what each could take, and why the next
 // one is used or not. The hub decides; this says what it goes by.
 
-import type { Cluster, Explanation, Flavor, Fleet, PlacementPolicy, Queue, Workload } from "../api/kinds";
+import type {
+  Cluster,
+  Explanation,
+  Flavor,
+  Fleet,
+  PlacementPolicy,
+  Queue,
+  Workload,
+} from "../api/kinds";
 import { acceleratorsOf, amountOf, isAccelerator } from "../words/amounts";
 import { nodesLeft } from "./capacity";
 import { flavorOf, type Node } from "./nodes";
@@ -47,7 +55,8 @@ export function chooses(selector: Selector | undefined, cluster: Cluster): boole
   if (!selector) return true;
   if (selector.exclude?.includes(name)) return false;
   if (selector.names?.length && !selector.names.includes(name)) return false;
-  for (const [key, value] of Object.entries(selector.labels?.matchLabels ?? {})) if (labels[key] !== value) return false;
+  for (const [key, value] of Object.entries(selector.labels?.matchLabels ?? {}))
+    if (labels[key] !== value) return false;
   return (selector.labels?.matchExpressions ?? []).every(({ key, operator, values = [] }) => {
     const value = labels[key];
     if (operator === "Exists") return value !== undefined;
@@ -58,19 +67,36 @@ export function chooses(selector: Selector | undefined, cluster: Cluster): boole
 }
 
 /** The policy of a workload: its own, else that of its queue or a parent, else the fleet's. */
-export function policyOf(named: string, namespace: string, queue: string, known: { policies: Map<string, PlacementPolicy>; queues: Map<string, Queue>; fleet: Fleet | null }): PlacementPolicy | null {
+export function policyOf(
+  named: string,
+  namespace: string,
+  queue: string,
+  known: {
+    policies: Map<string, PlacementPolicy>;
+    queues: Map<string, Queue>;
+    fleet: Fleet | null;
+  },
+): PlacementPolicy | null {
   const system = known.fleet?.spec?.systemNamespace ?? "fairway-system";
   const { policies } = known;
-  if (named) return policies.get(`${namespace}/${named}`) ?? policies.get(`${system}/${named}`) ?? null;
-  for (let at = known.queues.get(queue), steps = 0; at && steps < 64; at = known.queues.get(at.spec?.parent ?? ""), steps += 1)
-    if (at.spec?.defaults?.policy) return policies.get(`${system}/${at.spec.defaults.policy}`) ?? null;
+  if (named)
+    return policies.get(`${namespace}/${named}`) ?? policies.get(`${system}/${named}`) ?? null;
+  for (
+    let at = known.queues.get(queue), steps = 0;
+    at && steps < 64;
+    at = known.queues.get(at.spec?.parent ?? ""), steps += 1
+  )
+    if (at.spec?.defaults?.policy)
+      return policies.get(`${system}/${at.spec.defaults.policy}`) ?? null;
   return policies.get(`${system}/${known.fleet?.spec?.defaults?.policy ?? ""}`) ?? null;
 }
 
 export function ladderOf(known: Known): Group[] {
   const { policy, clusters, places } = known;
   const spec = policy?.spec;
-  const listed = spec?.groups?.length ? spec.groups : [{ name: "", selector: undefined, replicasMax: undefined }];
+  const listed = spec?.groups?.length
+    ? spec.groups
+    : [{ name: "", selector: undefined, replicasMax: undefined }];
   const taken = new Set<string>();
   const found: Group[] = [];
   for (const group of listed) {
@@ -79,11 +105,22 @@ export function ladderOf(known: Known): Group[] {
       const name = cluster.metadata?.name ?? "";
       if (taken.has(name)) return false;
       const isThere = places.some((one) => one.cluster === name && one.group === group.name);
-      return isThere || (!isByRule && chooses(spec?.selector, cluster) && chooses(group.selector, cluster));
+      return (
+        isThere ||
+        (!isByRule && chooses(spec?.selector, cluster) && chooses(group.selector, cluster))
+      );
     });
     for (const one of chosen) taken.add(one.metadata?.name ?? "");
-    const steps = chosen.map((cluster) => stepOf(cluster, known)).filter((one) => one.place || one.room !== 0 || one.elasticRoom || hasHardware(one.cluster, known));
-    steps.sort((one, other) => (other.place?.replicas ?? 0) - (one.place?.replicas ?? 0) || (one.cluster < other.cluster ? -1 : 1));
+    const steps = chosen
+      .map((cluster) => stepOf(cluster, known))
+      .filter(
+        (one) => one.place || one.room !== 0 || one.elasticRoom || hasHardware(one.cluster, known),
+      );
+    steps.sort(
+      (one, other) =>
+        (other.place?.replicas ?? 0) - (one.place?.replicas ?? 0) ||
+        (one.cluster < other.cluster ? -1 : 1),
+    );
     found.push({ name: group.name, isByRule, most: group.replicasMax ?? null, steps });
   }
   explainSteps(found, known);
@@ -94,7 +131,8 @@ export function ladderOf(known: Known): Group[] {
 function shapeOf(workload: Workload): { gpus: number; flavors: readonly string[] } {
   const placement = workload.status?.claim?.placements?.find((one) => one.replicas);
   let gpus = 0;
-  for (const set of placement?.podSets ?? []) gpus += (set.count * acceleratorsOf(set.requests)) / (placement?.replicas ?? 1);
+  for (const set of placement?.podSets ?? [])
+    gpus += (set.count * acceleratorsOf(set.requests)) / (placement?.replicas ?? 1);
   return { gpus, flavors: workload.spec.flavors ?? [] };
 }
 
@@ -106,19 +144,42 @@ function stepOf(cluster: Cluster, known: Known): Step {
   const factor = cluster.spec.priceFactor === undefined ? 1 : amountOf(cluster.spec.priceFactor);
   const nodes = known.nodes?.get(name) ?? null;
   const prices: number[] = [];
-  const here = new Set((nodes ?? []).filter((one) => one.gpus && isWelcome(one.flavor)).map((one) => one.flavor));
+  const here = new Set(
+    (nodes ?? []).filter((one) => one.gpus && isWelcome(one.flavor)).map((one) => one.flavor),
+  );
   for (const flavor of known.flavors)
     if (here.has(flavor.metadata?.name ?? ""))
-      for (const [resource, price] of Object.entries(flavor.spec?.prices ?? {})) if (isAccelerator(resource)) prices.push(amountOf(price) * factor * gpus);
+      for (const [resource, price] of Object.entries(flavor.spec?.prices ?? {}))
+        if (isAccelerator(resource)) prices.push(amountOf(price) * factor * gpus);
   let elasticRoom = 0;
   for (const pool of poolsOf(cluster)) {
     const each = acceleratorsOf(pool.shape);
-    if (!gpus || each < gpus || !isWelcome(flavorOf((pool.labels ?? {}) as Record<string, string>, known.flavors))) continue;
-    elasticRoom += nodesLeft(cluster, pool.name, pool.countMax, pool.stock) * Math.floor(each / gpus);
-    if (!prices.length && pool.pricePerHour !== undefined) prices.push((amountOf(pool.pricePerHour) / each) * gpus);
+    if (
+      !gpus ||
+      each < gpus ||
+      !isWelcome(flavorOf((pool.labels ?? {}) as Record<string, string>, known.flavors))
+    )
+      continue;
+    elasticRoom +=
+      nodesLeft(cluster, pool.name, pool.countMax, pool.stock) * Math.floor(each / gpus);
+    if (!prices.length && pool.pricePerHour !== undefined)
+      prices.push((amountOf(pool.pricePerHour) / each) * gpus);
   }
-  const room = !nodes || !gpus ? null : nodes.reduce((sum, one) => sum + (isWelcome(one.flavor) ? Math.floor(one.free / gpus) : 0), 0);
-  return { cluster: name, place, room, elasticRoom, price: prices.length ? Math.min(...prices) : null, why: "" };
+  const room =
+    !nodes || !gpus
+      ? null
+      : nodes.reduce(
+          (sum, one) => sum + (isWelcome(one.flavor) ? Math.floor(one.free / gpus) : 0),
+          0,
+        );
+  return {
+    cluster: name,
+    place,
+    room,
+    elasticRoom,
+    price: prices.length ? Math.min(...prices) : null,
+    why: "",
+  };
 }
 
 /** Elastic pools of a cluster: those that it lists, and others that its agent found. */
@@ -132,12 +193,18 @@ export function poolsOf(cluster: Cluster) {
 function hasHardware(name: string, known: Known): boolean {
   const { gpus, flavors } = shapeOf(known.workload);
   const nodes = known.nodes?.get(name);
-  return !nodes || !gpus || nodes.some((one) => one.gpus >= gpus && (!flavors.length || flavors.includes(one.flavor)));
+  return (
+    !nodes ||
+    !gpus ||
+    nodes.some((one) => one.gpus >= gpus && (!flavors.length || flavors.includes(one.flavor)))
+  );
 }
 
 function explainSteps(groups: Group[], known: Known): void {
   const { workload, now } = known;
-  const lacks = (workload.spec.replicas ?? 1) - known.places.reduce((sum, one) => sum + (one.leaves ? 0 : one.replicas), 0);
+  const lacks =
+    (workload.spec.replicas ?? 1) -
+    known.places.reduce((sum, one) => sum + (one.leaves ? 0 : one.replicas), 0);
   const home = known.policy?.spec?.returnHome;
   const avoid = workload.status?.requeue;
   const isAvoiding = avoid?.avoidUntil ? Date.parse(avoid.avoidUntil) > now : false;
@@ -145,15 +212,29 @@ function explainSteps(groups: Group[], known: Known): void {
   groups.forEach((group, rank) => {
     for (const step of group.steps) {
       const cluster = known.clusters.find((one) => one.metadata?.name === step.cluster);
-      const said = [...new Set((known.why?.reasons ?? []).filter((one) => one.cluster === step.cluster).map((one) => one.message.replace(`${step.cluster}: `, "")))];
+      const said = [
+        ...new Set(
+          (known.why?.reasons ?? [])
+            .filter((one) => one.cluster === step.cluster)
+            .map((one) => one.message.replace(`${step.cluster}: `, "")),
+        ),
+      ];
       step.why =
         standing(cluster) ||
-        (isAvoiding && avoid?.avoid?.includes(step.cluster) ? "kept away from for a while: it failed there" : "") ||
+        (isAvoiding && avoid?.avoid?.includes(step.cluster)
+          ? "kept away from for a while: it failed there"
+          : "") ||
         step.place?.leaves ||
-        (step.place ? placedWords(rank, hasRoomBefore, home) : lacks > 0 ? said.join("; ") || "nothing more fits" : "not needed: every replica has a place");
+        (step.place
+          ? placedWords(rank, hasRoomBefore, home)
+          : lacks > 0
+            ? said.join("; ") || "nothing more fits"
+            : "not needed: every replica has a place");
       if (step.place && lacks > 0 && said.length) step.why += `; ${said.join("; ")}`;
     }
-    const isFull = group.most !== null && group.steps.reduce((sum, one) => sum + (one.place?.replicas ?? 0), 0) >= group.most;
+    const isFull =
+      group.most !== null &&
+      group.steps.reduce((sum, one) => sum + (one.place?.replicas ?? 0), 0) >= group.most;
     hasRoomBefore ||= !isFull && group.steps.some((one) => (one.room ?? 0) > 0);
   });
 }
@@ -166,14 +247,21 @@ interface Home {
 function placedWords(rank: number, hasRoomBefore: boolean, home: Home | undefined): string {
   if (rank === 0) return "preferred, so it is filled first";
   if (!hasRoomBefore) return "takes what the groups before it have no room for";
-  return home?.enabled ? `comes home once there has been room for ${home.afterSeconds ?? 600} s` : "stays, though there is room before it: its policy moves nothing home";
+  return home?.enabled
+    ? `comes home once there has been room for ${home.afterSeconds ?? 600} s`
+    : "stays, though there is room before it: its policy moves nothing home";
 }
 
 function standing(cluster: Cluster | undefined): string {
   if (!cluster) return "gone from the fleet";
   const phase = cluster.status?.phase || "Pending";
   if (cluster.spec.accepted === false) return "not accepted into the fleet yet";
-  if (cluster.spec.mode && cluster.spec.mode !== "Manage") return `only looked at (mode ${cluster.spec.mode})`;
+  if (cluster.spec.mode && cluster.spec.mode !== "Manage")
+    return `only looked at (mode ${cluster.spec.mode})`;
   if ((cluster.spec.hold ?? "None") !== "None") return "held: it takes nothing new";
-  return { Lost: "lost", Unready: "not heard of lately", Pending: "not heard of yet", Held: "held" }[phase] ?? "";
+  return (
+    { Lost: "lost", Unready: "not heard of lately", Pending: "not heard of yet", Held: "held" }[
+      phase
+    ] ?? ""
+  );
 }

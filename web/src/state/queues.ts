@@ -16,7 +16,9 @@ export interface Tree {
 }
 
 export function treeOf(standings: Standing[]): Tree {
-  const branches = new Map<string, Branch>(standings.map((one) => [one.queue, { ...one, depth: 0, children: [] }]));
+  const branches = new Map<string, Branch>(
+    standings.map((one) => [one.queue, { ...one, depth: 0, children: [] }]),
+  );
   const roots: string[] = [];
   for (const one of branches.values()) {
     const above = branches.get(one.parent);
@@ -62,7 +64,8 @@ export function linesOf(tree: Tree, isOpen: (one: Branch) => boolean, search: st
   const kept = new Set<string>();
   if (wanted)
     for (const one of tree.branches.values())
-      if (one.queue.toLowerCase().includes(wanted)) for (const each of pathOf(tree, one.queue)) kept.add(each.queue);
+      if (one.queue.toLowerCase().includes(wanted))
+        for (const each of pathOf(tree, one.queue)) kept.add(each.queue);
   const found: Branch[] = [];
   const walk = (name: string): void => {
     const one = tree.branches.get(name)!;
@@ -100,9 +103,13 @@ export function amountsOf(holdings: Holding[]): Amounts[] {
 
 /** What can be counted together, as the hub does for a fair share: accelerators, or else CPUs. */
 export function totalOf(amounts: Amounts[]): Amounts {
-  const first = amounts.find((one) => isAccelerator(one.resource) || one.resource === "cpu") ?? amounts[0];
-  const counted = amounts.filter((one) => isAccelerator(one.resource) || one.resource === first?.resource);
-  const sum = (pick: (one: Amounts) => number) => counted.reduce((total, one) => total + pick(one), 0);
+  const first =
+    amounts.find((one) => isAccelerator(one.resource) || one.resource === "cpu") ?? amounts[0];
+  const counted = amounts.filter(
+    (one) => isAccelerator(one.resource) || one.resource === first?.resource,
+  );
+  const sum = (pick: (one: Amounts) => number) =>
+    counted.reduce((total, one) => total + pick(one), 0);
   return {
     flavor: "",
     resource: first?.resource ?? "",
@@ -144,10 +151,15 @@ export function fairnessOf(one: Standing): Fairness {
   const by = Math.abs(used - fair);
   const told = by >= 1 ? Math.round(by) : by;
   const amount = `${short(told)} ${unitOf(resource, told)}`;
-  if (by >= LEAST && used > fair) return { stand: "over", by, words: `${amount} over its fair share` };
+  if (by >= LEAST && used > fair)
+    return { stand: "over", by, words: `${amount} over its fair share` };
   if (by >= LEAST) return { stand: "owed", by, words: `${amount} below its fair share` };
   if (!used && !one.waiting) return { stand: "idle", by: 0, words: "asks for nothing" };
-  return { stand: "fair", by: 0, words: one.waiting ? "has its fair share" : "has all it asks for" };
+  return {
+    stand: "fair",
+    by: 0,
+    words: one.waiting ? "has its fair share" : "has all it asks for",
+  };
 }
 
 const ORDER: Record<Stand, number> = { owed: 0, over: 1, fair: 2, idle: 3, alone: 4 };
@@ -186,14 +198,22 @@ export function happeningsOf(rows: Row[], queues: Set<string>, most: number): Ha
   const found: Happening[] = [];
   for (const row of rows) {
     if (!queues.has(row.queue)) continue;
-    if (row.decided !== null) found.push({ at: row.decided, key: row.key, word: "Admitted", said: row.clusters });
+    if (row.decided !== null)
+      found.push({ at: row.decided, key: row.key, word: "Admitted", said: row.clusters });
     for (const one of row.past) {
       const isPreempted = one.reason.startsWith("Preempted");
       const word = isPreempted ? "Preempted" : row.finished === one.to ? "Finished" : "Left";
-      found.push({ at: one.to, key: row.key, word, said: isPreempted ? one.clusters.join(", ") : codeWords(one.reason) });
+      found.push({
+        at: one.to,
+        key: row.key,
+        word,
+        said: isPreempted ? one.clusters.join(", ") : codeWords(one.reason),
+      });
     }
   }
-  return found.sort((one, other) => other.at - one.at || (one.key < other.key ? -1 : 1)).slice(0, most);
+  return found
+    .sort((one, other) => other.at - one.at || (one.key < other.key ? -1 : 1))
+    .slice(0, most);
 }
 
 // Limits, as the queue says them.
@@ -214,7 +234,10 @@ export function limitsOf(queue: Queue | null): Map<string, Limits> {
         const isLimited = quota.borrowingLimit !== undefined && quota.borrowingLimit !== null;
         found.set(`${flavor.name} ${quota.resource}`, {
           most: isLimited ? amountOf(quota.nominal) + amountOf(quota.borrowingLimit) : null,
-          lending: quota.lendingLimit === undefined || quota.lendingLimit === null ? null : amountOf(quota.lendingLimit),
+          lending:
+            quota.lendingLimit === undefined || quota.lendingLimit === null
+              ? null
+              : amountOf(quota.lendingLimit),
         });
       }
   return found;

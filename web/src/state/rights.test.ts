@@ -14,7 +14,12 @@ describe("what a path asks for", () => {
     ["a list over all namespaces", `${OURS}/workloads?limit=5`, "list workloads", ""],
     ["a list in one", `${OURS}/namespaces/team/workloads`, "list workloads", "team"],
     ["one object", `${OURS}/namespaces/team/workloads/a`, "get workloads", "team"],
-    ["a question on it", `${OURS}/namespaces/team/workloads/a/explain`, "get workloads/explain", "team"],
+    [
+      "a question on it",
+      `${OURS}/namespaces/team/workloads/a/explain`,
+      "get workloads/explain",
+      "team",
+    ],
     ["a question on the fleet", `${OURS}/fleets/fleet/standing`, "get fleets/standing", ""],
     ["a kind of the core", "/api/v1/namespaces/team/events", "list events", "team"],
     ["all namespaces", "/api/v1/namespaces", "list namespaces", ""],

@@ -46,13 +46,22 @@ export function saidOfRollout(rollout: Rollout): Said {
   const phase = status.phase ?? "";
   const isBad = phase === "Paused" && !!status.failure;
   const [tone, word] = LOOKS[phase] ?? ["quiet", "not looked at yet"];
-  const isUnderWay = ["Progressing", "Soaking", "AwaitingApproval", "Paused", "RollingBack"].includes(phase);
+  const isUnderWay = [
+    "Progressing",
+    "Soaking",
+    "AwaitingApproval",
+    "Paused",
+    "RollingBack",
+  ].includes(phase);
   const isBack = phase === "RollingBack" || phase === "RolledBack";
   return {
     tone: isBad ? "bad" : tone,
     word: isBad ? "stopped" : word,
     revision: `revision ${(isBack ? status.stableRevision : status.revision) ?? 0}`,
-    batch: isUnderWay && !isBack ? `batch ${(status.currentBatch ?? 0) + 1} of ${Math.max(1, status.batches ?? 1)}` : "",
+    batch:
+      isUnderWay && !isBack
+        ? `batch ${(status.currentBatch ?? 0) + 1} of ${Math.max(1, status.batches ?? 1)}`
+        : "",
     isUnderWay,
   };
 }
@@ -72,7 +81,10 @@ export function isApprovable(rollout: Rollout): boolean {
 export function resumed(rollout: Rollout): Json {
   const { spec, status } = rollout;
   const found: Json = spec.paused ? { spec: { paused: false } } : {};
-  if (status?.failure) found["metadata"] = { annotations: { [RESUMED]: `${status.revision ?? 0}.${status.failures ?? 0}` } };
+  if (status?.failure)
+    found.metadata = {
+      annotations: { [RESUMED]: `${status.revision ?? 0}.${status.failures ?? 0}` },
+    };
   return found;
 }
 
@@ -91,14 +103,25 @@ export function earlier(rollout: Rollout): Note[] {
 export async function revisionName(rollout: string, mark: string): Promise<string> {
   const plain = `${rollout}-${mark}`;
   if (plain.length <= 253) return plain;
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(plain)));
-  const text = [...digest].map((one) => one.toString(16).padStart(2, "0")).join("").slice(0, 10);
+  const digest = new Uint8Array(
+    await crypto.subtle.digest("SHA-256", new TextEncoder().encode(plain)),
+  );
+  const text = [...digest]
+    .map((one) => one.toString(16).padStart(2, "0"))
+    .join("")
+    .slice(0, 10);
   return `${plain.slice(0, 253 - 11).replace(/[-.]+$/, "")}-${text}`;
 }
 
 // Fields of a kind's spec from which no pod is made.
 const PACE: Record<string, string[]> = {
-  "apps/v1 Deployment": ["strategy", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds", "paused"],
+  "apps/v1 Deployment": [
+    "strategy",
+    "minReadySeconds",
+    "revisionHistoryLimit",
+    "progressDeadlineSeconds",
+    "paused",
+  ],
   "apps/v1 StatefulSet": ["updateStrategy", "minReadySeconds", "revisionHistoryLimit"],
   "leaderworkerset.x-k8s.io/v1 LeaderWorkerSet": ["rolloutStrategy"],
 };
@@ -107,8 +130,8 @@ const DIVISIBLE = new Set(["apps/v1 StatefulSet", "leaderworkerset.x-k8s.io/v1 L
 /** An object whose pods are made as in a revision; its counts and its pace stay as they are. */
 export function restored(current: Json, revision: Json): Json {
   const kept = ["replicas", ...(PACE[kindOf(current)] ?? [])];
-  const own = (current["spec"] ?? {}) as Json;
-  const old = (revision["spec"] ?? {}) as Json;
+  const own = (current.spec ?? {}) as Json;
+  const old = (revision.spec ?? {}) as Json;
   const spec = Object.fromEntries([
     ...Object.entries(old).filter(([key]) => !kept.includes(key)),
     ...Object.entries(own).filter(([key]) => kept.includes(key)),
@@ -122,5 +145,5 @@ export function isDivisible(manifest: Json | undefined): boolean {
 }
 
 function kindOf(manifest: Json): string {
-  return `${String(manifest["apiVersion"])} ${String(manifest["kind"])}`;
+  return `${String(manifest.apiVersion)} ${String(manifest.kind)}`;
 }

@@ -134,11 +134,30 @@ type Time = string | null;
 
 /** The columns of a row in their order; those behind the last that says anything are left out. */
 export type Cells = [
-  namespace: string, name: string, version: string, created?: Time, user?: string, queue?: string, phase?: string,
-  reason?: string, kind?: string, mode?: string, priority?: number, gpus?: number | null, wanted?: number, ready?: number,
-  replicas?: number | null, places?: [string, number, number, string][] | null, queued?: Time, decided?: Time,
-  started?: Time, finished?: Time, running?: Time, past?: [string[], string, string, string][] | null,
-  reservation?: [string, Time, string[]] | null, service?: ServiceCell | null,
+  namespace: string,
+  name: string,
+  version: string,
+  created?: Time,
+  user?: string,
+  queue?: string,
+  phase?: string,
+  reason?: string,
+  kind?: string,
+  mode?: string,
+  priority?: number,
+  gpus?: number | null,
+  wanted?: number,
+  ready?: number,
+  replicas?: number | null,
+  places?: [string, number, number, string][] | null,
+  queued?: Time,
+  decided?: Time,
+  started?: Time,
+  finished?: Time,
+  running?: Time,
+  past?: [string[], string, string, string][] | null,
+  reservation?: [string, Time, string[]] | null,
+  service?: ServiceCell | null,
 ];
 
 const NO_PLACES: Place[] = [];
@@ -146,8 +165,30 @@ const NO_PAST: Past[] = [];
 
 export function rowFrom(cells: Cells): Row {
   const [
-    namespace, name, version, created, user, queue, phase, reason, kind, mode, priority, gpus, wanted, ready, replicas,
-    places, queued, decided, started, ended, running, past, reservation, service,
+    namespace,
+    name,
+    version,
+    created,
+    user,
+    queue,
+    phase,
+    reason,
+    kind,
+    mode,
+    priority,
+    gpus,
+    wanted,
+    ready,
+    replicas,
+    places,
+    queued,
+    decided,
+    started,
+    ended,
+    running,
+    past,
+    reservation,
+    service,
   ] = cells;
   const since = moment(created) ?? 0;
   return finished({
@@ -166,7 +207,12 @@ export function rowFrom(cells: Cells): Row {
     ready: ready ?? 0,
     replicas: replicas ?? null,
     places: places?.length
-      ? places.map(([cluster, each, pods, flavors]) => ({ cluster: shared(cluster), gpus: each, pods, flavors: shared(flavors) }))
+      ? places.map(([cluster, each, pods, flavors]) => ({
+          cluster: shared(cluster),
+          gpus: each,
+          pods,
+          flavors: shared(flavors),
+        }))
       : NO_PLACES,
     created: since,
     queued: moment(queued) ?? since,
@@ -175,7 +221,12 @@ export function rowFrom(cells: Cells): Row {
     finished: moment(ended),
     running: moment(running),
     past: past?.length
-      ? past.map(([clusters, from, to, why]) => ({ clusters: clusters.map(shared), from: moment(from) ?? 0, to: moment(to) ?? 0, reason: shared(why) }))
+      ? past.map(([clusters, from, to, why]) => ({
+          clusters: clusters.map(shared),
+          from: moment(from) ?? 0,
+          to: moment(to) ?? 0,
+          reason: shared(why),
+        }))
       : NO_PAST,
     reservation: reservation
       ? { cluster: shared(reservation[0]), starts: moment(reservation[1]), flavors: reservation[2] }
@@ -231,19 +282,35 @@ function wantedGpus(workload: Workload): number | null {
   const { spec } = workload;
   const times = spec.replicas ?? 1;
   if (spec.podSets?.length)
-    return times * spec.podSets.reduce((sum, set) => sum + (set.count ?? 1) * acceleratorsOf(set.requests), 0);
+    return (
+      times *
+      spec.podSets.reduce((sum, set) => sum + (set.count ?? 1) * acceleratorsOf(set.requests), 0)
+    );
   const first = spec.template?.manifests?.[0] as
-    | { spec?: { parallelism?: number; completions?: number; replicas?: number; template?: PodTemplate } }
+    | {
+        spec?: {
+          parallelism?: number;
+          completions?: number;
+          replicas?: number;
+          template?: PodTemplate;
+        };
+      }
     | undefined;
   const containers = first?.spec?.template?.spec?.containers;
   if (!containers) return null;
   const each = containers.reduce(
     (sum, one) =>
-      sum + acceleratorsOf({ ...one.resources?.limits, ...one.resources?.requests } as Record<string, unknown>),
+      sum +
+      acceleratorsOf({ ...one.resources?.limits, ...one.resources?.requests } as Record<
+        string,
+        unknown
+      >),
     0,
   );
   const tasks = Math.min(spec.tasks?.concurrency ?? Infinity, spec.tasks?.count ?? Infinity);
-  const count = Number.isFinite(tasks) ? tasks : (first?.spec?.parallelism ?? first?.spec?.replicas ?? 1);
+  const count = Number.isFinite(tasks)
+    ? tasks
+    : (first?.spec?.parallelism ?? first?.spec?.replicas ?? 1);
   return times * count * each;
 }
 

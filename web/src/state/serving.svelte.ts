@@ -2,7 +2,15 @@
 // watched; what seldom changes (policies, queues, the fleet) is read, so that connections stay free.
 
 import { ask, ours, pathIn, SERVING } from "../api/client";
-import type { Fleet, FleetAutoscaler, List, Named, PlacementPolicy, Queue, Rollout } from "../api/kinds";
+import type {
+  Fleet,
+  FleetAutoscaler,
+  List,
+  Named,
+  PlacementPolicy,
+  Queue,
+  Rollout,
+} from "../api/kinds";
 import { fleet, followAll } from "./fleet.svelte";
 import { policyOf } from "./preferences";
 import { keyOf, type Row } from "./rows";
@@ -25,7 +33,9 @@ class Serving {
     const { signal } = aborting;
     const followed = async <T extends Named>(plural: string, show: (found: T[]) => void) => {
       if (!(await allowed(plural, namespace, GROUP)) || signal.aborted) return;
-      stops.push(followAll<T>(pathIn(SERVING, plural, namespace), show, fleet.link(plural)), () => fleet.unlink(plural));
+      stops.push(followAll<T>(pathIn(SERVING, plural, namespace), show, fleet.link(plural)), () =>
+        fleet.unlink(plural),
+      );
     };
     void followed<FleetAutoscaler>("fleetautoscalers", (found) => (this.autoscalers = found));
     void followed<Rollout>("rollouts", (found) => (this.rollouts = found));
@@ -46,7 +56,11 @@ class Serving {
   }
 
   policyOf(row: Row): PlacementPolicy | null {
-    return policyOf(row.service?.policy ?? "", row.namespace, row.queue, { policies: this.policies, queues: this.queues, fleet: this.fleet });
+    return policyOf(row.service?.policy ?? "", row.namespace, row.queue, {
+      policies: this.policies,
+      queues: this.queues,
+      fleet: this.fleet,
+    });
   }
 
   /** Whoever may not read one of these sees services without it. */
@@ -55,8 +69,14 @@ class Serving {
       if (await allowed(plural)) show((await ask<List<T>>(ours(plural), { signal })).items);
     };
     await Promise.allSettled([
-      all<PlacementPolicy>("placementpolicies", (found) => (this.policies = new Map(found.map((one) => [keyOf(one), one])))),
-      all<Queue>("queues", (found) => (this.queues = new Map(found.map((one) => [one.metadata?.name ?? "", one])))),
+      all<PlacementPolicy>(
+        "placementpolicies",
+        (found) => (this.policies = new Map(found.map((one) => [keyOf(one), one]))),
+      ),
+      all<Queue>(
+        "queues",
+        (found) => (this.queues = new Map(found.map((one) => [one.metadata?.name ?? "", one]))),
+      ),
       all<Fleet>("fleets", (found) => (this.fleet = found[0] ?? null)),
     ]);
   }

@@ -2,7 +2,18 @@
 
 import { ask, lookOnly, Refused, speakWith, told, Unreachable } from "../api/client";
 import { isLookingBy } from "../api/looking";
-import { begin, cameBack, end, exchange, forLooking, mayPass, renew, renewIn, settings, word } from "../api/signing";
+import {
+  begin,
+  cameBack,
+  end,
+  exchange,
+  forLooking,
+  mayPass,
+  renew,
+  renewIn,
+  settings,
+  word,
+} from "../api/signing";
 import type { Began, CameBack, Settings, SignedIn } from "../api/signing";
 import { access } from "./access.svelte";
 
@@ -19,7 +30,10 @@ interface Review {
   status: { userInfo?: { username?: string; groups?: string[]; extra?: Record<string, string[]> } };
 }
 /** Until when, by the browser's own clock. */
-interface Lasting { expiresAt: number; isRenewable: boolean }
+interface Lasting {
+  expiresAt: number;
+  isRenewable: boolean;
+}
 
 class Session {
   user = $state("");
@@ -181,7 +195,10 @@ class Session {
 
   private wake(seconds: number): void {
     clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => void this.renewed(), Math.min(Math.max(seconds, 0) * 1000, TIMER_MOST));
+    this.timer = window.setTimeout(
+      () => void this.renewed(),
+      Math.min(Math.max(seconds, 0) * 1000, TIMER_MOST),
+    );
   }
 
   /** A new token before or after the old one has expired; false: there is none. */
@@ -193,7 +210,9 @@ class Session {
   private async renew(): Promise<boolean> {
     const lasting = this.lasting;
     if (!lasting?.isRenewable) {
-      this.leave(lasting ? "Your sign-in has ended; sign in again." : "Your token is not valid any more.");
+      this.leave(
+        lasting ? "Your sign-in has ended; sign in again." : "Your token is not valid any more.",
+      );
       return false;
     }
     const tab = this.tab;
@@ -225,7 +244,8 @@ class Session {
     for (const key of [TOKEN, LASTING, TAB]) sessionStorage.removeItem(key);
     rights.clear();
     speakWith("", () => Promise.resolve(false));
-    lookOnly((this.isLookOnly = false));
+    this.isLookOnly = false;
+    lookOnly(false);
   }
 }
 
@@ -239,8 +259,15 @@ export const session = new Session();
 /** Whether one may do something; asked once for each question. */
 const rights = new Map<string, Promise<boolean>>();
 
-export function may(verb: string, resource: string, namespace = "", subresource = "", group = "fairway.dev"): Promise<boolean> {
-  if (session.isLookOnly && !isLookingBy(verb, resource, subresource)) return Promise.resolve(false);
+export function may(
+  verb: string,
+  resource: string,
+  namespace = "",
+  subresource = "",
+  group = "fairway.dev",
+): Promise<boolean> {
+  if (session.isLookOnly && !isLookingBy(verb, resource, subresource))
+    return Promise.resolve(false);
   const key = [session.user, verb, group, resource, namespace, subresource].join(" ");
   let found = rights.get(key);
   if (!found) {

@@ -51,16 +51,33 @@ export interface Known {
 
 export type Add = (lane: string, from: number, to: number, sort: Sort, more?: string) => void;
 
-const WORDS: Record<Sort, string> = { wait: "Waited", hold: "Suspended", start: "Starting", run: "Ran", stop: "Stopping", ahead: "Expected to start" };
+const WORDS: Record<Sort, string> = {
+  wait: "Waited",
+  hold: "Suspended",
+  start: "Starting",
+  run: "Ran",
+  stop: "Stopping",
+  ahead: "Expected to start",
+};
 export type Past = NonNullable<NonNullable<Workload["status"]>["history"]>[number];
 
 export function storyOf(known: Known): Story {
   const { row, now } = known;
   const bands: Band[] = [];
-  const moments: Moment[] = [{ at: row.created, word: "Submitted", tone: "quiet", more: row.user ? `by ${row.user}` : "" }];
-  if (row.queued > row.created + 2000) moments.push({ at: row.queued, word: "Queued", tone: "wait", more: `in ${row.queue}` });
+  const moments: Moment[] = [
+    { at: row.created, word: "Submitted", tone: "quiet", more: row.user ? `by ${row.user}` : "" },
+  ];
+  if (row.queued > row.created + 2000)
+    moments.push({ at: row.queued, word: "Queued", tone: "wait", more: `in ${row.queue}` });
   const add: Add = (lane, from, to, sort, more = "") => {
-    if (to > from) bands.push({ lane, from, to, sort, title: `${WORDS[sort]} ${lane ? `in ${lane} ` : ""}${clock(from, now)} to ${clock(to, now)}, ${span(to - from)}${more}` });
+    if (to > from)
+      bands.push({
+        lane,
+        from,
+        to,
+        sort,
+        title: `${WORDS[sort]} ${lane ? `in ${lane} ` : ""}${clock(from, now)} to ${clock(to, now)}, ${span(to - from)}${more}`,
+      });
   };
   let cursor = row.created;
   let before = "";
@@ -76,16 +93,31 @@ export function storyOf(known: Known): Story {
       add(place, decided, started ?? ended, "start");
       if (started !== null) add(place, started, ended, "run", `, attempt ${one.attempt}`);
     }
-    if (decided < (started ?? ended)) moments.push({ at: decided, word: "Claimed", tone: "start", more: `${listWords(places)}, attempt ${one.attempt}` });
-    if (started !== null) moments.push(ran(before, places, started, `attempt ${one.attempt}, for ${span(ended - started)}`));
+    if (decided < (started ?? ended))
+      moments.push({
+        at: decided,
+        word: "Claimed",
+        tone: "start",
+        more: `${listWords(places)}, attempt ${one.attempt}`,
+      });
+    if (started !== null)
+      moments.push(
+        ran(before, places, started, `attempt ${one.attempt}, for ${span(ended - started)}`),
+      );
     if (!isEnd(row, one, ended)) moments.push(left(known, one, ended));
     cursor = ended;
     before = listWords(places);
   }
-  if (!isService || !known.workload.status?.claim) cursor = current(known, cursor, before, add, moments);
+  if (!isService || !known.workload.status?.claim)
+    cursor = current(known, cursor, before, add, moments);
   if (row.finished !== null) {
     const tone = row.phase === "Succeeded" ? "good" : row.phase === "Failed" ? "bad" : "quiet";
-    moments.push({ at: row.finished, word: row.phase, tone, more: row.started !== null ? `${span(row.finished - row.started)} after it first ran` : "" });
+    moments.push({
+      at: row.finished,
+      word: row.phase,
+      tone,
+      more: row.started !== null ? `${span(row.finished - row.started)} after it first ran` : "",
+    });
   }
   moments.sort((one, other) => one.at - other.at);
   const to = ahead(known, cursor, bands, moments);
@@ -95,16 +127,29 @@ export function storyOf(known: Known): Story {
 }
 
 /** What it does since its last attempt ended. */
-function current(known: Known, cursor: number, before: string, add: Add, moments: Moment[]): number {
+function current(
+  known: Known,
+  cursor: number,
+  before: string,
+  add: Add,
+  moments: Moment[],
+): number {
   const { row, now, workload } = known;
   const claim = workload.status?.claim;
   const end = row.finished ?? now;
   if (row.phase === "Stopping")
     for (const one of workload.status?.releasing ?? []) add(one.cluster, cursor, end, "stop");
   if (!claim) {
-    if (row.finished === null && row.phase !== "Stopping") add("", cursor, end, row.phase === "Held" ? "hold" : "wait");
+    if (row.finished === null && row.phase !== "Stopping")
+      add("", cursor, end, row.phase === "Held" ? "hold" : "wait");
     else if (cursor === row.created && row.finished !== null) add("", cursor, end, "wait");
-    if (row.phase === "Held") moments.push({ at: heldSince(workload) ?? cursor, word: "Suspended", tone: "hold", more: "until somebody resumes it" });
+    if (row.phase === "Held")
+      moments.push({
+        at: heldSince(workload) ?? cursor,
+        word: "Suspended",
+        tone: "hold",
+        more: "until somebody resumes it",
+      });
     return end;
   }
   // Of a sweep the claim is decided again whenever tasks end; it runs on meanwhile.
@@ -118,26 +163,49 @@ function current(known: Known, cursor: number, before: string, add: Add, moments
     if (runs !== null) add(place, Math.max(since, runs), end, "run");
   }
   const awaited = (claim.waitsFor ?? []).map((one) =>
-    one.type === "Preemption" ? `${saidOfMention(one.workload)} is gone` : one.type === "Provision" ? `${plural(one.count ?? 0, "node")} of ${one.pool} come` : one.type === "Data" ? `${one.data} arrives` : "all is ready");
-  if (row.decided !== null) moments.push({ at: row.decided, word: "Claimed", tone: "start", more: `${listWords(places) || "by quota alone"} (${claim.rung ?? "Idle"}), attempt ${claim.attempt}${awaited.length ? `, when ${listWords(awaited)}` : ""}` });
-  if (row.running !== null) moments.push(ran(before, places, row.running, `for ${span(end - row.running)} so far`));
+    one.type === "Preemption"
+      ? `${saidOfMention(one.workload)} is gone`
+      : one.type === "Provision"
+        ? `${plural(one.count ?? 0, "node")} of ${one.pool} come`
+        : one.type === "Data"
+          ? `${one.data} arrives`
+          : "all is ready",
+  );
+  if (row.decided !== null)
+    moments.push({
+      at: row.decided,
+      word: "Claimed",
+      tone: "start",
+      more: `${listWords(places) || "by quota alone"} (${claim.rung ?? "Idle"}), attempt ${claim.attempt}${awaited.length ? `, when ${listWords(awaited)}` : ""}`,
+    });
+  if (row.running !== null)
+    moments.push(ran(before, places, row.running, `for ${span(end - row.running)} so far`));
   return end;
 }
 
 function ran(before: string, places: string[], at: number, more: string): Moment {
   const here = listWords(places);
   const isMoved = before !== "" && here !== "" && before !== here;
-  return { at, word: isMoved ? "Moved" : "Running", tone: "run", more: `${here ? `in ${here}, ` : ""}${more}` };
+  return {
+    at,
+    word: isMoved ? "Moved" : "Running",
+    tone: "run",
+    more: `${here ? `in ${here}, ` : ""}${more}`,
+  };
 }
 
 export function left(known: Known, one: Past, at: number): Moment {
   const by = one.preemptedBy;
   const whom = by ? keyOfMention(by) || preemptor(known, at) : "";
   const said = [
-    by ? `for ${whom ? whom.split("/").at(-1) : saidOfMention(by)}` : codeWords(one.reason || "ended"),
+    by
+      ? `for ${whom ? whom.split("/").at(-1) : saidOfMention(by)}`
+      : codeWords(one.reason || "ended"),
     one.exitCode ? `exit code ${one.exitCode}` : "",
     one.lostSeconds ? `${span(one.lostSeconds * 1000)} of work lost` : "",
-  ].filter(Boolean).join(", ");
+  ]
+    .filter(Boolean)
+    .join(", ");
   const isProgram = one.blame === "Program";
   return {
     at,
@@ -152,20 +220,37 @@ export function left(known: Known, one: Past, at: number): Moment {
 function preemptor(known: Known, at: number): string {
   for (const one of known.decisions ?? [])
     for (const step of one.steps)
-      if (step.action === "Preempt" && step.workload === known.row.key && Math.abs(one.now * 1000 - at) < NEAR) return step.for ?? "";
+      if (
+        step.action === "Preempt" &&
+        step.workload === known.row.key &&
+        Math.abs(one.now * 1000 - at) < NEAR
+      )
+        return step.for ?? "";
   return "";
 }
 
 /** Whether an attempt ended with the workload itself: then the end is told once. */
 function isEnd(row: Row, one: Past, ended: number): boolean {
-  return OVER.has(row.phase) && row.finished !== null && Math.abs(row.finished - ended) < 1000 && !one.preemptedBy && !one.message;
+  return (
+    OVER.has(row.phase) &&
+    row.finished !== null &&
+    Math.abs(row.finished - ended) < 1000 &&
+    !one.preemptedBy &&
+    !one.message
+  );
 }
 
 function decidedBetween(known: Known, from: number, to: number): number | null {
   let found: number | null = null;
   for (const one of known.decisions ?? [])
     for (const step of one.steps)
-      if (step.action === "Admit" && step.workload === known.row.key && one.now * 1000 >= from && one.now * 1000 <= to) found ??= one.now * 1000;
+      if (
+        step.action === "Admit" &&
+        step.workload === known.row.key &&
+        one.now * 1000 >= from &&
+        one.now * 1000 <= to
+      )
+        found ??= one.now * 1000;
   return found;
 }
 
@@ -182,7 +267,20 @@ function ahead(known: Known, cursor: number, bands: Band[], moments: Moment[]): 
   if (start === undefined || start * 1000 < now) return end;
   const because = why?.expected?.because ?? "";
   const latest = Math.max(start, why?.expected?.latest ?? start) * 1000;
-  bands.push({ lane: "", from: now, to: start * 1000, sort: "ahead", title: `Expected to start at ${clock(start * 1000, now)}` });
-  moments.push({ at: start * 1000, word: "Expected to start", tone: "start", more: because ? `when ${because.split("/").at(-1)} ends` : "", whom: because.includes("/") ? because : undefined, isAhead: true });
+  bands.push({
+    lane: "",
+    from: now,
+    to: start * 1000,
+    sort: "ahead",
+    title: `Expected to start at ${clock(start * 1000, now)}`,
+  });
+  moments.push({
+    at: start * 1000,
+    word: "Expected to start",
+    tone: "start",
+    more: because ? `when ${because.split("/").at(-1)} ends` : "",
+    whom: because.includes("/") ? because : undefined,
+    isAhead: true,
+  });
   return latest;
 }

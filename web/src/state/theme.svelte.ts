@@ -26,7 +26,7 @@ class Theme {
 
   private use(name: Name): void {
     this.name = name;
-    document.documentElement.dataset["theme"] = name;
+    document.documentElement.dataset.theme = name;
   }
 }
 

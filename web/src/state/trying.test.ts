@@ -11,14 +11,34 @@ test("a change that helps says where it starts, and at whose expense", () => {
       { action: "Admit", workload: "team/w", rung: "Preempt", placements: [{ cluster: "east" }] },
     ],
   });
-  const before = plan({ steps: [{ action: "Admit", workload: "team/other" }], waiting: [{ workload: "team/w", reasons: [] }] });
+  const before = plan({
+    steps: [{ action: "Admit", workload: "team/other" }],
+    waiting: [{ workload: "team/w", reasons: [] }],
+  });
   expect(outcomeOf("team/w", { before, after })).toEqual({
     starts: true,
-    lines: ["It would start now in east, by preemption.", "small would be preempted, and lose 10 min of work.", "other would not start now."],
+    lines: [
+      "It would start now in east, by preemption.",
+      "small would be preempted, and lose 10 min of work.",
+      "other would not start now.",
+    ],
   });
 });
 
 test("a change that does not help says what is still missing", () => {
-  const after = plan({ waiting: [{ workload: "team/w", reasons: [{ code: "NotSelected", message: "a is not chosen" }, { code: "DoesNotFit", message: "east: 4 pods too many" }] }] });
-  expect(outcomeOf("team/w", { before: plan({}), after })).toEqual({ starts: false, lines: ["It would still wait: east: 4 pods too many."] });
+  const after = plan({
+    waiting: [
+      {
+        workload: "team/w",
+        reasons: [
+          { code: "NotSelected", message: "a is not chosen" },
+          { code: "DoesNotFit", message: "east: 4 pods too many" },
+        ],
+      },
+    ],
+  });
+  expect(outcomeOf("team/w", { before: plan({}), after })).toEqual({
+    starts: false,
+    lines: ["It would still wait: east: 4 pods too many."],
+  });
 });

@@ -16,10 +16,24 @@ export interface Outcome {
   lines: string[];
 }
 
-export function tryOut(workload: Workload, spec: Record<string, unknown>, signal?: AbortSignal): Promise<Tried> {
+export function tryOut(
+  workload: Workload,
+  spec: Record<string, unknown>,
+  signal?: AbortSignal,
+): Promise<Tried> {
   const { managedFields: _, ...metadata } = workload.metadata ?? {};
-  const changed = { ...workload, apiVersion: "fairway.dev/v1alpha1", kind: "Workload", metadata, spec: { ...workload.spec, ...spec } };
-  return ask<Tried>(ours("fleets", "", "fleet", "whatif"), { method: "POST", body: { apply: [changed] }, signal });
+  const changed = {
+    ...workload,
+    apiVersion: "fairway.dev/v1alpha1",
+    kind: "Workload",
+    metadata,
+    spec: { ...workload.spec, ...spec },
+  };
+  return ask<Tried>(ours("fleets", "", "fleet", "whatif"), {
+    method: "POST",
+    body: { apply: [changed] },
+    signal,
+  });
 }
 
 const RUNGS: Record<string, string> = { Preempt: "by preemption", Provision: "with new nodes" };
@@ -34,15 +48,32 @@ export function outcomeOf(key: string, tried: Tried): Outcome {
     if (admits(tried.before, key)) lines.push("So it does without the change.");
   } else {
     const reasons = tried.after.waiting.find((one) => one.workload === key)?.reasons ?? [];
-    const telling = reasons.find((one) => !["NotSelected", "Fenced", "Tainted", "Closed"].includes(one.code)) ?? reasons[0];
-    lines.push(telling ? `It would still wait: ${plainly(telling.message)}.` : "Nothing would be decided on it.");
+    const telling =
+      reasons.find((one) => !["NotSelected", "Fenced", "Tainted", "Closed"].includes(one.code)) ??
+      reasons[0];
+    lines.push(
+      telling
+        ? `It would still wait: ${plainly(telling.message)}.`
+        : "Nothing would be decided on it.",
+    );
   }
   for (const step of tried.after.steps) {
-    if (step.action === "Provision" && step.workload === key) lines.push(`${plural(step.count ?? 0, "node")} of ${step.pool} would come to ${step.cluster}.`);
-    if (step.action === "Preempt" && step.for === key) lines.push(`${named(step.workload)} would be preempted${step.lostSeconds ? `, and lose ${span(step.lostSeconds * 1000)} of work` : ""}.`);
+    if (step.action === "Provision" && step.workload === key)
+      lines.push(
+        `${plural(step.count ?? 0, "node")} of ${step.pool} would come to ${step.cluster}.`,
+      );
+    if (step.action === "Preempt" && step.for === key)
+      lines.push(
+        `${named(step.workload)} would be preempted${step.lostSeconds ? `, and lose ${span(step.lostSeconds * 1000)} of work` : ""}.`,
+      );
   }
-  const others = tried.before.steps.filter((one) => one.action === "Admit" && one.workload !== key && !admits(tried.after, one.workload));
-  if (others.length) lines.push(`${others.length > 3 ? plural(others.length, "other workload") : listWords(others.map((one) => named(one.workload)))} would not start now.`);
+  const others = tried.before.steps.filter(
+    (one) => one.action === "Admit" && one.workload !== key && !admits(tried.after, one.workload),
+  );
+  if (others.length)
+    lines.push(
+      `${others.length > 3 ? plural(others.length, "other workload") : listWords(others.map((one) => named(one.workload)))} would not start now.`,
+    );
   return { starts: admitted !== undefined, lines };
 }
 

@@ -19,7 +19,14 @@ export interface Way {
 }
 
 type Spec = Record<string, unknown>;
-interface Job { kind?: string; spec?: { parallelism?: number; completions?: number; template?: { spec?: { containers?: { resources?: { requests?: object; limits?: object } }[] } } } }
+interface Job {
+  kind?: string;
+  spec?: {
+    parallelism?: number;
+    completions?: number;
+    template?: { spec?: { containers?: { resources?: { requests?: object; limits?: object } }[] } };
+  };
+}
 
 /** What would let it start, each with what the page can do about it. */
 export function waysOf(why: Explanation, workload: Workload, row: Row): Way[] {
@@ -27,27 +34,48 @@ export function waysOf(why: Explanation, workload: Workload, row: Row): Way[] {
   const ways = (why.remedies ?? []).map((one): Way => {
     const way: Way = { text: remedyWords(one), isSure: true };
     const pods = one.kind === "FewerPods" ? podsFor(workload, amountOf(one.needs?.amount)) : null;
-    if (one.kind === "Flavor" && one.name && isOwn && workload.spec.flavors?.length) return { ...way, button: `Accept ${one.name}…`, wish: { what: "flavor", name: one.name } };
-    if (pods !== null && isOwn) return { ...way, button: `Run ${plural(pods, "pod")}…`, wish: { what: "smaller", pods } };
+    if (one.kind === "Flavor" && one.name && isOwn && workload.spec.flavors?.length)
+      return { ...way, button: `Accept ${one.name}…`, wish: { what: "flavor", name: one.name } };
+    if (pods !== null && isOwn)
+      return { ...way, button: `Run ${plural(pods, "pod")}…`, wish: { what: "smaller", pods } };
     if (one.kind === "Quota") return { ...way, button: "Try another quota", link: "whatif" };
     return way;
   });
   const isQuotaShort = why.quota !== undefined;
   const before = (why.position ?? 1) - 1;
-  const ahead = before ? `${plural(before, "workload")} ${before === 1 ? "is" : "are"} before it in queue ${why.queue}` : "those of its queue with less may have to give way";
-  if (before || isQuotaShort) ways.push({ text: `A higher priority: ${ahead}.`, isSure: false, button: "Raise its priority…", wish: { what: "priority" } });
-  if (isQuotaShort && !row.places.length) ways.push({ text: "Another queue, if one has quota left.", isSure: false, button: "Another queue…", wish: { what: "queue" } });
+  const ahead = before
+    ? `${plural(before, "workload")} ${before === 1 ? "is" : "are"} before it in queue ${why.queue}`
+    : "those of its queue with less may have to give way";
+  if (before || isQuotaShort)
+    ways.push({
+      text: `A higher priority: ${ahead}.`,
+      isSure: false,
+      button: "Raise its priority…",
+      wish: { what: "priority" },
+    });
+  if (isQuotaShort && !row.places.length)
+    ways.push({
+      text: "Another queue, if one has quota left.",
+      isSure: false,
+      button: "Another queue…",
+      wish: { what: "queue" },
+    });
   return ways;
 }
 
 function remedyWords(one: Remedy): string {
   const needs = one.needs ? `${one.needs.amount} × ${one.needs.of}` : "";
   switch (one.kind) {
-    case "Flavor": return `It accepts ${needs}: it would start now.`;
-    case "FewerPods": return `It is smaller: with ${needs} it would start now.`;
-    case "Alternative": return `It need not hold out before ${one.name}: it would start now.`;
-    case "Quota": return `Queue ${one.name} has ${listWords(Object.entries(one.short ?? {}).map(([resource, amount]) => amountWords(resource, amount)))} more: it would start now.`;
-    default: return `It ${one.message}.`;
+    case "Flavor":
+      return `It accepts ${needs}: it would start now.`;
+    case "FewerPods":
+      return `It is smaller: with ${needs} it would start now.`;
+    case "Alternative":
+      return `It need not hold out before ${one.name}: it would start now.`;
+    case "Quota":
+      return `Queue ${one.name} has ${listWords(Object.entries(one.short ?? {}).map(([resource, amount]) => amountWords(resource, amount)))} more: it would start now.`;
+    default:
+      return `It ${one.message}.`;
   }
 }
 
@@ -59,13 +87,30 @@ export function podsFor(workload: Workload, accelerators: number): number | null
 
 function shapeOf(workload: Workload): { each: number; count: number } | null {
   const sets = workload.spec.podSets ?? [];
-  if (sets.length) return sets.length === 1 ? { each: acceleratorsOf(sets[0]!.requests), count: sets[0]!.count ?? 1 } : null;
+  if (sets.length)
+    return sets.length === 1
+      ? { each: acceleratorsOf(sets[0]!.requests), count: sets[0]!.count ?? 1 }
+      : null;
   const manifests = (workload.spec.template?.manifests ?? []) as Job[];
   const jobs = manifests.filter((one) => one.kind === "Job");
   const spec = jobs[0]?.spec;
-  if (jobs.length !== 1 || manifests[0] !== jobs[0] || !spec?.parallelism || spec.parallelism !== (spec.completions ?? spec.parallelism)) return null;
+  if (
+    jobs.length !== 1 ||
+    manifests[0] !== jobs[0] ||
+    !spec?.parallelism ||
+    spec.parallelism !== (spec.completions ?? spec.parallelism)
+  )
+    return null;
   const containers = spec.template?.spec?.containers ?? [];
-  const each = containers.reduce((sum, one) => sum + acceleratorsOf({ ...one.resources?.limits, ...one.resources?.requests } as Record<string, unknown>), 0);
+  const each = containers.reduce(
+    (sum, one) =>
+      sum +
+      acceleratorsOf({ ...one.resources?.limits, ...one.resources?.requests } as Record<
+        string,
+        unknown
+      >),
+    0,
+  );
   return { each, count: spec.parallelism };
 }
 
@@ -74,19 +119,34 @@ export function withPods(workload: Workload, pods: number): Spec {
   const sets = workload.spec.podSets ?? [];
   if (sets.length) return { podSets: sets.map((one) => ({ ...one, count: pods })) };
   const [first, ...rest] = (workload.spec.template?.manifests ?? []) as Job[];
-  const spec = { ...first?.spec, parallelism: pods, ...(first?.spec?.completions === undefined ? {} : { completions: pods }) };
+  const spec = {
+    ...first?.spec,
+    parallelism: pods,
+    ...(first?.spec?.completions === undefined ? {} : { completions: pods }),
+  };
   return { template: { ...workload.spec.template, manifests: [{ ...first, spec }, ...rest] } };
 }
 
 /** The part of the spec that a wish changes. */
-export function specOf(wish: Wish, workload: Workload, given: { priority: number; queue: string; hold: string }): Spec {
+export function specOf(
+  wish: Wish,
+  workload: Workload,
+  given: { priority: number; queue: string; hold: string },
+): Spec {
   switch (wish.what) {
-    case "priority": return { priority: given.priority };
-    case "queue": return { queue: given.queue };
-    case "flavor": return { flavors: [...new Set([...(workload.spec.flavors ?? []), wish.name])] };
-    case "smaller": return withPods(workload, wish.pods);
-    case "suspend": return { hold: given.hold };
-    case "cancel": return { cancelled: true };
-    default: return {};
+    case "priority":
+      return { priority: given.priority };
+    case "queue":
+      return { queue: given.queue };
+    case "flavor":
+      return { flavors: [...new Set([...(workload.spec.flavors ?? []), wish.name])] };
+    case "smaller":
+      return withPods(workload, wish.pods);
+    case "suspend":
+      return { hold: given.hold };
+    case "cancel":
+      return { cancelled: true };
+    default:
+      return {};
   }
 }

@@ -15,7 +15,11 @@ test("large numbers are grouped, and one of something is singular", () => {
   expect([plural(1, "GPU"), plural(2, "GPU")]).toEqual(["1 GPU", "2 GPUs"]);
 });
 
-test.each([["USD", "$1,234.50"], ["EUR", "€1,234.50"], ["credits", "1234.50 credits"]])("prices in %s", (currency, words) => {
+test.each([
+  ["USD", "$1,234.50"],
+  ["EUR", "€1,234.50"],
+  ["credits", "1234.50 credits"],
+])("prices in %s", (currency, words) => {
   expect(priceOf(1234.5, currency)).toBe(words);
 });
 

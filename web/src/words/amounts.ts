@@ -1,8 +1,22 @@
 // Kubernetes quantities as plain numbers, and numbers as short words.
 
 const SUFFIXES: Record<string, number> = {
-  n: 1e-9, u: 1e-6, m: 1e-3, "": 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18,
-  Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60,
+  n: 1e-9,
+  u: 1e-6,
+  m: 1e-3,
+  "": 1,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  P: 1e15,
+  E: 1e18,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+  Pi: 2 ** 50,
+  Ei: 2 ** 60,
 };
 const SHAPE = /^([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$/;
 
@@ -21,7 +35,12 @@ export function short(amount: number): string {
   return Math.abs(rounded) < 1000 ? String(rounded) : WITH_COMMAS.format(rounded);
 }
 
-const BYTES = [["Pi", 2 ** 50], ["Ti", 2 ** 40], ["Gi", 2 ** 30], ["Mi", 2 ** 20]] as const;
+const BYTES = [
+  ["Pi", 2 ** 50],
+  ["Ti", 2 ** 40],
+  ["Gi", 2 ** 30],
+  ["Mi", 2 ** 20],
+] as const;
 
 export function ofResource(resource: string, amount: number): string {
   if (/memory|storage/.test(resource))
@@ -30,7 +49,8 @@ export function ofResource(resource: string, amount: number): string {
   return short(amount);
 }
 
-const ACCELERATOR = /\/(gpu|vgpu|tpu|npu|ppu|dcu|mlu|xpu|accelerator|neuroncore|gaudi|i915|xe|Ascend[0-9]+[A-Z]?|mig-[0-9]+g\.[0-9]+gb(\.[a-z]+)*)$/;
+const ACCELERATOR =
+  /\/(gpu|vgpu|tpu|npu|ppu|dcu|mlu|xpu|accelerator|neuroncore|gaudi|i915|xe|Ascend[0-9]+[A-Z]?|mig-[0-9]+g\.[0-9]+gb(\.[a-z]+)*)$/;
 
 /** Whether a resource is an accelerator, as the hub counts them: memory of one, or a network, is none. */
 export function isAccelerator(resource: string): boolean {
@@ -52,14 +72,19 @@ const MONEY = new Map<string, (amount: number) => string>();
 
 /** `$2.50`, `€2.50`; what is no currency of the world is a word behind the number. */
 export function priceOf(amount: number, currency: string): string {
-  let words = MONEY.get(currency);
-  if (!words) MONEY.set(currency, (words = wordsOfMoney(currency)));
+  const words = MONEY.get(currency) ?? wordsOfMoney(currency);
+  MONEY.set(currency, words);
   return words(amount);
 }
 
 function wordsOfMoney(currency: string): (amount: number) => string {
   try {
-    return new Intl.NumberFormat("en-US", { style: "currency", currency, minimumFractionDigits: 2, maximumFractionDigits: 2 }).format;
+    return new Intl.NumberFormat("en-US", {
+      style: "currency",
+      currency,
+      minimumFractionDigits: 2,
+      maximumFractionDigits: 2,
+    }).format;
   } catch {
     return (amount) => `${amount.toFixed(2)} ${currency}`;
   }

@@ -3,7 +3,8 @@ import type { Explanation } from "../api/kinds";
 import { expectedIn } from "./expected";
 
 const NOW = Date.parse("2026-11-15T12:00:00");
-const why = (state: Explanation["state"], start?: number) => ({ state, expected: start ? { start } : undefined }) as Explanation;
+const why = (state: Explanation["state"], start?: number) =>
+  ({ state, expected: start ? { start } : undefined }) as Explanation;
 
 test.each([
   [undefined, ""],

@@ -12,5 +12,7 @@ export function expectedIn(why: Explanation | null | undefined, now: number): st
   const start = why.expected?.start;
   if (!start) return ", start not known";
   const at = start * 1000;
-  return at <= now ? ", expected any moment" : `, expected ${clock(at, now)} (in ${span(at - now)})`;
+  return at <= now
+    ? ", expected any moment"
+    : `, expected ${clock(at, now)} (in ${span(at - now)})`;
 }

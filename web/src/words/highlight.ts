@@ -15,16 +15,31 @@ export function partsOf(line: string): Part[] {
   if (found?.[2]) {
     const [, lead = "", key = "", colon = ""] = found;
     const rest = line.slice(lead.length + key.length + colon.length);
-    return [{ text: lead, sort: "plain" as const }, { text: key, sort: "key" as const }, { text: colon, sort: "plain" as const }, ...valueOf(rest)].filter((one) => one.text);
+    return [
+      { text: lead, sort: "plain" as const },
+      { text: key, sort: "key" as const },
+      { text: colon, sort: "plain" as const },
+      ...partsOfValue(rest),
+    ].filter((one) => one.text);
   }
   const item = /^(\s*- )(.*)$/.exec(line);
-  return item ? [{ text: item[1]!, sort: "plain" }, ...valueOf(item[2]!)] : [{ text: line, sort: "plain" }];
+  return item
+    ? [{ text: item[1]!, sort: "plain" }, ...partsOfValue(item[2]!)]
+    : [{ text: line, sort: "plain" }];
 }
 
-function valueOf(text: string): Part[] {
+function partsOfValue(text: string): Part[] {
   const value = text.trim();
   if (!value) return text ? [{ text, sort: "plain" }] : [];
   if (NUMBER.test(value)) return [{ text, sort: "number" }];
-  if (value === "true" || value === "false" || value === "null" || value === "{}" || value === "[]" || /^[|>]-?$/.test(value)) return [{ text, sort: "word" }];
+  if (
+    value === "true" ||
+    value === "false" ||
+    value === "null" ||
+    value === "{}" ||
+    value === "[]" ||
+    /^[|>]-?$/.test(value)
+  )
+    return [{ text, sort: "word" }];
   return [{ text, sort: "text" }];
 }

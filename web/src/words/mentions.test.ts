@@ -8,9 +8,15 @@ describe("a workload that another one tells of", () => {
   });
   it("has none in another, but a queue and a priority", () => {
     const one = { uid: "1", queue: "product", priority: 100 };
-    expect([keyOfMention(one), saidOfMention(one)]).toEqual(["", "a workload of another team in queue product, priority 100"]);
+    expect([keyOfMention(one), saidOfMention(one)]).toEqual([
+      "",
+      "a workload of another team in queue product, priority 100",
+    ]);
   });
   it("may have nothing at all", () => {
-    expect([keyOfMention(undefined), saidOfMention({ uid: "1" })]).toEqual(["", "a workload of another team"]);
+    expect([keyOfMention(undefined), saidOfMention({ uid: "1" })]).toEqual([
+      "",
+      "a workload of another team",
+    ]);
   });
 });

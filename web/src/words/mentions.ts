@@ -17,6 +17,7 @@ export function keyOfMention(one: Mention | null | undefined): string {
 export function saidOfMention(one: Mention | null | undefined): string {
   if (one?.name) return one.name;
   const queue = one?.queue ? ` in queue ${one.queue}` : "";
-  const priority = one?.priority === undefined || one.priority === null ? "" : `, priority ${one.priority}`;
+  const priority =
+    one?.priority === undefined || one.priority === null ? "" : `, priority ${one.priority}`;
   return `a workload of another team${queue}${priority}`;
 }

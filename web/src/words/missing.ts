@@ -5,7 +5,8 @@ import { amountOf, isAccelerator, ofResource, plural } from "./amounts";
 /** `8 GPUs`, `4 CPUs`, `32 GiB of memory`. */
 export function amountWords(resource: string, quantity: unknown): string {
   const amount = amountOf(quantity);
-  if (isAccelerator(resource)) return plural(amount, /gpu/i.test(resource) ? "GPU" : (resource.split("/")[1] ?? resource));
+  if (isAccelerator(resource))
+    return plural(amount, /gpu/i.test(resource) ? "GPU" : (resource.split("/")[1] ?? resource));
   if (resource === "cpu") return plural(amount, "CPU");
   if (resource === "pods") return plural(amount, "pod");
   return `${ofResource(resource, amount)} of ${resource}`;
@@ -13,18 +14,25 @@ export function amountWords(resource: string, quantity: unknown): string {
 
 /** `8 GPUs and 4 CPUs short`; empty where nothing is said. */
 export function shortWords(short: Record<string, string> | undefined): string {
-  const parts = Object.entries(short ?? {}).map(([resource, quantity]) => amountWords(resource, quantity));
+  const parts = Object.entries(short ?? {}).map(([resource, quantity]) =>
+    amountWords(resource, quantity),
+  );
   return parts.length ? `${listWords(parts)} short` : "";
 }
 
 /** What the hub says of resources, as people say it: `8 nvidia.com/gpu short` as `8 GPUs short`. */
 export function plainly(said: string): string {
-  return said.replace(/\b(\d+(?:\.\d+)?) ([\w.-]+\.[\w.-]+\/[\w-]*gpu)(?![\w/-]|\.\w)/g, (_whole, amount: string, resource: string) => amountWords(resource, amount));
+  return said.replace(
+    /\b(\d+(?:\.\d+)?) ([\w.-]+\.[\w.-]+\/[\w-]*gpu)(?![\w/-]|\.\w)/g,
+    (_whole, amount: string, resource: string) => amountWords(resource, amount),
+  );
 }
 
 /** `a, b and c`. */
 export function listWords(parts: string[]): string {
-  return parts.length > 1 ? `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}` : (parts[0] ?? "");
+  return parts.length > 1
+    ? `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`
+    : (parts[0] ?? "");
 }
 
 /** `DoesNotFit` as `does not fit`. */

@@ -30,5 +30,8 @@ export function clock(at: number, now = Date.now()): string {
 }
 
 export function whole(at: number): string {
-  return new Date(at).toISOString().replace("T", " ").replace(/\.\d+Z/, " UTC");
+  return new Date(at)
+    .toISOString()
+    .replace("T", " ")
+    .replace(/\.\d+Z/, " UTC");
 }

@@ -27,20 +27,33 @@ function item(value: unknown, depth: number): string {
 }
 
 function yamlLeaf(value: unknown, depth: number): string {
-  return Array.isArray(value) ? "[]" : value && typeof value === "object" ? "{}" : scalar(value, "  ".repeat(depth));
+  return Array.isArray(value)
+    ? "[]"
+    : value && typeof value === "object"
+      ? "{}"
+      : scalar(value, "  ".repeat(depth));
 }
 
 function isFull(value: unknown): boolean {
-  return Array.isArray(value) ? value.length > 0 : value !== null && typeof value === "object" && Object.keys(value).length > 0;
+  return Array.isArray(value)
+    ? value.length > 0
+    : value !== null && typeof value === "object" && Object.keys(value).length > 0;
 }
 
 function scalar(value: unknown, pad = ""): string {
   if (typeof value !== "string") return String(value);
   if (value.includes("\n") && !/[^\S\n]\n|\t/.test(value) && !/^\s/.test(value)) {
     const keeps = value.endsWith("\n") ? "|" : "|-";
-    return `${keeps}\n${value.replace(/\n$/, "").split("\n").map((line) => (line ? pad + line : "")).join("\n")}`;
+    return `${keeps}\n${value
+      .replace(/\n$/, "")
+      .split("\n")
+      .map((line) => (line ? pad + line : ""))
+      .join("\n")}`;
   }
-  return PLAIN.test(value) && !MEANS_MORE.test(value) && !value.endsWith(":") && !value.includes(": ")
+  return PLAIN.test(value) &&
+    !MEANS_MORE.test(value) &&
+    !value.endsWith(":") &&
+    !value.includes(": ")
     ? value
     : JSON.stringify(value);
 }

@@ -27,14 +27,26 @@ export interface Group {
 
 export function entryOf(cluster: Cluster, nodes: Node[], capacities: Capacities): Entry {
   const entry: Entry = {
-    name: cluster.metadata?.name ?? "", cluster, phase: phaseOf(cluster), nodes, capacities, gpus: 0, away: 0, used: 0, reserved: 0, free: 0,
+    name: cluster.metadata?.name ?? "",
+    cluster,
+    phase: phaseOf(cluster),
+    nodes,
+    capacities,
+    gpus: 0,
+    away: 0,
+    used: 0,
+    reserved: 0,
+    free: 0,
   };
   for (const one of capacities.values())
     for (const sum of ["gpus", "away", "used", "reserved", "free"] as const) entry[sum] += one[sum];
   return entry;
 }
 
-export const ORDERS: Record<string, { title: string; compare: (one: Entry, other: Entry) => number }> = {
+export const ORDERS: Record<
+  string,
+  { title: string; compare: (one: Entry, other: Entry) => number }
+> = {
   name: { title: "name", compare: () => 0 },
   free: { title: "most free", compare: (one, other) => other.free - one.free },
   full: { title: "fullest", compare: (one, other) => fullness(other) - fullness(one) },
@@ -59,7 +71,8 @@ export function found(entries: Entry[], text: string): Entry[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return entries;
   return entries.filter((entry) => {
-    const said = `${entry.name} ${entry.phase} ${Object.values(entry.cluster.metadata?.labels ?? {}).join(" ")} ${[...entry.capacities.keys()].join(" ")}`.toLowerCase();
+    const said =
+      `${entry.name} ${entry.phase} ${Object.values(entry.cluster.metadata?.labels ?? {}).join(" ")} ${[...entry.capacities.keys()].join(" ")}`.toLowerCase();
     return words.every((word) => said.includes(word));
   });
 }
@@ -68,14 +81,16 @@ export function grouped(entries: Entry[], grouping: Grouping, order: string): Gr
   const groups = new Map<string, Group & { at: number }>();
   for (const entry of entries) {
     const [at, name] = grouping.of(entry.cluster);
-    let group = groups.get(name);
-    if (!group) groups.set(name, (group = { name, at, entries: [], gpus: 0, free: 0 }));
+    const group = groups.get(name) ?? { name, at, entries: [], gpus: 0, free: 0 };
+    groups.set(name, group);
     group.entries.push(entry);
     group.gpus += entry.gpus;
     group.free += entry.free;
   }
-  const { compare } = ORDERS[order] ?? ORDERS["name"]!;
+  const { compare } = ORDERS[order] ?? ORDERS.name!;
   for (const group of groups.values())
     group.entries.sort((one, other) => compare(one, other) || (one.name < other.name ? -1 : 1));
-  return [...groups.values()].sort((one, other) => one.at - other.at || (one.name < other.name ? -1 : 1));
+  return [...groups.values()].sort(
+    (one, other) => one.at - other.at || (one.name < other.name ? -1 : 1),
+  );
 }
