@@ -68,7 +68,7 @@ def test_memory_networks_and_whole_chips_are_not(resource: str) -> None:
 
 def test_the_page_has_the_same_words() -> None:
     source = Path(__file__).parents[2] / "web/src/words/amounts.ts"
-    found = re.search(r"^const ACCELERATOR = /(.*)/;$", source.read_text(), re.MULTILINE)
+    found = re.search(r"^const ACCELERATOR =\s*/(.*)/;$", source.read_text(), re.MULTILINE)
     assert found is not None
     assert found[1].replace(r"\/", "/") == amounts._DEVICE.pattern
 

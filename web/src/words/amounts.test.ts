@@ -23,11 +23,26 @@ test.each([
   expect(priceOf(1234.5, currency)).toBe(words);
 });
 
-test.each(["nvidia.com/gpu", "amd.com/gpu", "huawei.com/Ascend310P", "nvidia.com/mig-1g.5gb", "nvidia.com/mig-1g.5gb.me"])("%s counts as a GPU", (resource) => {
+test.each([
+  "nvidia.com/gpu",
+  "amd.com/gpu",
+  "huawei.com/Ascend310P",
+  "nvidia.com/mig-1g.5gb",
+  "nvidia.com/mig-1g.5gb.me",
+])("%s counts as a GPU", (resource) => {
   expect(isAccelerator(resource)).toBe(true);
 });
 
-test.each(["cpu", "rdma/hca", "rdma/roce_gdr", "nvidia.com/hostdev", "mellanox.com/cx5_sriov", "vpc.amazonaws.com/efa", "nvidia.com/gpumem", "hugepages-2Mi"])("%s does not count as a GPU", (resource) => {
+test.each([
+  "cpu",
+  "rdma/hca",
+  "rdma/roce_gdr",
+  "nvidia.com/hostdev",
+  "mellanox.com/cx5_sriov",
+  "vpc.amazonaws.com/efa",
+  "nvidia.com/gpumem",
+  "hugepages-2Mi",
+])("%s does not count as a GPU", (resource) => {
   expect(isAccelerator(resource)).toBe(false);
 });
 
