@@ -114,7 +114,7 @@ def config_map(name: str, **data: str) -> dict:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
-STORES = ["embedded", pytest.param("kubernetes", marks=pytest.mark.kubernetes)]
+STORES = ["embedded", pytest.param("kubernetes", marks=pytest.mark.real)]
 # Reads something of a store, and waits until it is what is wanted.
 Settled = Callable[[Callable[[], Awaitable[Any]], Any], Awaitable[None]]
 _numbers = itertools.count(1)
