@@ -17,9 +17,9 @@ LABELS = {"1.20": (1, 20), "1.36": (1, 36)}
 # What kubectl prints on both sides of each point where it changes units; see HumanDuration and
 # ShortHumanDuration in k8s.io/apimachinery/pkg/util/duration.
 AGES = (
-    "0s 59s 119s 2m 59m 9m59s 10m 179m 3h 7h59m 8h 23h 47h 2d 7d23h 8d 364d 729d 1y 2y 2y1d 7y364d "
-    "8y 50y <invalid>"
-).split()
+    "0s", "59s", "119s", "2m", "59m", "9m59s", "10m", "179m", "3h", "7h59m", "8h", "23h", "47h",
+    "2d", "7d23h", "8d", "364d", "729d", "1y", "2y", "2y1d", "7y364d", "8y", "50y", "<invalid>",
+)  # fmt: skip
 RAW_AGE = re.compile(r"(?<![\w.])(?:\d+[smhdy])+(?![\w.])")
 
 
