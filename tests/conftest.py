@@ -19,7 +19,13 @@ settings.register_profile("commit", derandomize=True, deadline=None)
 settings.register_profile("long", deadline=None)
 settings.load_profile("long" if os.environ.get("HYPOTHESIS_PROFILE") == "long" else "commit")
 
-pytest_plugins = ["tests.costs", "tests.order", "tests.reruns", "tests.kubernetes.fixtures"]
+pytest_plugins = [
+    "tests.costs",
+    "tests.order",
+    "tests.reruns",
+    "tests.retries",
+    "tests.kubernetes.fixtures",
+]
 
 
 @pytest.fixture(scope="session")

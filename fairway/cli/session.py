@@ -92,9 +92,15 @@ def log_requests() -> Callable[[], None]:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logger = logging.getLogger("fairway.client")
+    level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)
-    return lambda: logger.removeHandler(handler)
+
+    def stop() -> None:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+    return stop
 
 
 def current() -> Session:

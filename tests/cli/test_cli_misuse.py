@@ -129,3 +129,12 @@ def test_requests_are_shown_on_demand_without_the_token(fairway: Fairway, hub: H
     assert "GET" not in outcome.out
     assert "GET https://" in outcome.err
     assert hub.token not in outcome.err
+
+
+def test_requests_of_the_next_command_are_not_shown(
+    fairway: Fairway, caplog: pytest.LogCaptureFixture
+) -> None:
+    fairway("get", "namespaces", "-v=6")
+    caplog.clear()
+    fairway("get", "namespaces")
+    assert [one for one in caplog.messages if one.startswith("GET")] == []

@@ -119,7 +119,9 @@ def config_map(name: str, **data: str) -> dict:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
-STORES = ["embedded", pytest.param("kubernetes", marks=pytest.mark.kubernetes)]
+# The time of a real server cannot be moved on, and its history cannot be made short.
+EMBEDDED_ALONE = pytest.mark.parametrize("store", ["embedded"], indirect=True)
+STORES = ["embedded", pytest.param("kubernetes", marks=pytest.mark.real)]
 # Reads something of a store, and waits until it is what is wanted.
 Settled = Callable[[Callable[[], Awaitable[Any]], Any], Awaitable[None]]
 _numbers = itertools.count(1)
@@ -128,14 +130,6 @@ _numbers = itertools.count(1)
 @pytest.fixture
 def virtual() -> VirtualClock:
     return VirtualClock()
-
-
-@pytest.fixture
-def clock(request: pytest.FixtureRequest, virtual: VirtualClock) -> VirtualClock:
-    """The clock of a store whose time can be moved on."""
-    if _is_kubernetes(request):
-        pytest.skip("kubernetes: the time of a real server cannot be moved on")
-    return virtual
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ class Admin:
         return self.opened[-1]
 
 
-@pytest.fixture(params=["embedded", pytest.param("kubernetes", marks=pytest.mark.kubernetes)])
+@pytest.fixture(params=["embedded", pytest.param("kubernetes", marks=pytest.mark.real)])
 async def admin(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Admin]:
     """On a hub that has another cluster already, with works of its own."""
     if request.param == "embedded":

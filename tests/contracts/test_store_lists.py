@@ -7,10 +7,11 @@ import asyncio
 import pytest
 
 from fairway.api.errors import BadRequest, Expired
+from fairway.clock import VirtualClock
 from fairway.store.embedded.history import History
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Page, Patch, Selection, Store, WatchEvent, WatchFrom
-from tests.contracts.conftest import ALICE, EVENTS, NAMESPACES, WIDGETS, widget
+from tests.contracts.conftest import ALICE, EMBEDDED_ALONE, EVENTS, NAMESPACES, WIDGETS, widget
 from tests.waiting import PATIENCE_SECONDS
 
 
@@ -173,19 +174,20 @@ async def test_initial_events_end_with_a_bookmark(store: Store) -> None:
     assert annotations == {"k8s.io/initial-events-end": "true"}
 
 
-async def test_a_quiet_watch_hears_bookmarks(store: Store, clock) -> None:
+@EMBEDDED_ALONE
+async def test_a_quiet_watch_hears_bookmarks(store: Store, virtual: VirtualClock) -> None:
     version = await make(store, "a")
     watch = await store.watch(WIDGETS, start=WatchFrom(version=version, bookmarks=True))
     await store.create(NAMESPACES, {"metadata": {"name": "elsewhere"}}, write=ALICE)
-    await clock.advance(61)
+    await virtual.advance(61)
     (bookmark,) = await take(watch, 1)
     assert bookmark.type == "BOOKMARK"
     assert int(bookmark.version) > int(version)
 
 
-async def test_a_version_that_left_the_history_expired(store: Store) -> None:
-    if not isinstance(store, EmbeddedStore):
-        pytest.skip("kubernetes: its history cannot be made short; see the tests of kubeapi")
+@EMBEDDED_ALONE
+async def test_a_version_that_left_the_history_expired(store: EmbeddedStore) -> None:
+    """The tests of kubeapi have the same of a real server."""
     store._history._changes_max = 3
     version = await make(store, "a")
     first = await store.list(WIDGETS, page=Page(limit=1))
@@ -202,7 +204,8 @@ async def test_a_version_that_left_the_history_expired(store: Store) -> None:
     store._history._changes_max = History()._changes_max
 
 
-async def test_events_expire(store: Store, clock) -> None:
+@EMBEDDED_ALONE
+async def test_events_expire(store: Store, virtual: VirtualClock) -> None:
     body = {
         "metadata": {"name": "note"},
         "involvedObject": {"kind": "Widget", "name": "a", "namespace": "default"},
@@ -211,7 +214,7 @@ async def test_events_expire(store: Store, clock) -> None:
         "message": "soon gone",
     }
     await store.create(EVENTS, body, namespace="default", write=ALICE)
-    await clock.advance(3000)
+    await virtual.advance(3000)
     assert names((await store.list(EVENTS)).items) == ["note"]
-    await clock.advance(700)
+    await virtual.advance(700)
     assert names((await store.list(EVENTS)).items) == []

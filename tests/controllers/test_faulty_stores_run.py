@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -229,7 +230,8 @@ async def test_a_victim_that_cannot_be_read_again_leaves_the_scheduler_running(
         with caplog.at_level(logging.ERROR):
             await fleet.apply(job("high", pods=2, priority=10))
             await fleet.until("high", "Running")
-        assert not caplog.records
+        # Hubs that other tests share speak from threads of their own.
+        assert not [one for one in caplog.records if one.thread == threading.get_ident()]
 
 
 async def test_news_that_somebody_took_who_was_then_cancelled_still_reach_the_planner(

@@ -67,6 +67,7 @@ def test_every_value_is_a_setting_with_its_default() -> None:
         ),
     ],
 )
+@pytest.mark.real
 def test_helm_renders_what_install_prints(
     settings: Settings, values: Json, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -87,6 +88,7 @@ def test_helm_renders_what_install_prints(
         assert rendered[name] == one
 
 
+@pytest.mark.real
 def test_helm_finds_nothing_to_blame(request: pytest.FixtureRequest) -> None:
     helm = demand(binaries.helm, request.config)
     done = subprocess.run(

@@ -123,6 +123,7 @@ def test_the_dashboard_is_json_and_its_panels_do_not_overlap() -> None:
     assert len(set(places)) == len(PANELS)
 
 
+@pytest.mark.real
 def test_prometheus_takes_the_rules_and_each_alert_fires(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

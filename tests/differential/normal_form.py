@@ -31,7 +31,9 @@ _REPLACED: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 # Upstream walks maps in no order, so neither have the causes of a refusal one.
 _CAUSES = re.compile(r"(?:^\* .*\n?)+", re.MULTILINE)
-_AGE = re.compile(r"^(?:\d+[smhd])+$|^<invalid>$")
+_AGE = r"(?:\d+[smhdy])+|<invalid>"
+# Alone; with how often an event was seen over which time; or after a number of restarts.
+_AGED_CELL = re.compile(rf"(?:{_AGE})(?: \(x\d+ over (?:{_AGE})\))?|\d+ \((?:{_AGE}) ago\)")
 _DESCRIPTIONS = {"description", "x-kubernetes-group-version-kind"}
 
 
@@ -50,9 +52,7 @@ def value(given: Any, key: str = "") -> Any:
     if isinstance(given, list):
         items = [value(each) for each in given]
         if key == "cells":
-            return [
-                "<age>" if isinstance(each, str) and _AGE.match(each) else each for each in items
-            ]
+            return [cell(each) if isinstance(each, str) else each for each in items]
         return sorted(items, key=_writer) if key == "managedFields" else items
     if isinstance(given, str):
         if key == "resourceVersion" and given.isdigit():
@@ -84,7 +84,12 @@ def output(given: str, how: str) -> Any:
 def table(given: str) -> list[list[str]]:
     """A printed table as rows of cells; ages are replaced."""
     rows = [re.split(r"\s{2,}", line.strip()) for line in text(given).splitlines() if line.strip()]
-    return [["<age>" if _AGE.match(cell) else cell for cell in row] for row in rows]
+    return [[cell(each) for each in row] for row in rows]
+
+
+def cell(given: str) -> str:
+    """A cell of a table; the ages in it are replaced, whatever their units."""
+    return re.sub(_AGE, "<age>", given) if _AGED_CELL.fullmatch(given) else given
 
 
 def documents(given: str) -> list[Any]:

@@ -21,7 +21,7 @@ LABELS = ("1.20", "1.36")
 GROUPS = {group.name: group for group in steps.groups()}
 KubectlFor = Callable[[str], Kubectl]
 
-pytestmark = pytest.mark.kubectl
+pytestmark = pytest.mark.real
 
 
 def runs(test: Callable[..., None]) -> Callable[..., None]:
@@ -67,7 +67,6 @@ def test_the_hub_answers_as_the_recorded_kubernetes_does(
     assert not gone, "listed differences that no longer occur:\n" + "\n".join(map(str, gone))
 
 
-@pytest.mark.kubernetes
 @runs
 def test_the_recording_is_what_a_real_kubernetes_answers(
     group: str,

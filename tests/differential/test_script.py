@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from tests.differential import comparison, document, normal_form, record, steps
@@ -9,6 +14,13 @@ from tests.differential.comparison import Difference
 
 GROUPS = {group.name: group for group in steps.groups()}
 LABELS = {"1.20": (1, 20), "1.36": (1, 36)}
+# What kubectl prints on both sides of each point where it changes units; see HumanDuration and
+# ShortHumanDuration in k8s.io/apimachinery/pkg/util/duration.
+AGES = (
+    "0s", "59s", "119s", "2m", "59m", "9m59s", "10m", "179m", "3h", "7h59m", "8h", "23h", "47h",
+    "2d", "7d23h", "8d", "364d", "729d", "1y", "2y", "2y1d", "7y364d", "8y", "50y", "<invalid>",
+)  # fmt: skip
+RAW_AGE = re.compile(r"(?<![\w.])(?:\d+[smhdy])+(?![\w.])")
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -84,6 +96,42 @@ def test_differences_are_found(
 )
 def test_only_what_varies_is_replaced(before: object, after: object) -> None:
     assert normal_form.value(before) == after
+
+
+@pytest.mark.parametrize("age", AGES)
+def test_an_age_of_any_unit_is_replaced(age: str) -> None:
+    printed = (
+        f"NAME   LAST SEEN   RESTARTS\nweb  {age} (x2 over {age})   3 ({age} ago)\nroot  {age}  0"
+    )
+    assert normal_form.table(printed)[1:] == [
+        ["web", "<age> (x2 over <age>)", "3 (<age> ago)"],
+        ["root", "<age>", "0"],
+    ]
+    assert normal_form.value({"cells": ["web", 3, age]}) == {"cells": ["web", 3, "<age>"]}
+
+
+@pytest.mark.parametrize("kept", ["web", "3", "1/1", "2 (x2 over 3)", "10y-old", "v1h", "5d ago"])
+def test_a_cell_that_is_no_age_stays(kept: str) -> None:
+    assert normal_form.cell(kept) == kept
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_no_age_is_recorded(group: str) -> None:
+    content = json.loads((record.RECORDED / f"{group}.json").read_text(encoding="utf-8"))
+    told = list(_texts(content["steps"]))
+    assert [text for text in told if RAW_AGE.search(text)] == []
+
+
+def _texts(given: Any, key: str = "") -> Iterator[str]:
+    """Every text of a recording but amounts of CPU, whose thousandths look like minutes."""
+    if isinstance(given, dict):
+        for name, each in given.items():
+            yield from _texts(each, name)
+    elif isinstance(given, list):
+        for each in given:
+            yield from _texts(each, key)
+    elif isinstance(given, str) and key != "cpu":
+        yield given
 
 
 def test_the_annotation_of_ours_is_left_out_and_nothing_else() -> None:

@@ -24,8 +24,6 @@ from tests.differential.store_steps import STEPS
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.demand import demand
 
-pytestmark = pytest.mark.kubernetes
-
 
 @asynccontextmanager
 async def embedded(folder: Path) -> AsyncIterator[EmbeddedStore]:
@@ -48,6 +46,7 @@ async def on_kubernetes(folder: Path) -> AsyncIterator[KubernetesStore]:
             await store.close()
 
 
+@pytest.mark.real
 async def test_both_stores_answer_alike(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     for name in binaries.SERVER_PROGRAMS:
         demand(lambda say, name=name: binaries.program(name, say), request.config)

@@ -29,6 +29,11 @@ def never_ends(sample: Sample) -> bool:
     return kind.mode(sample.manifest) == "Divided" or kind.name in ENDLESS
 
 
+every_sample_that_ends = pytest.mark.parametrize(
+    "sample", [one for one in samples() if not never_ends(one)], ids=lambda one: one.name
+)
+
+
 def states(pods, phase, **given) -> list[PodState]:
     return [
         PodState(
@@ -174,31 +179,25 @@ def test_pods_that_are_ready_read_as_running(sample: Sample) -> None:
     assert observed.is_healthy in (None, True)
 
 
-@every_sample
+@every_sample_that_ends
 def test_pods_that_succeeded_read_as_success(sample: Sample) -> None:
     kind, manifest = kind_of(sample), sample.manifest
-    if never_ends(sample):
-        pytest.skip("a service does not end")
     observed = played(kind, manifest, states(kind.pods(manifest), "Succeeded", exit_code=0))
     assert (observed.phase, observed.ready) == ("Succeeded", 0)
 
 
-@every_sample
+@every_sample_that_ends
 def test_pods_that_failed_for_good_read_as_failure(sample: Sample) -> None:
     kind, manifest = kind_of(sample), sample.manifest
-    if never_ends(sample):
-        pytest.skip("a service starts its pods anew")
     failed = states(kind.pods(manifest), "Failed", exit_code=1, restarts=100)
     observed = played(kind, manifest, failed)
     assert observed.phase == "Failed"
     assert observed.reason
 
 
-@every_sample
+@every_sample_that_ends
 def test_started_as_they_are_due_all_pods_come_to_an_end(sample: Sample) -> None:
     kind, manifest = kind_of(sample), sample.manifest
-    if never_ends(sample):
-        pytest.skip("a service does not end")
     over: list[PodState] = []
     for _ in range(len(kind.pods(manifest)) + 1):
         wave = running.due(kind, manifest, over, now=NOW)

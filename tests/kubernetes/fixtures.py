@@ -14,7 +14,7 @@ from tests.kubernetes import binaries
 from tests.kubernetes import fleet as fleets
 from tests.kubernetes.demand import demand
 
-IN_THE_FLEET = [pytest.mark.kubernetes, pytest.mark.xdist_group("fleet")]
+IN_THE_FLEET = [pytest.mark.real, pytest.mark.xdist_group("fleet")]
 
 
 @pytest.fixture(scope="session")

@@ -52,7 +52,7 @@ from tests.kubernetes.measuring_apis import (
 )
 from tests.waiting import observed, seen
 
-pytestmark = [pytest.mark.kubernetes]
+pytestmark = pytest.mark.real
 
 DEPLOYMENTS = ResourceKey("apps", "v1", "deployments")
 PODS = ResourceKey("", "v1", "pods")

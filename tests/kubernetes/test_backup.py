@@ -33,7 +33,7 @@ from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.demand import demand
 
-pytestmark = pytest.mark.kubernetes
+pytestmark = pytest.mark.real
 
 ADA = Write(user="ada", manager="ada")
 OURS = "fairway.dev/v1alpha1"

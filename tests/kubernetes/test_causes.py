@@ -10,7 +10,7 @@ from fairway.client import Client, PatchType
 from tests.controllers.test_causes import SAMPLES, sample
 from tests.kubernetes import control_plane
 
-pytestmark = pytest.mark.kubernetes
+pytestmark = pytest.mark.real
 
 
 @pytest.mark.parametrize("name", [one.stem for one in SAMPLES])

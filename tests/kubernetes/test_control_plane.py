@@ -10,7 +10,7 @@ import pytest
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.demand import demand
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.kubectl]
+pytestmark = pytest.mark.real
 
 
 def call(plane: control_plane.ControlPlane, kubectl: Path, *words: str) -> str:

@@ -29,7 +29,7 @@ from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.demand import demand
 from tests.kubernetes.sweeping import sweep
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.kubectl]
+pytestmark = pytest.mark.real
 
 PATIENCE_SECONDS = 180
 FLEET = """

@@ -40,7 +40,7 @@ from tests.kubernetes.test_hub import (
 )
 from tests.waiting import seen_at_last
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.kubectl, pytest.mark.xdist_group("install")]
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("install")]
 
 HOME = "fairway-system"
 TOKENS = """\

@@ -29,7 +29,7 @@ from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.network import network_to
 from tests.waiting import PATIENCE_SECONDS
 
-pytestmark = [pytest.mark.kubernetes]
+pytestmark = pytest.mark.real
 
 CONFIG_MAPS = ResourceKey("", "v1", "configmaps")
 NAMESPACES = ResourceKey("", "v1", "namespaces")

@@ -35,7 +35,7 @@ from tests.page.looking import line, open_workload
 from tests.page.signing import Watched, keep, look, signed_in
 from tests.waiting import seen_at_last
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.kubectl]
+pytestmark = pytest.mark.real
 browser = page_fixtures.browser
 
 OURS, THEIRS, WORD = "ours", "zebra-team", "zebra"

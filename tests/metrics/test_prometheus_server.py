@@ -21,6 +21,8 @@ from tests.kubernetes.demand import demand
 from tests.metrics.servers import ModelServer, model_server, prometheus_server
 from tests.waiting import followed, seen
 
+pytestmark = pytest.mark.real
+
 
 @pytest.fixture
 def program(request: pytest.FixtureRequest) -> Path:

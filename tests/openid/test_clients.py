@@ -60,7 +60,7 @@ def kubeconfig_of(browsing: Browsing, token: str, folder: Path) -> Path:
     return written
 
 
-@pytest.mark.kubectl
+@pytest.mark.real
 async def test_kubectl_has_the_rights_of_the_groups_in_an_id_token(
     browsing: Browsing, issuer: Issuer, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -23,6 +23,14 @@ from tests.waiting import seen_at_last
 WORKLOADS_KIND = "workloads.fairway.dev"
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with a browser are tests of real parts."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.real)
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Ends with its module: while it is there its thread has an event loop, and so no test of ours
