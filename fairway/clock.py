@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import threading
 import time
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Protocol
+
+_ROUNDS = 20  # of an event loop, in which everything that follows from one moment has happened
+_POOLS = ("asyncio_", "fairway-", "ThreadPoolExecutor-")  # how the names of their threads begin
 
 
 class Clock(Protocol):
@@ -82,9 +86,26 @@ class VirtualClock:
 
 
 async def _settle() -> None:
-    """Lets every task that is ready run until it waits again."""
-    for _ in range(20):
+    """Lets every task that is ready run until it waits again.
+
+    Where nothing outside the loop can wake a task, no socket and no thread of a pool, that is over
+    as soon as no task is ready. Otherwise an idle hour would be spent on rounds of nothing.
+    """
+    loop = asyncio.get_running_loop()
+    ready = getattr(loop, "_ready", None) if _is_alone(loop) else None
+    for _ in range(_ROUNDS):
         await asyncio.sleep(0)
+        if ready is not None and not ready and _is_alone(loop):
+            return
+
+
+def _is_alone(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether only tasks of the loop itself can make another of them ready."""
+    selector = getattr(loop, "_selector", None)
+    # The one file it always waits for is the pipe by which other threads wake it.
+    if selector is None or len(selector.get_map()) > 1:
+        return False
+    return not any(one.name.startswith(_POOLS) for one in threading.enumerate())
 
 
 def timestamp(seconds: float) -> str:

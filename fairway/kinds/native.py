@@ -152,8 +152,9 @@ def _unqueued(value: Any) -> Any:
         return value
     made = {key: _unqueued(one) for key, one in value.items()}
     for field in _LABELLED:
-        if any(name in child(made, field) for name in QUEUE):
-            made[field] = _without_keys(child(made, field), QUEUE)
+        labels = made.get(field)
+        if isinstance(labels, dict) and any(name in labels for name in QUEUE):
+            made[field] = _without_keys(labels, QUEUE)
     return value if all(one is value[key] for key, one in made.items()) else made
 
 

@@ -17,16 +17,15 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from multiprocessing import Pool
+from multiprocessing import get_context
 from pathlib import Path
 from time import monotonic
 
-from fairway.sim.run import Result, simulate
+from fairway.sim.run import Result, prepared, simulate, simulate_last
 
 _SEEDS_APART = 1_000  # between two versions whose numbers are neighbours
 _VERSIONS = 1_000_000_000
 _TOLD_EVERY = 20  # seeds, where nobody looks on
-_SEEDS_PER_PROCESS = 5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -126,9 +125,11 @@ def _results(seeds: range, jobs: int) -> Iterator[Result]:
     if jobs <= 1:
         yield from map(simulate, seeds)
         return
-    # What a process remembers of earlier seeds (decoded objects, schemas) makes the next slower.
-    with Pool(jobs, maxtasksperchild=_SEEDS_PER_PROCESS) as pool:
-        yield from pool.imap_unordered(simulate, seeds)
+    # What all seeds begin with is made once, here. Each seed then has a process to itself: what it
+    # leaves behind, which makes the next slower, goes with the process and is never collected.
+    prepared()
+    with get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
+        yield from pool.imap_unordered(simulate_last, seeds)
 
 
 def _word(result: Result) -> str:

@@ -92,6 +92,13 @@ def simulate(seed: int, *, keeps_lines: bool = False) -> Result:
         return _simulate(seed, keeps_lines=keeps_lines)
 
 
+def simulate_last(seed: int) -> Result:
+    """Runs the only seed of a process, which ends then: what is left need not be collected."""
+    prepared()
+    gc.disable()
+    return _simulate(seed, keeps_lines=False)
+
+
 @contextmanager
 def _without_collector() -> Iterator[None]:
     """A run makes little garbage and is short: looking for it takes longer than it is worth."""

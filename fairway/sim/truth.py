@@ -44,20 +44,29 @@ class Truth:
         """Pods of a work that hold a node, this very moment."""
         agent = self._agents[cluster]
         agent.world.advance(agent.clock.now())
-        return [one for one in agent.world.pods(work) or () if one.phase in _ON_NODES]
+        return _on_nodes(agent, work)
 
     def look(self) -> None:
         """Looks at every workload there was."""
-        for name in self._wishes:
-            self.check(name)
+        self._check([(name, one) for name, one in self._wishes.items() if one.mode == "Gang"])
 
     def check(self, name: str) -> None:
-        wish, work = self._wishes.get(name), work_name(NAMESPACE, name)
-        if wish is None or wish.mode != "Gang":
-            return
+        wish = self._wishes.get(name)
+        if wish is not None and wish.mode == "Gang":
+            self._check([(name, wish)])
+
+    def _check(self, gangs: Sequence[tuple[str, Wish]]) -> None:
+        for agent in self._agents.values() if gangs else ():
+            agent.world.advance(agent.clock.now())
+        for name, wish in gangs:
+            self._check_gang(name, wish)
+
+    def _check_gang(self, name: str, wish: Wish) -> None:
+        """Looks at one, in clusters that are up to date."""
+        work = work_name(NAMESPACE, name)
         where: dict[str, list[str]] = {}
-        for cluster in self._agents:
-            pods = self.pods(cluster, work)
+        for cluster, agent in self._agents.items():
+            pods = _on_nodes(agent, work)
             if pods:
                 where.setdefault(self._uids.get((cluster, work), ""), []).append(cluster)
             if len({one.attempt for one in pods}) > 1:
@@ -139,3 +148,7 @@ class Truth:
             seen = agent.world.observe(agent.clock.now())
             found.extend(f"{cluster}/{name}" for name in seen.works if self.pods(cluster, name))
         return found
+
+
+def _on_nodes(agent: ClusterAgent, work: str) -> list[LivePod]:
+    return [one for one in agent.world.pods(work) or () if one.phase in _ON_NODES]

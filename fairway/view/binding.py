@@ -30,6 +30,11 @@ class _Slot:
             pods.name == seen.pod_set for pods in self.placed.pods
         )
 
+    @property
+    def is_bound(self) -> bool:
+        """Whether it was known to have these very pods."""
+        return self.placed.bound == self.bound
+
     def add(self, pod_set: str, pods: Mapping[int, int]) -> None:
         into = self.bound.setdefault(pod_set, {})
         for position, count in pods.items():
@@ -62,12 +67,14 @@ def bind(
     for cluster in sorted(clusters_of(workload)):
         found = seen.get(cluster, {}).get(work, ())
         strays[cluster] = tuple(_deal(found, cluster, holds, leaves))
+    if all(slot.is_bound for slot in (*holds, *leaves)):
+        return workload, strays  # most events change nothing here, and a copy is dear
     bound = replace(
         workload,
         held=replace(held, placed=tuple(map(_bound, holds))) if held else None,
         releasing=tuple(map(_bound, leaves)),
     )
-    return (workload if bound == workload else bound), strays
+    return bound, strays
 
 
 def running(workload: Workload, clusters: Iterable[str]) -> Workload:
@@ -95,9 +102,7 @@ def _deal(
 
 
 def _bound(slot: _Slot) -> Placed:
-    return (
-        slot.placed if slot.placed.bound == slot.bound else replace(slot.placed, bound=slot.bound)
-    )
+    return slot.placed if slot.is_bound else replace(slot.placed, bound=slot.bound)
 
 
 def unclaimed(found: Iterable[Seen]) -> tuple[Stray, ...]:

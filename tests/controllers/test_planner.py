@@ -16,7 +16,9 @@ from fairway.clock import VirtualClock, micro_timestamp
 from fairway.controllers.scheduling.planner import PlannerFault, ProcessPlanner
 from fairway.controllers.scheduling.planner_process import serve
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+from fairway.core.snapshot import Snapshot
 from fairway.store.embedded.store import EmbeddedStore
+from fairway.view.view import View
 from tests.controllers.fleets import running
 from tests.controllers.test_running import FLEET, job
 
@@ -139,3 +141,41 @@ def test_everybody_who_waits_is_looked_at_once_in_a_while() -> None:
     planning.plan(NOW + 11, 100)
     assert planning.plan(NOW + 29, 100).wake_at == NOW + 30
     assert planning.plan(NOW + 30, 100).waiting == 22
+
+
+def test_what_decides_nothing_is_read_with_the_next_that_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An idle hub hears from its agents all the time, and each word was read at once."""
+    planning, taken = _fed(), []
+    snapshot = View.snapshot
+
+    def counted(view: View, now: float) -> Snapshot:
+        taken.append(now)
+        return snapshot(view, now)
+
+    monkeypatch.setattr(View, "snapshot", counted)
+    planning.feed([_report(1)])
+    assert planning.plan(NOW, 100).is_done
+    taken.clear()
+    planning.feed([_report(2)])
+    assert planning.plan(NOW + 2, 10).set_aside == ()
+    assert taken == []
+    planning.feed([_waiting("late")])
+    planning.plan(NOW + 3, 10)
+    assert taken == [NOW + 3]
+
+
+def _report(sequence: int) -> Fed:
+    body = {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": "ClusterReport",
+        "metadata": {"name": "east-0", "resourceVersion": str(sequence)},
+        "spec": {
+            "cluster": "east",
+            "agentEpoch": 1,
+            "sequence": sequence,
+            "seenAt": micro_timestamp(NOW + sequence),
+        },
+    }
+    return Fed(msgspec.json.encode(body))

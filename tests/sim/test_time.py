@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 
 import pytest
 
+from fairway.clock import VirtualClock
 from fairway.sim.time import START, Gate, OwnClock, Stuck, Time, run
 
 
@@ -82,3 +84,53 @@ def test_the_clock_of_who_is_paused_stands_still() -> None:
         return clock.now() - START
 
     assert run(time, work()) == 15
+
+
+async def _rounds(monkeypatch: pytest.MonkeyPatch, work: Awaitable[None]) -> int:
+    """How often the loop goes round meanwhile."""
+    selector = asyncio.get_running_loop()._selector  # type: ignore[attr-defined]
+    rounds, select = 0, selector.select
+
+    def counted(timeout: float | None = None) -> object:
+        nonlocal rounds
+        rounds += 1
+        return select(timeout)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(selector, "select", counted)
+        await work
+    return rounds
+
+
+async def test_an_idle_moment_takes_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = VirtualClock()
+
+    async def beat() -> None:
+        while True:
+            await clock.sleep(1)
+
+    beating = asyncio.ensure_future(beat())
+    assert await _rounds(monkeypatch, clock.advance(100)) < 300
+    beating.cancel()
+
+
+async def test_where_a_thread_may_wake_a_task_it_is_given_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await asyncio.to_thread(lambda: None)
+    assert await _rounds(monkeypatch, VirtualClock().advance(0)) >= 20
+
+
+async def test_what_follows_from_a_moment_has_happened_before_the_next() -> None:
+    clock, order = VirtualClock(), []
+
+    async def follow(name: str, seconds: float) -> None:
+        await clock.sleep(seconds)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        order.append(f"{name} {clock.now() - START:.0f}")
+
+    tasks = [asyncio.ensure_future(follow("a", 1)), asyncio.ensure_future(follow("b", 2))]
+    await clock.advance(2)
+    assert order == ["a 1", "b 2"]
+    await asyncio.gather(*tasks)

@@ -41,7 +41,9 @@ def _holds_nothing(case: Case) -> bool:
 def _finished(case: Case, found: Change) -> Change:
     """Conditions and counts go along with what is written, and are no reason to write."""
     status, before = found.status, case.workload.status
-    if status is None or status == before:
+    if status is None:
+        return found
+    if status == before:
         return with_fields(found, status=None)
     generation = case.workload.metadata.generation
     status = replace(status, observed_generation=generation)

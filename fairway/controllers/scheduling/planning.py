@@ -141,11 +141,14 @@ class Planning:
 
     def plan(self, now: float, budget: int) -> Planned:
         """The next part: a few decisions, over everybody or over those who have just come."""
-        snapshot = self._view.snapshot(now)
         self._ring(now)
+        if self._cursor is None and not self._notice.is_freed and not self._notice.woken:
+            # Most events, such as reports, decide nothing: they are read with the next that does.
+            return self._nothing(now)
+        snapshot = self._view.snapshot(now)
         cursor = self._next_cursor(snapshot.facts.workloads)
         if cursor is None:
-            return Planned(now=now, set_aside=self._told_aside(), wake_at=self._wake_at())
+            return self._nothing(now)
         if cursor.only is None and not cursor.seen:
             self._looked_at = now
         found, cursor = cycle.plan(snapshot, cursor, budget)
@@ -156,6 +159,9 @@ class Planning:
         planned = self._planned(found, snapshot, is_whole=is_whole)
         self._view.assume(found)
         return planned
+
+    def _nothing(self, now: float) -> Planned:
+        return Planned(now=now, set_aside=self._told_aside(), wake_at=self._wake_at())
 
     def _ring(self, now: float) -> None:
         """Wakes those whose moment has come; and everybody who waits, once in a while."""

@@ -11,7 +11,7 @@ that no group covers has no flavor and no quota.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice, product
 
 from fairway.api.meta import NodeTerm
@@ -45,20 +45,13 @@ class Assignment:
         self, counts: Mapping[str, int], shapes: Mapping[str, Shape]
     ) -> dict[FlavorResource, int]:
         """What so many pods of each set are charged."""
-        total: dict[FlavorResource, int] = {}
-        for pod_set, count in counts.items():
-            flavor_of = self.flavors[pod_set]
-            for resource, amount in shapes[pod_set].requests:
-                key = (flavor_of.get(resource, NO_FLAVOR), resource)
-                total[key] = total.get(key, 0) + amount * count
-        return total
+        return _charged(self.flavors, counts, shapes)
 
     def full_usage(self, form: Form) -> Mapping[FlavorResource, int]:
         """What all pods of a form are charged."""
         if form is self.form:
             return self.full
-        counts = {one.name: one.count for one in form.pod_sets}
-        return self.usage(counts, {one.name: one.shape for one in form.pod_sets})
+        return _charged(self.flavors, *_needs(form))
 
     def kinds(self, pod_set: str) -> tuple[str, ...]:
         """The flavors of a pod set, each once, by name."""
@@ -66,6 +59,28 @@ class Assignment:
 
     def flavors_of(self, pod_set: str) -> tuple[tuple[str, str], ...]:
         return tuple(sorted(self.flavors[pod_set].items()))
+
+
+def _needs(form: Form) -> tuple[dict[str, int], dict[str, Shape]]:
+    """How many pods each set of a form has, and of which shape."""
+    return (
+        {one.name: one.count for one in form.pod_sets},
+        {one.name: one.shape for one in form.pod_sets},
+    )
+
+
+def _charged(
+    flavors: Mapping[str, Mapping[str, str]],
+    counts: Mapping[str, int],
+    shapes: Mapping[str, Shape],
+) -> dict[FlavorResource, int]:
+    total: dict[FlavorResource, int] = {}
+    for pod_set, count in counts.items():
+        flavor_of = flavors[pod_set]
+        for resource, amount in shapes[pod_set].requests:
+            key = (flavor_of.get(resource, NO_FLAVOR), resource)
+            total[key] = total.get(key, 0) + amount * count
+    return total
 
 
 def groups_of(queue: Queue, above: Sequence[Queue]) -> tuple[ResourceGroup, ...]:
@@ -83,6 +98,7 @@ def assignments(
     wanted = [(group, _askers(group, form)) for group in groups]
     wanted = [(group, askers) for group, askers in wanted if askers]
     choices = [list(_choices(group, askers, form, flavors)) for group, askers in wanted]
+    counts, shapes = _needs(form)
     found = []
     for combination in islice(product(*choices), ASSIGNMENTS_MAX):
         by_set: dict[str, dict[str, str]] = {one.name: {} for one in form.pod_sets}
@@ -95,8 +111,8 @@ def assignments(
                 for resource, _ in pod_set.shape.requests:
                     if resource in group.resources:
                         by_set[pod_set.name][resource] = flavor
-        made = Assignment(flavors=by_set, names=tuple(names))
-        found.append(replace(made, form=form, full=made.full_usage(form)))
+        full = _charged(by_set, counts, shapes)
+        found.append(Assignment(flavors=by_set, names=tuple(names), form=form, full=full))
     return found
 
 
