@@ -58,11 +58,7 @@ planted: $(STAMP) ## Plant bugs in the core, one by one, and see that the tests 
 sim: $(STAMP) ## Simulate a fleet with faults: one seed in full (SEED=7), or many fresh ones (SEEDS=200, again: FIRST=)
 	@$(BIN)/python -m fairway.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)))
 
-$(VENV)/.bench: requirements/bench.lock | $(STAMP)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.lock
-	@touch $@
-
-bench: $(STAMP) $(VENV)/.bench ## Measure; results with their machine go to bench/results
+bench: $(STAMP) ## Measure; results with their machine go to bench/results
 	@$(BIN)/python -m bench $(ARGS)
 
 generate: $(STAMP) ## Rewrite what is derived from the types: CRDs, Helm chart, API reference
@@ -94,7 +90,6 @@ lock: $(STAMP) ## Pin all dependencies anew
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url pyproject.toml -o requirements/run.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --extra dev -c requirements/run.lock pyproject.toml -o requirements/dev.lock
-	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --extra bench -c requirements/dev.lock pyproject.toml -o requirements/bench.lock
 
 clean: ## Remove the environment and everything made
 	@rm -rf $(VENV) .venv-* $(DATA) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build *.egg-info web/node_modules

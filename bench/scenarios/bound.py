@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
-import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_array
+import highspy
 
 from bench.scenarios.costs import Ground, grounds
 from fairway.demo.days.day import Day, Reading
@@ -23,6 +22,7 @@ from fairway.demo.days.objects import GPU
 _SLOT_HOURS = 1 / 6
 _SECONDS_MOST = 60.0
 _GAP = 1e-3
+_BOUNDED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit)
 
 
 @dataclass(slots=True)
@@ -44,21 +44,25 @@ class _Program:
         self.least.append(least)
 
     def solve(self) -> float:
-        entries = [
-            (at, column, value) for at, row in enumerate(self.rows) for column, value in row.items()
-        ]
-        lines, columns, values = zip(*entries, strict=True)
-        shape = (len(self.rows), len(self.prices))
-        matrix = csr_array((values, (lines, columns)), shape=shape)
-        found = milp(
-            np.array(self.prices),
-            integrality=np.ones(len(self.prices)),
-            bounds=Bounds(0, np.array(self.most)),
-            constraints=LinearConstraint(matrix, lb=np.array(self.least)),
-            options={"time_limit": _SECONDS_MOST, "mip_rel_gap": _GAP},
-        )
-        assert found.mip_dual_bound is not None, found.message
-        return float(found.mip_dual_bound)
+        program = highspy.HighsLp()
+        program.num_col_, program.num_row_ = len(self.prices), len(self.rows)
+        program.col_cost_ = self.prices
+        program.col_lower_, program.col_upper_ = [0.0] * len(self.prices), self.most
+        program.integrality_ = [highspy.HighsVarType.kInteger] * len(self.prices)
+        program.row_lower_, program.row_upper_ = self.least, [highspy.kHighsInf] * len(self.rows)
+        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        program.a_matrix_.start_ = [0, *accumulate(len(row) for row in self.rows)]
+        program.a_matrix_.index_ = [column for row in self.rows for column in row]
+        program.a_matrix_.value_ = [value for row in self.rows for value in row.values()]
+        solver = highspy.Highs()
+        solver.setOptionValue("output_flag", False)
+        solver.setOptionValue("time_limit", _SECONDS_MOST)
+        solver.setOptionValue("mip_rel_gap", _GAP)
+        solver.passModel(program)
+        solver.run()
+        status = solver.getModelStatus()
+        assert status in _BOUNDED, solver.modelStatusToString(status)
+        return float(solver.getInfo().mip_dual_bound)
 
 
 @dataclass(slots=True)
