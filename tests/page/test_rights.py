@@ -16,7 +16,7 @@ from tests.page.looking import line, open_workload
 from tests.page.signing import Watched, keep, look, signed_in
 from tests.two_teams import MEMBER_TOKEN, OURS, WORD, fill, running
 
-pytestmark = pytest.mark.xdist_group("page")
+pytestmark = pytest.mark.xdist_group("page, rights")
 VIEWS = ["fleet", "queues", "workloads", "timeline", "services", "whatif", "cost"]
 PARTS = ["overview", "pods", "logs", "events", "manifest"]
 # Of one that never ran nobody has any output, which is told as such.
