@@ -24,13 +24,13 @@ from fairway.client import AsyncClient
 from fairway.client.kubeconfig import access_of_text, load_access
 from fairway.clock import Clock, SystemClock
 from fairway.kubeapi import KubeApi
-from tests.kubernetes.fixtures import IN_THE_FLEET
+from tests.kubernetes.fixtures import AT_THE_EDGE
 from tests.kubernetes.fleet import ROOT, Fleet, Member
 from tests.kubernetes.guides import desk_of
 from tests.kubernetes.hubs import HubRig, basics, clear, gang
 from tests.waiting import PATIENCE_SECONDS, seen
 
-pytestmark = IN_THE_FLEET
+pytestmark = AT_THE_EDGE
 MADE = (
     "clusterrolebinding/fairway-agent",
     "clusterrole/fairway-agent",
