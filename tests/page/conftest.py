@@ -66,11 +66,7 @@ def tab(browser: Browser, hub: Hub, client: Client) -> Iterator[Tab]:
 @pytest.fixture
 def watched(tab: Tab) -> Iterator[Watched]:
     """A page with somebody signed in; whatever the console complains of fails the test."""
-    watched = tab.open()
-    yield watched
-    complaints = tuple(watched.complaints)
-    tab.leave()
-    assert complaints == ()
+    yield from tab.watched()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,14 +95,26 @@ class Tab:
         self._watched: Watched | None = None
         self._kept = ""
 
-    def open(self) -> Watched:
+    def watched(self) -> Iterator[Watched]:
+        """The tab for one test, which fails by whatever the console complains of."""
+        watched = self._open()
+        yield watched
+        self._leave()
+        assert watched.complaints == []
+
+    def close(self) -> None:
+        if self._watched is not None:
+            self._watched.close()
+            self._watched = None
+
+    def _open(self) -> Watched:
         if self._watched is None:
             self._watched = signed_in(self._browser, self._url, self._token)
             self._kept = self._watched.page.evaluate(_KEPT)
         self._watched.complaints.clear()
         return self._watched
 
-    def leave(self) -> None:
+    def _leave(self) -> None:
         """Goes back to where one is after signing in."""
         if self._watched is None or not self._is_as_it_was(self._watched.page):
             self.close()
@@ -109,13 +122,8 @@ class Tab:
         look(self._watched.page, "fleet")
         expect(self._watched.page.get_by_role("heading", name="Fleet", exact=True)).to_be_visible()
 
-    def close(self) -> None:
-        if self._watched is not None:
-            self._watched.close()
-            self._watched = None
-
     def _is_as_it_was(self, page: Page) -> bool:
         if page.is_closed() or page.viewport_size != {"width": _WIDE[0], "height": _WIDE[1]}:
             return False
         is_there = page.url.startswith(self._url) and page.evaluate(_KEPT) == self._kept
-        return is_there and page.locator("dialog[open], [role=dialog]").count() == 0
+        return is_there and page.locator("dialog[open], [role=dialog]:visible").count() == 0

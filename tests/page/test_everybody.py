@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from fairway.app import Hub
 from fairway.client import Client
 from tests.page.barriers import serious_barriers
-from tests.page.signing import Watched, keep, look, signed_in
+from tests.page.looking import VIEWS, show
+from tests.page.signing import Watched, keep, signed_in
 
 # What is shown, and the heading that it has.
-VIEWS = {
-    "fleet": "Fleet",
-    "queues": "Queues",
-    "workloads": "Workloads",
-    "timeline": "Timeline",
-    "services": "Services",
-    "whatif": "What if",
-    "cost": "Cost",
+SHOWN = {
+    **VIEWS,
     "workloads/team-research/too-large": "too-large",
     **{
         f"workloads/team-serving/assistant{part}": "assistant"
@@ -48,29 +43,20 @@ def phone(browser: Browser, hub: Hub, client: Client) -> Iterator[Watched]:
     watched.close()
 
 
-def show(page: Page, view: str) -> None:
-    """Goes there, and waits until all of it is drawn."""
-    look(page, view)
-    heading = page.get_by_role("heading", level=1, name=VIEWS[view], exact=True)
-    expect(heading.first).to_be_attached()
-    expect(page.get_by_text("Live", exact=True)).to_be_visible()
-    expect(page.get_by_text("Loading…")).to_have_count(0)
-
-
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", SHOWN)
 def test_a_view_has_no_serious_barrier(
     themed: Watched, view: str, request: pytest.FixtureRequest
 ) -> None:
     theme = request.node.callspec.params["themed"]
     expect(themed.page.locator("html")).to_have_attribute("data-theme", theme)
-    show(themed.page, view)
+    show(themed.page, view, SHOWN[view])
     keep(themed.page, f"{view.replace('/', '-')}-{theme}")
     assert serious_barriers(themed.page) == []
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", SHOWN)
 def test_a_phone_shows_every_view_without_scrolling_sideways(phone: Watched, view: str) -> None:
-    show(phone.page, view)
+    show(phone.page, view, SHOWN[view])
     widths = phone.page.evaluate(
         "['html', 'header', 'main'].map((one) => document.querySelector(one).scrollWidth)"
     )
