@@ -21,8 +21,10 @@ from typing import Any
 
 from fairway.api.errors import ApiError, NotFound
 from fairway.client import Client, Scope
+from fairway.client.catalogue import Served
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.node_agent import SILENT
+from tests.waiting import seen_at_last
 
 Json = dict[str, Any]
 READY_SECONDS_MAX = 240
@@ -128,6 +130,40 @@ class Member:
     def apply(self, *bodies: Json) -> None:
         listed = {"apiVersion": "v1", "kind": "List", "items": list(bodies)}
         self.kubectl("apply", "--server-side", "-f", "-", given=json.dumps(listed))
+
+    def remove(self, *made: str) -> None:
+        """Deletes objects that may be there, such as `namespace/team`, and waits until they are
+        gone. Namespaces are emptied here: their own controller would wait for five seconds first.
+        """
+        self.kubectl("delete", *made, "--ignore-not-found", "--wait=false")
+        self.client.asynchronous.discovery.forget()
+        kinds = [
+            one
+            for one in self.client.catalogue().preferred()
+            if one.namespaced and "deletecollection" in one.verbs
+        ]
+        for one in made:
+            kind, _, name = one.partition("/")
+            if kind == "namespace":
+                with contextlib.suppress(NotFound):
+                    self._empty(name, kinds)
+
+    def _empty(self, namespace: str, kinds: Sequence[Served]) -> None:
+        """Deletes all that is in a namespace that is on its way out, and lets it go."""
+        body = self.client.get("namespaces", namespace)
+        left = [
+            kind for kind in kinds if self.client.delete(kind, "", namespace=namespace).get("items")
+        ]
+        seen_at_last(
+            lambda: [
+                one for one in left if self.client.list(one, scope=Scope(namespace=namespace)).items
+            ],
+            lambda found: not found,
+            f"the end of all in {namespace}",
+        )
+        body["spec"]["finalizers"] = []
+        self.client.replace(body, subresource="finalize")
+        self.kubectl("wait", f"namespace/{namespace}", "--for=delete", "--timeout=60s")
 
     def close(self) -> None:
         for one in self._clients:
