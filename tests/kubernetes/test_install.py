@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ class Installed:
         return str(done.stdout)
 
 
+@cache
 def printed(*words: str) -> str:
     command = [sys.executable, "-m", "fairway.cli.main", "install", *words]
     done = subprocess.run(
