@@ -61,6 +61,7 @@ class HubOptions:
     kubernetes: OnKubernetes | None = None  # where its objects are; None: in the data folder
     replica_address: str = ""  # where other replicas reach this one, if not at the address
     replica_port: int = 0  # 0: any free one
+    lease_seconds: int = 15  # after which another replica leads, if the leader was not heard
     sign_in: SignInOptions = field(default_factory=SignInOptions)
 
 
@@ -169,7 +170,11 @@ async def _controlled(
         kinds=kinds,
         options=PlaneOptions(
             # Nobody else can have the store of a folder open.
-            terms=TermSettings(identity=_identity(), takes_over_at_once=is_alone),
+            terms=TermSettings(
+                identity=_identity(),
+                duration_seconds=options.lease_seconds,
+                takes_over_at_once=is_alone,
+            ),
             make_planner=ProcessPlanner,
             sink=sink,
             spans=spans,

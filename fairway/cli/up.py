@@ -93,6 +93,14 @@ EXAMPLES = """
     metavar="PORT",
     help="With --store kubernetes: listen for other replicas on this port; 0 for any free one.",
 )
+@click.option(
+    "--lease-seconds",
+    type=click.IntRange(3, 300),
+    default=15,
+    show_default=True,
+    metavar="SECONDS",
+    help="With --store kubernetes: another replica leads so long after the leader was last heard.",
+)
 @sign_in_options
 @click.option("--demo", is_flag=True, help="Start with a small fleet and some workloads.")
 @click.option(
@@ -113,6 +121,7 @@ def up(  # noqa: PLR0913 - one argument for each option
     store: str,
     replica_address: str,
     replica_port: int,
+    lease_seconds: int,
     demo: bool,
     log_format: str,
     verbose: bool,
@@ -156,6 +165,7 @@ def up(  # noqa: PLR0913 - one argument for each option
         kubernetes=_server() if store == "kubernetes" else None,
         replica_address=replica_address,
         replica_port=replica_port,
+        lease_seconds=lease_seconds,
         sign_in=sign_in_given,
     )
     try:

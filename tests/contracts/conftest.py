@@ -34,7 +34,7 @@ from tests.contracts.drivers import Rig
 from tests.contracts.rigs import RIGS
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.driving import driven
-from tests.kubernetes.fixtures import IN_THE_FLEET
+from tests.kubernetes.fixtures import AT_THE_EDGE
 from tests.kubernetes.fleet import Fleet
 from tests.waiting import PATIENCE_SECONDS
 
@@ -160,7 +160,7 @@ def _is_kubernetes(request: pytest.FixtureRequest) -> bool:
     return request.node.callspec.params.get("store") == "kubernetes"
 
 
-@pytest.fixture(params=[*sorted(RIGS), pytest.param("kubernetes", marks=IN_THE_FLEET)])
+@pytest.fixture(params=[*sorted(RIGS), pytest.param("kubernetes", marks=AT_THE_EDGE)])
 async def rig(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Rig]:
     if request.param == "kubernetes":
         fleet: Fleet = request.getfixturevalue("fleet")

@@ -63,6 +63,11 @@ async def test_gpu_hours_and_money_of_a_workload_are_recorded(fleet: Fleet) -> N
     assert float(money(used)) == pytest.approx(2 * float(hours(used)), abs=0.02)
 
 
+async def test_the_first_account_is_there_within_half_a_minute(fleet: Fleet) -> None:
+    await fleet.clock.advance(30)
+    assert {row.use for row in await rows(fleet.store)} == {"Idle"}
+
+
 async def test_what_stood_idle_is_recorded_by_cluster(fleet: Fleet) -> None:
     await fleet.clock.advance(1800)
     await fleet.apply(job("train", pods=1, seconds=7200))

@@ -110,8 +110,10 @@ class Run:
 
     def _environment(self, step: Step) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        # The discovery cache of kubectl lies in its home: each server gets its own.
-        return {**kept, "HOME": str(self.folder), "TERM": "dumb", **step.env}
+        # The discovery cache of kubectl lies in its home: each server gets its own. A program that
+        # ends at once need not look for memory to give back, which is a fifth of what it costs.
+        own = {"HOME": str(self.folder), "TERM": "dumb", "GOGC": "off"}
+        return {**kept, **own, **step.env}
 
     def _call_kubectl(self, step: Step) -> tuple[Outcome, str]:
         try:

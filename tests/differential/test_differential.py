@@ -1,7 +1,9 @@
 """The embedded hub answers as a real kube-apiserver does, but for a committed list.
 
 One script, two servers: the outcomes of the real one are recorded, the hub is compared with the
-recording in every run, and where a real one can be had the recording itself is proved true.
+recording in every run, and where a real one can be had the recording itself is proved true: here
+with the newest kubectl, with the oldest by `python -m tests.differential.record --check`
+(docs/decisions/0028).
 """
 
 from __future__ import annotations
@@ -18,25 +20,28 @@ from tests.kubernetes.binaries import Kubectl
 from tests.kubernetes.demand import demand
 
 LABELS = ("1.20", "1.36")
+NEWEST = LABELS[-1]
 GROUPS = {group.name: group for group in steps.groups()}
 KubectlFor = Callable[[str], Kubectl]
 
 pytestmark = pytest.mark.real
 
 
-def runs(test: Callable[..., None]) -> Callable[..., None]:
-    """One run for each group and kubectl; runs of one kubectl share servers and a worker."""
+def runs(server: str, *labels: str) -> pytest.MarkDecorator:
+    """One run for each group and kubectl; those of one kubectl share a server and a worker."""
     table = [
         pytest.param(
-            group, label, id=f"{group}, kubectl {label}", marks=pytest.mark.xdist_group(label)
+            *(group, label),
+            id=f"{group}, kubectl {label}",
+            marks=pytest.mark.xdist_group(f"{server}, kubectl {label}"),
         )
-        for label in LABELS
+        for label in labels
         for group in GROUPS
     ]
-    return pytest.mark.parametrize(("group", "label"), table)(test)
+    return pytest.mark.parametrize(("group", "label"), table)
 
 
-@runs
+@runs("hub", *LABELS)
 def test_the_hub_answers_as_the_recorded_kubernetes_does(
     group: str,
     label: str,
@@ -67,7 +72,7 @@ def test_the_hub_answers_as_the_recorded_kubernetes_does(
     assert not gone, "listed differences that no longer occur:\n" + "\n".join(map(str, gone))
 
 
-@runs
+@runs("Kubernetes", NEWEST)
 def test_the_recording_is_what_a_real_kubernetes_answers(
     group: str,
     label: str,

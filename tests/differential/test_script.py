@@ -11,6 +11,7 @@ import pytest
 
 from tests.differential import comparison, document, normal_form, record, steps
 from tests.differential.comparison import Difference
+from tests.kubernetes import binaries
 
 GROUPS = {group.name: group for group in steps.groups()}
 LABELS = {"1.20": (1, 20), "1.36": (1, 36)}
@@ -35,6 +36,12 @@ def test_every_step_that_a_kubectl_can_do_is_recorded(group: str, label: str) ->
 def test_nothing_that_was_waited_for_never_came(group: str, label: str) -> None:
     recorded = record.read(group, label) or {}
     assert [say for say, outcome in recorded.items() if "never" in outcome] == []
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_what_is_recorded_is_of_the_kubernetes_that_is_built(group: str) -> None:
+    content = json.loads((record.RECORDED / f"{group}.json").read_text(encoding="utf-8"))
+    assert content["kubernetes"] == binaries.VERSION
 
 
 def test_every_entry_of_the_list_names_a_group_and_steps_that_exist() -> None:

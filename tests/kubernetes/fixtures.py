@@ -1,7 +1,7 @@
-"""The fleet of real control planes, started once in a test run by the first test that asks for it.
+"""The fleet of real control planes, each started once in a worker by the first test that needs it.
 
-Tests that use it carry `pytestmark = IN_THE_FLEET`, so that they share one worker, and hence one
-fleet, where tests run in several.
+Tests that use several members carry `pytestmark = IN_THE_FLEET`, those that use one `AT_THE_EDGE`:
+two chains, each of which one worker runs alone, with control planes of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tests.kubernetes import fleet as fleets
 from tests.kubernetes.demand import demand
 
 IN_THE_FLEET = [pytest.mark.real, pytest.mark.xdist_group("fleet")]
+AT_THE_EDGE = [pytest.mark.real, pytest.mark.xdist_group("edge")]
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,9 @@
 """A hub and three members on loopback, each a real control plane with an etcd of its own.
 
 Members have all controllers, the scheduler and nodes with GPUs (see `node_agent`), so that pods are
-truly scheduled there, run and end. Everything lives in one folder and ends with it. All start at
-the same time, which takes some ten seconds on two cores and about two GiB.
+truly scheduled there, run and end. Everything lives in one folder and ends with it. Each starts
+when it is first asked for, those that are asked for together at the same time: all take some ten
+seconds on two cores and about two GiB.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +21,10 @@ from typing import Any
 
 from fairway.api.errors import ApiError, NotFound
 from fairway.client import Client, Scope
+from fairway.client.catalogue import Served
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.node_agent import SILENT
+from tests.waiting import seen_at_last
 
 Json = dict[str, Any]
 READY_SECONDS_MAX = 240
@@ -128,37 +131,110 @@ class Member:
         listed = {"apiVersion": "v1", "kind": "List", "items": list(bodies)}
         self.kubectl("apply", "--server-side", "-f", "-", given=json.dumps(listed))
 
+    def remove(self, *made: str) -> None:
+        """Deletes objects that may be there, such as `namespace/team`, and waits until they are
+        gone. Namespaces are emptied here: their own controller would wait for five seconds first.
+        """
+        self.kubectl("delete", *made, "--ignore-not-found", "--wait=false")
+        self.client.asynchronous.discovery.forget()
+        kinds = [
+            one
+            for one in self.client.catalogue().preferred()
+            if one.namespaced and "deletecollection" in one.verbs
+        ]
+        for one in made:
+            kind, _, name = one.partition("/")
+            if kind == "namespace":
+                with contextlib.suppress(NotFound):
+                    self._empty(name, kinds)
+
+    def _empty(self, namespace: str, kinds: Sequence[Served]) -> None:
+        """Deletes all that is in a namespace that is on its way out, and lets it go."""
+        body = self.client.get("namespaces", namespace)
+        left = [
+            kind for kind in kinds if self.client.delete(kind, "", namespace=namespace).get("items")
+        ]
+        seen_at_last(
+            lambda: [
+                one for one in left if self.client.list(one, scope=Scope(namespace=namespace)).items
+            ],
+            lambda found: not found,
+            f"the end of all in {namespace}",
+        )
+        body["spec"]["finalizers"] = []
+        self.client.replace(body, subresource="finalize")
+        self.kubectl("wait", f"namespace/{namespace}", "--for=delete", "--timeout=60s")
+
     def close(self) -> None:
         for one in self._clients:
             one.close()
         self._clients.clear()
 
 
-@dataclass(kw_only=True)
 class Fleet:
-    """A hub and its members."""
+    """A hub and its members, each from the moment at which somebody asks for it."""
 
-    hub: control_plane.ControlPlane
-    members: dict[str, Member]
+    def __init__(self, folder: Path, say: binaries.Say, stack: contextlib.ExitStack) -> None:
+        self._folder = folder
+        self._say = say
+        self._stack = stack
+        # Threads stay until all has ended: what they started would end with them.
+        self._threads = stack.enter_context(ThreadPoolExecutor(1 + len(MEMBERS)))
+        self._hub: control_plane.ControlPlane | None = None
+        self._members: dict[str, Member] = {}
+        self.members = Members(self)
+
+    @property
+    def hub(self) -> control_plane.ControlPlane:
+        self.start()
+        assert self._hub is not None
+        return self._hub
+
+    def member(self, name: str) -> Member:
+        self.start(name, has_hub=False)
+        return self._members[name]
+
+    def start(self, *names: str, has_hub: bool = True) -> None:
+        """Starts what is not there yet, all at once."""
+        own = self._folder / "hub"
+        hub = None
+        if has_hub and self._hub is None:
+            own.mkdir()
+            hub = self._threads.submit(_opened, control_plane.running(own, self._say))
+        started = {
+            name: self._threads.submit(_opened, member(self._folder, name, nodes, self._say))
+            for name, nodes in MEMBERS.items()
+            if name in names and name not in self._members
+        }
+        for name, one in started.items():
+            self._members[name] = _kept(self._stack, one.result())
+        if hub is not None:
+            self._hub = _kept(self._stack, hub.result())
+
+
+class Members(Mapping[str, Member]):
+    """The members of a fleet by name; whoever looks one up has it started."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+
+    def __getitem__(self, name: str) -> Member:
+        return self._fleet.member(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(MEMBERS)
+
+    def __len__(self) -> int:
+        return len(MEMBERS)
 
 
 @contextlib.contextmanager
 def running(folder: Path, say: binaries.Say = binaries.silent) -> Iterator[Fleet]:
-    """Starts everything at once, and yields it when pods can run in each member."""
+    """A fleet of which nothing runs before it is asked for."""
     for name in binaries.WHOLE_PROGRAMS:
         binaries.program(name, say)
     with contextlib.ExitStack() as stack:
-        # Threads stay until all has ended: what they started would end with them.
-        threads = stack.enter_context(ThreadPoolExecutor(1 + len(MEMBERS)))
-        own = folder / "hub"
-        own.mkdir()
-        hub = threads.submit(_opened, control_plane.running(own, say))
-        started = {
-            name: threads.submit(_opened, member(folder, name, nodes, say))
-            for name, nodes in MEMBERS.items()
-        }
-        opened = {name: _kept(stack, one.result()) for name, one in started.items()}
-        yield Fleet(hub=_kept(stack, hub.result()), members=opened)
+        yield Fleet(folder, say, stack)
 
 
 @contextlib.contextmanager

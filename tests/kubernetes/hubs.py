@@ -243,7 +243,9 @@ async def replicas_of(
     fleet: Fleet, folder: Path, *names: str, count: int = 2, objects: list[Json] | None = None
 ) -> AsyncIterator[tuple[HubRig, list[HubProcess]]]:
     """Processes of one hub, that may be killed; people talk to its kube-apiserver."""
+    fleet.start(*names)
     words = ("--store", "kubernetes", "--kubeconfig", str(fleet.hub.kubeconfig))
+    words += ("--lease-seconds=6",)
     replicas = [HubProcess(folder / str(at), *words) for at in range(count)]
     async with clean(fleet, *names) as members:
         try:
@@ -260,6 +262,7 @@ async def replicas_of(
 @asynccontextmanager
 async def clean(fleet: Fleet, *names: str) -> AsyncIterator[dict[str, Member]]:
     """Members of the fleet, and a server for the hub, of which other tests left nothing."""
+    fleet.start(*names)
     members = {name: fleet.members[name] for name in names}
     store = KubernetesStore(KubeApi(load_access(str(fleet.hub.kubeconfig)), SystemClock()))
     since = time.time()

@@ -25,11 +25,11 @@ from tests.contracts.drivers import (
 )
 from tests.kubernetes.control_plane import kubeconfig_text
 from tests.kubernetes.driving import TENANT_KINDS, KubernetesRig, driven
-from tests.kubernetes.fixtures import IN_THE_FLEET
+from tests.kubernetes.fixtures import AT_THE_EDGE
 from tests.kubernetes.fleet import Fleet, Member
 from tests.waiting import PATIENCE_SECONDS
 
-pytestmark = IN_THE_FLEET
+pytestmark = AT_THE_EDGE
 Json = dict[str, Any]
 STOP = Stop(grace_seconds=1)
 

@@ -28,13 +28,13 @@ GUIDE = ROOT / "docs" / "guides" / "fleet-on-kubernetes.md"
 @pytest.fixture
 def bare(fleet: Fleet) -> Iterator[Fleet]:
     """Members that nobody has prepared for us, and that are left so."""
-    words = ("delete", *MADE, "--ignore-not-found", "--wait=true")
+    fleet.start(*fleet.members, has_hub=False)
     for one in fleet.members.values():
-        one.kubectl(*words)
+        one.remove(*MADE)
     yield fleet
     for one in fleet.members.values():
         clear(one)
-        one.kubectl(*words)
+        one.remove(*MADE)
         one.prepared.clear()
 
 

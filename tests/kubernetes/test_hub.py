@@ -22,6 +22,7 @@ from fairway.controllers.cache import WORKLOADS, WORKS
 from fairway.controllers.terms import LEASES, NAME
 from fairway.kubeapi import KubeApi, load_access
 from fairway.store.interface import Patch, WatchFrom, Write
+from fairway.store.keys import DEFINITIONS
 from fairway.store.kubernetes.store import CREATED_BY, KubernetesStore
 from tests.endtoend.hubs import HubProcess
 from tests.kubernetes import binaries, control_plane
@@ -32,6 +33,7 @@ from tests.kubernetes.sweeping import sweep
 pytestmark = pytest.mark.real
 
 PATIENCE_SECONDS = 180
+_DEFINES = 'resource="customresourcedefinitions"'
 FLEET = """
 apiVersion: fairway.dev/v1alpha1
 kind: Cluster
@@ -91,8 +93,9 @@ async def call(plane: ControlPlane, kubectl: Path, *words: str, given: str = "")
 
 
 @asynccontextmanager
-async def hub_on(plane: ControlPlane, folder: Path) -> AsyncIterator[HubProcess]:
-    hub = HubProcess(folder, "--store", "kubernetes", "--kubeconfig", str(plane.kubeconfig))
+async def hub_on(plane: ControlPlane, folder: Path, *words: str) -> AsyncIterator[HubProcess]:
+    where = ("--store", "kubernetes", "--kubeconfig", str(plane.kubeconfig))
+    hub = HubProcess(folder, *where, *words)
     try:
         await hub.start()
         yield hub
@@ -195,13 +198,17 @@ async def test_a_hub_goes_on_when_its_server_and_etcd_were_killed(
 async def test_another_replica_takes_over_from_one_that_is_killed(
     real: ControlPlane, kubectl: Path, tmp_path: Path
 ) -> None:
-    jobs = 6
+    jobs, soon = 6, "--lease-seconds=6"
     async with clean_store(real) as store:
-        async with hub_on(real, tmp_path / "one") as one, hub_on(real, tmp_path / "two") as two:
+        async with (
+            hub_on(real, tmp_path / "one", soon) as one,
+            hub_on(real, tmp_path / "two", soon) as two,
+        ):
             await call(real, kubectl, "apply", "-f", "-", given=f"{FLEET % 'first'}---{QUEUE}")
             await call(real, kubectl, "apply", "-f", "-", given=JOB % (0, 0))
             await until_all(store, 1, has_succeeded, "has succeeded")
             before = await lease(store)
+            assert before["leaseDurationSeconds"] == 6
             leader = next(
                 hub for hub in (one, two) if before["holderIdentity"].endswith(f"-{hub.pid}")
             )
@@ -216,6 +223,31 @@ async def test_another_replica_takes_over_from_one_that_is_killed(
         assert before["holderIdentity"] != after["holderIdentity"]
         assert before["leaseTransitions"] < after["leaseTransitions"]
         assert [one for one in done.values() if not has_run_once(one)] == []
+
+
+async def test_a_hub_defines_anew_only_what_is_not_what_it_says(
+    real: ControlPlane, kubectl: Path
+) -> None:
+    async def asked() -> int:
+        """How often the server was told a definition."""
+        told = (await call(real, kubectl, "get", "--raw", "/metrics")).splitlines()
+        mine = [
+            one for one in told if one.startswith("apiserver_request_total") and _DEFINES in one
+        ]
+        return sum(int(float(one.rpartition(" ")[2])) for one in mine if 'verb="APPLY"' in one)
+
+    async with clean_store(real) as store:
+        await prepare_kubernetes(store, SystemClock())
+        before = await asked()
+        await prepare_kubernetes(store, SystemClock())
+        assert await asked() == before
+        right = (await store.get(DEFINITIONS, "queues.fairway.dev")).object()["spec"]
+        version = {**right["versions"][0], "additionalPrinterColumns": []}
+        changed = Patch(type="merge", body={"spec": {"versions": [version]}})
+        await store.patch(DEFINITIONS, "queues.fairway.dev", changed, write=Write())
+        await prepare_kubernetes(store, SystemClock())
+        assert await asked() == before + 1
+        assert (await store.get(DEFINITIONS, "queues.fairway.dev")).object()["spec"] == right
 
 
 async def test_the_server_notes_who_creates_a_workload_and_lets_nobody_say_otherwise(

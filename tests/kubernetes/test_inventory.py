@@ -18,10 +18,10 @@ from tests.kubernetes.autoscalers import (
     node_pool,
 )
 from tests.kubernetes.driving import KubernetesRig, driven
-from tests.kubernetes.fixtures import IN_THE_FLEET
+from tests.kubernetes.fixtures import AT_THE_EDGE
 from tests.kubernetes.fleet import Fleet, Member
 
-pytestmark = IN_THE_FLEET
+pytestmark = AT_THE_EDGE
 Json = dict[str, Any]
 SPEC = {
     "inventory": {"nodePools": True},

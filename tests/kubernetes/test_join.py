@@ -24,13 +24,13 @@ from fairway.client import AsyncClient
 from fairway.client.kubeconfig import access_of_text, load_access
 from fairway.clock import Clock, SystemClock
 from fairway.kubeapi import KubeApi
-from tests.kubernetes.fixtures import IN_THE_FLEET
+from tests.kubernetes.fixtures import AT_THE_EDGE
 from tests.kubernetes.fleet import ROOT, Fleet, Member
 from tests.kubernetes.guides import desk_of
 from tests.kubernetes.hubs import HubRig, basics, clear, gang
 from tests.waiting import PATIENCE_SECONDS, seen
 
-pytestmark = IN_THE_FLEET
+pytestmark = AT_THE_EDGE
 MADE = (
     "clusterrolebinding/fairway-agent",
     "clusterrole/fairway-agent",
@@ -105,10 +105,10 @@ async def hub(
 def edge(fleet: Fleet) -> Iterator[Member]:
     """A member that nobody has prepared for us, and that is left so."""
     member = fleet.members["edge"]
-    member.kubectl("delete", *MADE, "--ignore-not-found", "--wait=true")
+    member.remove(*MADE)
     yield member
     clear(member)
-    member.kubectl("delete", *MADE, "--ignore-not-found", "--wait=true")
+    member.remove(*MADE)
     member.prepared.clear()
 
 
@@ -284,7 +284,7 @@ async def test_the_guide_leads_to_a_fleet_of_two(
     fleet: Fleet, edge: Member, tmp_path: Path
 ) -> None:
     hangzhou = fleet.members["hangzhou"]
-    hangzhou.kubectl("delete", *MADE, "--ignore-not-found", "--wait=true")
+    hangzhou.remove(*MADE)
     try:
         async with open_hub(HubOptions(data=tmp_path / "hub", port=0)) as opened:
             desk = desk_of(tmp_path, {"hz1": hangzhou, "edge": edge})
@@ -292,5 +292,5 @@ async def test_the_guide_leads_to_a_fleet_of_two(
             await desk.follow(GUIDE, agent_of="edge")
     finally:
         clear(hangzhou)
-        hangzhou.kubectl("delete", *MADE, "--ignore-not-found", "--wait=true")
+        hangzhou.remove(*MADE)
         hangzhou.prepared.clear()

@@ -28,7 +28,7 @@ from fairway.store.kubernetes.store import KubernetesStore
 from tests.endtoend.hubs import HubProcess
 from tests.kubernetes import binaries
 from tests.kubernetes.control_plane import ControlPlane
-from tests.kubernetes.fixtures import IN_THE_FLEET
+from tests.kubernetes.fixtures import AT_THE_EDGE
 from tests.kubernetes.fleet import Fleet, Member
 from tests.kubernetes.hubs import HubRig, basics, gang
 from tests.kubernetes.sweeping import sweep
@@ -37,7 +37,7 @@ from tests.kubernetes.test_join import edge as edge  # noqa: PLC0414 - a fixture
 from tests.streams.talking import run, told
 from tests.waiting import seen
 
-pytestmark = IN_THE_FLEET
+pytestmark = AT_THE_EDGE
 ALLOWED = ("--allow", "exec,port-forward")
 
 

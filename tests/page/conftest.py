@@ -16,7 +16,7 @@ from fairway.app import Hub
 from fairway.client import Client
 from tests.page.hubs import demo_hub
 from tests.page.required import ARGUMENTS, skip_or_fail
-from tests.page.signing import Watched, signed_in
+from tests.page.signing import Tab, Watched
 from tests.page.workloads import WORKLOADS
 from tests.waiting import seen_at_last
 
@@ -64,13 +64,17 @@ def client(hub: Hub) -> Iterator[Client]:
         )
 
 
+@pytest.fixture(scope="module")
+def tab(browser: Browser, hub: Hub, client: Client) -> Iterator[Tab]:
+    tab = Tab(browser, hub.url, hub.token)
+    yield tab
+    tab.close()
+
+
 @pytest.fixture
-def watched(browser: Browser, hub: Hub, client: Client) -> Iterator[Watched]:
+def watched(tab: Tab) -> Iterator[Watched]:
     """A page with somebody signed in; whatever the console complains of fails the test."""
-    watched = signed_in(browser, hub.url, hub.token)
-    yield watched
-    watched.close()
-    assert watched.complaints == []
+    yield from tab.watched()
 
 
 @pytest.fixture

@@ -12,6 +12,16 @@ from tests.page.signing import look
 from tests.waiting import seen_at_last
 
 WORKLOADS = "workloads.fairway.dev"
+# The heading of each view.
+VIEWS = {
+    "fleet": "Fleet",
+    "queues": "Queues",
+    "workloads": "Workloads",
+    "timeline": "Timeline",
+    "services": "Services",
+    "whatif": "What if",
+    "cost": "Cost",
+}
 
 
 def field(client: Client, name: str, *path: str, namespace: str = "team-research") -> Any:
@@ -57,3 +67,13 @@ def line(page: Page, name: str) -> Any:
 def open_workload(page: Page, name: str, namespace: str = "team-research", part: str = "") -> None:
     look(page, f"workloads/{namespace}/{name}{part}")
     expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
+
+
+def show(page: Page, view: str, heading: str = "") -> None:
+    """Goes there from the fleet, so that nothing is of the last view; waits until it is drawn."""
+    for place, name in (("fleet", "Fleet"), (view, heading or VIEWS[view])):
+        look(page, place)
+        shown = page.get_by_role("heading", level=1, name=name, exact=True)
+        expect(shown.first).to_be_attached()
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    expect(page.get_by_text("Loading…")).to_have_count(0)

@@ -12,7 +12,7 @@ from tests.page.looking import field, is_in, leave, open_workload, remove
 from tests.page.signing import Watched, keep
 from tests.page.workloads import job
 
-pytestmark = pytest.mark.xdist_group("page")
+pytestmark = pytest.mark.xdist_group("page, actions")
 
 
 def test_suspend_says_what_is_lost_and_resume_goes_on(page: Page, client: Client) -> None:

@@ -15,7 +15,7 @@ from tests.page.workloads import job
 from tests.ports import own_ports
 
 MISSED = {"name": "missed", "namespace": "default"}
-pytestmark = pytest.mark.xdist_group("page")
+pytestmark = pytest.mark.xdist_group("page, connection")
 
 
 def test_a_lost_connection_is_told_and_what_was_missed_comes_with_its_return(

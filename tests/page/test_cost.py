@@ -17,7 +17,7 @@ from tests.page.hubs import VISITOR_TOKEN
 from tests.page.serving import FLEETS
 from tests.page.signing import keep, look, sign_in
 
-pytestmark = pytest.mark.xdist_group("page")
+pytestmark = pytest.mark.xdist_group("page, cost")
 ACCOUNTS = "costaccounts.costs.fairway.dev"
 DAYS = [f"2026-09-{day:02d}" for day in range(1, 15)]
 PERIOD = "since=2026-09-01&until=2026-09-30"

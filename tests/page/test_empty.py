@@ -21,7 +21,7 @@ SAID = {
     "whatif": "Try changes on a copy of the fleet",
     "cost": "No accounts from",
 }
-pytestmark = pytest.mark.xdist_group("page")
+pytestmark = pytest.mark.xdist_group("page, empty")
 
 
 def is_narrow(page: Page) -> bool:

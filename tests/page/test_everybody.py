@@ -2,54 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from playwright.sync_api import Browser, expect
 
 from fairway.app import Hub
 from fairway.client import Client
 from tests.page.barriers import serious_barriers
-from tests.page.signing import keep, look, signed_in
+from tests.page.looking import VIEWS, show
+from tests.page.signing import Watched, keep, signed_in
 
-VIEWS = ["fleet", "queues", "workloads", "timeline", "services", "whatif", "cost"]
-DETAILS = [
-    "workloads/team-research/too-large",
-    *(f"workloads/team-serving/assistant{part}" for part in ("", "/pods", "/logs", "/manifest")),
-    "services/team-serving/assistant",
-]
-pytestmark = pytest.mark.xdist_group("page")
+# What is shown, and the heading that it has.
+SHOWN = {
+    **VIEWS,
+    "workloads/team-research/too-large": "too-large",
+    **{
+        f"workloads/team-serving/assistant{part}": "assistant"
+        for part in ("", "/pods", "/logs", "/manifest")
+    },
+    "services/team-serving/assistant": "assistant",
+}
+pytestmark = pytest.mark.xdist_group("page, everybody")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("view", [*VIEWS, *DETAILS])
-def test_a_view_has_no_serious_barrier(
-    browser: Browser, hub: Hub, client: Client, view: str, theme: str
-) -> None:
-    watched = signed_in(browser, hub.url, hub.token, theme=theme)
-    look(watched.page, view)
-    expect(watched.page.get_by_text("Live", exact=True)).to_be_visible()
-    expect(watched.page.get_by_role("heading", level=1).first).to_be_attached()
-    expect(watched.page.get_by_text("Loading…")).to_have_count(0)
-    found = serious_barriers(watched.page)
-    keep(watched.page, f"{view.replace('/', '-')}-{theme}")
+@pytest.fixture(scope="module", params=["light", "dark"])
+def themed(
+    request: pytest.FixtureRequest, browser: Browser, hub: Hub, client: Client
+) -> Iterator[Watched]:
+    """A page on a machine that says so, opened once: its views come and go as for a person."""
+    watched = signed_in(browser, hub.url, hub.token, theme=request.param)
+    yield watched
     watched.close()
-    assert found == []
 
 
-@pytest.mark.parametrize("view", [*VIEWS, *DETAILS])
-def test_a_phone_shows_every_view_without_scrolling_sideways(
-    browser: Browser, hub: Hub, client: Client, view: str
-) -> None:
+@pytest.fixture(scope="module")
+def phone(browser: Browser, hub: Hub, client: Client) -> Iterator[Watched]:
     watched = signed_in(browser, hub.url, hub.token, size=(360, 740))
-    look(watched.page, view)
-    expect(watched.page.get_by_text("Live", exact=True)).to_be_visible()
-    expect(watched.page.get_by_role("heading", level=1).first).to_be_attached()
-    expect(watched.page.get_by_text("Loading…")).to_have_count(0)
-    widths = watched.page.evaluate(
+    yield watched
+    watched.close()
+
+
+@pytest.mark.parametrize("view", SHOWN)
+def test_a_view_has_no_serious_barrier(
+    themed: Watched, view: str, request: pytest.FixtureRequest
+) -> None:
+    theme = request.node.callspec.params["themed"]
+    expect(themed.page.locator("html")).to_have_attribute("data-theme", theme)
+    show(themed.page, view, SHOWN[view])
+    keep(themed.page, f"{view.replace('/', '-')}-{theme}")
+    assert serious_barriers(themed.page) == []
+
+
+@pytest.mark.parametrize("view", SHOWN)
+def test_a_phone_shows_every_view_without_scrolling_sideways(phone: Watched, view: str) -> None:
+    show(phone.page, view, SHOWN[view])
+    widths = phone.page.evaluate(
         "['html', 'header', 'main'].map((one) => document.querySelector(one).scrollWidth)"
     )
-    keep(watched.page, f"phone-{view.replace('/', '-')}")
-    watched.close()
-    assert (widths, watched.complaints) == ([360, 360, 360], [])
+    keep(phone.page, f"phone-{view.replace('/', '-')}")
+    assert (widths, phone.complaints) == ([360, 360, 360], [])
 
 
 def test_single_keys_are_told_and_can_be_turned_off(browser: Browser, hub: Hub) -> None:

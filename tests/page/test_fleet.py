@@ -15,7 +15,7 @@ from tests.page.workloads import job
 
 CLUSTERS = "clusters.fairway.dev"
 WORKLOADS = "workloads.fairway.dev"
-pytestmark = pytest.mark.xdist_group("page")
+pytestmark = pytest.mark.xdist_group("page, fleet")
 
 
 def test_the_fleet_shows_models_clusters_and_nodes(page: Page) -> None:

@@ -16,7 +16,7 @@ from tests.page.signing import keep, look, opened, sign_in
 from tests.page.workloads import WORKLOADS
 from tests.ports import own_ports
 
-pytestmark = pytest.mark.xdist_group("page")
+pytestmark = pytest.mark.xdist_group("page, looking only")
 TOKEN = "sessionStorage.getItem('fairway.token')"
 # What somebody would try who opens the browser's tools: the page's own token, sent by hand.
 BY_HAND = """async () => (await fetch(

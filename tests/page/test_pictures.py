@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -16,11 +16,11 @@ from playwright.sync_api import Browser, Page, expect
 from fairway.client.access import Access
 from tests.page.hubs import told_hub
 from tests.page.looking import line
-from tests.page.signing import keep, look, signed_in
+from tests.page.signing import Watched, keep, look, signed_in
 from tests.page.trying import copied, lost
 from tests.ports import own_ports
 
-pytestmark = pytest.mark.xdist_group("page")
+pytestmark = pytest.mark.xdist_group("page, pictures")
 
 _EARLY = ("train-large-1 in onprem-hangzhou",)
 _ROUNDS = 4
@@ -93,15 +93,23 @@ VIEWS: list[tuple[str, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize(("name", "view", "ready"), VIEWS, ids=[one[0] for one in VIEWS])
-def test_a_view_of_a_living_fleet(
-    browser: Browser, told: Access, name: str, view: str, ready: Any, theme: str
-) -> None:
-    watched = signed_in(browser, told.server, told.token, theme=theme, size=_SIZE)
-    look(watched.page, view)
-    ready(watched.page)
-    expect(watched.page.get_by_text("Live", exact=True)).to_be_visible()
-    keep(watched.page, f"{name}-{theme}")
+@pytest.fixture(scope="module")
+def tab(browser: Browser, told: Access) -> Iterator[Watched]:
+    """One for all views: whoever looks at a living fleet goes from one to another."""
+    watched = signed_in(browser, told.server, told.token, size=_SIZE)
+    yield watched
     watched.close()
-    assert watched.complaints == []
+
+
+@pytest.mark.parametrize(("name", "view", "ready"), VIEWS, ids=[one[0] for one in VIEWS])
+def test_a_view_of_a_living_fleet(tab: Watched, name: str, view: str, ready: Any) -> None:
+    page = tab.page
+    look(page, view)
+    ready(page)
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    themes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+    for theme in themes:
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        expect(page.locator("html")).to_have_attribute("data-theme", theme)
+        keep(page, f"{name}-{theme}")
+    assert tab.complaints == []

@@ -11,7 +11,7 @@ from fairway.app import Hub
 from fairway.client import Client
 from tests.page.signing import keep, look, signed_in
 
-pytestmark = pytest.mark.xdist_group("page")
+pytestmark = pytest.mark.xdist_group("page, queues")
 
 QUEUES = "queues.fairway.dev"
 

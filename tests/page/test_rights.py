@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from fairway.api.discretion import ANOTHER
 from fairway.app import Hub
 from fairway.client import Client
 from fairway.client.synchronous import LoopThread
 from tests.page.hubs import VISITOR_TOKEN
-from tests.page.looking import line, open_workload
-from tests.page.signing import Watched, keep, look, signed_in
+from tests.page.looking import VIEWS, line, open_workload, show
+from tests.page.signing import Tab, Watched, keep, look, signed_in
 from tests.two_teams import MEMBER_TOKEN, OURS, WORD, fill, running
 
-pytestmark = pytest.mark.xdist_group("page")
-VIEWS = ["fleet", "queues", "workloads", "timeline", "services", "whatif", "cost"]
+pytestmark = pytest.mark.xdist_group("page, rights")
 PARTS = ["overview", "pods", "logs", "events", "manifest"]
 # Of one that never ran nobody has any output, which is told as such.
 OPENED = [
@@ -40,13 +39,17 @@ def teams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     loop.stop()
 
 
+@pytest.fixture(scope="module")
+def seat(browser: Browser, teams: Hub) -> Iterator[Tab]:
+    tab = Tab(browser, teams.url, MEMBER_TOKEN)
+    yield tab
+    tab.close()
+
+
 @pytest.fixture
-def member(browser: Browser, teams: Hub) -> Iterator[Watched]:
+def member(seat: Tab) -> Iterator[Watched]:
     """Somebody of our team; whatever the console complains of fails the test."""
-    watched = signed_in(browser, teams.url, MEMBER_TOKEN)
-    yield watched
-    watched.close()
-    assert watched.complaints == []
+    yield from seat.watched()
 
 
 def test_who_may_look_at_one_namespace_lands_there_and_asks_for_nothing_else(
@@ -79,17 +82,9 @@ def test_who_may_look_at_one_namespace_lands_there_and_asks_for_nothing_else(
     assert watched.complaints == []
 
 
-def shows(page: Page, view: str) -> None:
-    """Opens a view and waits until it has what there is to show."""
-    look(page, view)
-    expect(page.get_by_text("Live", exact=True)).to_be_visible()
-    expect(page.get_by_role("heading", level=1).first).to_be_visible()
-    expect(page.get_by_text("Loading…")).to_have_count(0)
-
-
 def test_a_phone_shows_whose_namespace_it_is(browser: Browser, teams: Hub) -> None:
     watched = signed_in(browser, teams.url, MEMBER_TOKEN, size=(390, 844))
-    shows(watched.page, "workloads")
+    show(watched.page, "workloads")
     expect(watched.page.locator("header").get_by_text(OURS, exact=True)).to_be_visible()
     keep(watched.page, "rights-phone")
     width = watched.page.evaluate("document.documentElement.scrollWidth")
@@ -99,7 +94,7 @@ def test_a_phone_shows_whose_namespace_it_is(browser: Browser, teams: Hub) -> No
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_no_view_tells_of_others(member: Watched, view: str) -> None:
-    shows(member.page, view)
+    show(member.page, view)
     assert WORD not in member.page.content()
     keep(member.page, f"rights-{view}")
 
@@ -109,8 +104,7 @@ def test_no_part_of_ones_own_workload_tells_of_others(
     member: Watched, name: str, part: str
 ) -> None:
     below = "" if part == "overview" else f"/{part}"
-    open_workload(member.page, name, OURS, below)
-    shows(member.page, f"workloads/{OURS}/{name}{below}")
+    show(member.page, f"workloads/{OURS}/{name}{below}", name)
     assert WORD not in member.page.content()
     keep(member.page, f"rights-{name}-{part}")
 
@@ -123,14 +117,14 @@ def test_every_view_and_every_part_is_looked_at(member: Watched) -> None:
         links = member.page.get_by_role("navigation", name=name).get_by_role("link")
         return [str(one).removeprefix("#/") for one in links.evaluate_all(HREFS)]
 
-    assert linked("Views") == VIEWS
+    assert linked("Views") == list(VIEWS)
     parts = [one.partition("mine-waits")[2].strip("/") for one in linked("Parts of the workload")]
     assert [one or "overview" for one in parts] == PARTS
 
 
 def test_the_fleet_is_drawn_with_what_is_taken_on_each_node(member: Watched) -> None:
     page = member.page
-    shows(page, "fleet")
+    show(page, "fleet")
     expect(page.get_by_text("16 of 16 GPUs in use")).to_be_visible()
     cells = page.locator(".cell")
     expect(cells.first).to_be_visible()
@@ -141,7 +135,7 @@ def test_the_fleet_is_drawn_with_what_is_taken_on_each_node(member: Watched) -> 
 
 def test_a_queue_shows_ones_own_place_in_its_line(member: Watched) -> None:
     page = member.page
-    shows(page, "queues")
+    show(page, "queues")
     page.get_by_role("link", name="shared", exact=True).first.click()
     expect(page.get_by_role("link", name="mine-waits")).to_be_visible()
     expect(page.get_by_text(ANOTHER, exact=True).first).to_be_visible()
@@ -161,7 +155,7 @@ def test_who_was_preempted_sees_by_how_urgent_a_workload(member: Watched) -> Non
 
 
 def test_what_one_may_not_try_cannot_be_pressed_and_says_why(member: Watched) -> None:
-    shows(member.page, "whatif")
+    show(member.page, "whatif")
     button = member.page.get_by_role("button", name="Try it")
     expect(button).to_be_disabled()
     assert "You may not try" in (button.get_attribute("title") or "")

@@ -26,7 +26,7 @@ from tests.page.signing import keep, look
 from tests.page.workloads import Object
 from tests.waiting import seen_at_last
 
-pytestmark = pytest.mark.xdist_group("page")
+pytestmark = pytest.mark.xdist_group("page, services")
 
 
 @contextmanager

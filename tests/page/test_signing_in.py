@@ -9,7 +9,7 @@ from fairway.app import Hub
 from tests.page.looking import line
 from tests.page.signing import Watched, keep, look, opened, sign_in
 
-pytestmark = pytest.mark.xdist_group("page")
+pytestmark = pytest.mark.xdist_group("page, signing in")
 
 
 def test_a_browser_that_asks_for_the_hub_gets_the_page_and_nothing_of_the_fleet(

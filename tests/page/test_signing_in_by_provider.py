@@ -20,7 +20,7 @@ from tests.page.workloads import WORKLOADS
 from tests.ports import own_ports
 from tests.waiting import seen_at_last
 
-pytestmark = pytest.mark.xdist_group("page")
+pytestmark = pytest.mark.xdist_group("page, signing in by provider")
 TOKEN = "sessionStorage.getItem('fairway.token')"
 LASTING = "sessionStorage.getItem('fairway.lasting')"
 RBAC = "rbac.authorization.k8s.io"

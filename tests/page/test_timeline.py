@@ -15,7 +15,7 @@ from tests.page.signing import keep, look, signed_in
 from tests.page.workloads import job
 from tests.waiting import seen_at_last
 
-pytestmark = pytest.mark.xdist_group("page")
+pytestmark = pytest.mark.xdist_group("page, timeline")
 RBAC = "rbac.authorization.k8s.io"
 
 

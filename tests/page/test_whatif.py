@@ -21,7 +21,7 @@ from tests.page.signing import keep, look, signed_in
 from tests.page.trying import chosen, copied, lost, manifests, new, quota, service, workload
 from tests.waiting import seen_at_last
 
-pytestmark = pytest.mark.xdist_group("page")
+pytestmark = pytest.mark.xdist_group("page, whatif")
 KINDS = ("queues", "flavors", "clusters", "placementpolicies")
 FAIRWAY = f'fairway() {{ "{sys.executable}" -m fairway.cli.main "$@"; }}\n'
 

@@ -13,7 +13,7 @@ from tests.page.looking import is_in, leave, open_workload, remove
 from tests.page.signing import keep, look, signed_in
 from tests.page.workloads import job, many_pods, talkers
 
-pytestmark = pytest.mark.xdist_group("page")
+pytestmark = pytest.mark.xdist_group("page, workload")
 
 
 def section(page: Page, heading: str) -> Locator:

@@ -12,7 +12,7 @@ from tests.page.looking import WORKLOADS, line
 from tests.page.signing import look
 from tests.page.workloads import job
 
-pytestmark = pytest.mark.xdist_group("page")
+pytestmark = pytest.mark.xdist_group("page, workloads")
 
 
 def test_workloads_are_found_by_state_queue_and_text(page: Page) -> None:

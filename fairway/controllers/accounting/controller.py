@@ -39,6 +39,7 @@ _log = logging.getLogger(__name__)
 _WRITE = Write(user="system:fairway", manager="fairway-accounting")
 _LOOK_SECONDS = 15.0
 _LOOKS_TO_WRITE = 4
+_FIRST_WRITE = 2  # looks: whoever tries a hub need not wait a minute to see what it counts
 _AGAIN_SECONDS = 1.0  # where the store cannot be reached
 
 
@@ -67,7 +68,7 @@ class Accounting:
             while True:
                 await self._look()
                 looks += 1
-                if looks % _LOOKS_TO_WRITE == 0:
+                if looks % _LOOKS_TO_WRITE == _FIRST_WRITE:
                     await self._write()
                 await self._clock.sleep(_LOOK_SECONDS)
         finally:

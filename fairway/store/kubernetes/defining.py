@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from fairway.api.errors import NotFound, Unavailable
@@ -13,31 +14,44 @@ from fairway.store.kubernetes.store import KubernetesStore
 
 _LOOK_SECONDS = 0.1
 _PATIENCE_SECONDS = 60.0
+_FILLED_IN: JsonObject = {"conversion": {"strategy": "None"}}  # by the server, where we say nothing
 
 
 async def define(
     store: KubernetesStore, definitions: Sequence[JsonObject], *, clock: Clock
 ) -> None:
-    """Makes each definition what this version says, and returns once all are served."""
-    for definition in definitions:
-        body = await _converted_as_before(store, definition)
-        patch = Patch(type="apply", body=body, force=True)
-        await store.patch(DEFINITIONS, definition["metadata"]["name"], patch, write=BY_HUB)
-    await served(store, definitions, clock=clock)
+    """Makes each definition what this version says, and returns once all are served.
+
+    What the server has already is left alone: to take a definition, even the same one, it checks
+    all of it and compiles its rules.
+    """
+    known = await asyncio.gather(*(_known(store, one) for one in definitions))
+    unserved = []
+    for definition, before in zip(definitions, known, strict=True):
+        body = _converted_as_before(definition, before)
+        if before is None or before["spec"] != {**_FILLED_IN, **body["spec"]}:
+            patch = Patch(type="apply", body=body, force=True)
+            await store.patch(DEFINITIONS, definition["metadata"]["name"], patch, write=BY_HUB)
+        elif not _fault(before):
+            continue
+        unserved.append(definition)
+    await served(store, unserved, clock=clock)
 
 
-async def _converted_as_before(store: KubernetesStore, definition: JsonObject) -> JsonObject:
-    """With the webhook that the server asks already: the leader says where that is."""
-    if "conversion" not in definition["spec"]:
-        return definition
+async def _known(store: KubernetesStore, definition: JsonObject) -> JsonObject | None:
+    """The definition as the server has it, if it does."""
     try:
-        found = (await store.get(DEFINITIONS, definition["metadata"]["name"])).object()
+        return (await store.get(DEFINITIONS, definition["metadata"]["name"])).object()
     except NotFound:
+        return None
+
+
+def _converted_as_before(definition: JsonObject, before: JsonObject | None) -> JsonObject:
+    """With the webhook that the server asks already: the leader says where that is."""
+    asked = (before or {"spec": {}})["spec"].get("conversion") or {}
+    if "conversion" not in definition["spec"] or asked.get("strategy") != "Webhook":
         return definition
-    before = found["spec"].get("conversion") or {}
-    if before.get("strategy") != "Webhook":
-        return definition
-    return {**definition, "spec": {**definition["spec"], "conversion": before}}
+    return {**definition, "spec": {**definition["spec"], "conversion": asked}}
 
 
 async def served(
