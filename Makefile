@@ -32,7 +32,7 @@ demo: $(STAMP) ## Set up everything and start a hub with a small fleet
 	@$(BIN)/fairway up --demo --data $(DATA) --port $(PORT)
 
 test: $(STAMP) ## Set up everything and run all tests
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 shifted: ## Run the pure tests on another day and in another zone, in random order, on the newest Python (again: ORDER=)
 	@tools/package faketime faketime
