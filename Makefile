@@ -35,11 +35,10 @@ test: $(STAMP) ## Set up everything and run all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 shifted: ## Run the pure tests on another day and in another zone, in random order, on the newest Python (again: ORDER=)
-	@tools/package faketime faketime
 	@$(MAKE) --no-print-directory VENV=.venv-newest PYTHON=$$(tools/newest-python $(PYTHON)) ORDER=$(ORDER) pure-shifted
 
 pure-shifted: $(STAMP)
-	@FAIRWAY_PURE=1 FAIRWAY_ORDER=$(ORDER) TZ=Pacific/Chatham tools/later $(BIN)/python -m pytest -n 2 -p no:cacheprovider -m "not real" $(ARGS)
+	@FAIRWAY_PURE=1 FAIRWAY_ORDER=$(ORDER) TZ=Pacific/Chatham tools/later 400 $(BIN)/python -m pytest -n 2 -p no:cacheprovider -m "not real" $(ARGS)
 
 check: $(STAMP) ## Format, lint, types, import rules, sizes, generated files
 	@$(BIN)/ruff format --check .

@@ -6,6 +6,8 @@ import asyncio
 import io
 import pickle
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -24,6 +26,7 @@ from tests.controllers.test_running import FLEET, job
 
 NOW = 1_800_000_000.0
 GPU = {"name": "main", "count": 1, "requests": {"gpu": "1"}}
+QUESTION = pickle.dumps(("standings", (NOW,)))
 
 
 async def test_who_is_cancelled_while_asking_leaves_no_answer_for_the_next() -> None:
@@ -69,6 +72,36 @@ class Unsendable(Exception):
 
     def __init__(self, one: int, other: int) -> None:
         super().__init__(f"{one} and {other}")
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_read"),
+    [
+        pytest.param(struct.pack("<I", 1_000) + b"half", True, id="amid a call"),
+        pytest.param(
+            struct.pack("<I", len(QUESTION)) + QUESTION, False, id="before it reads the answer"
+        ),
+    ],
+)
+def test_the_process_of_a_hub_that_is_killed_ends_without_a_word(
+    sent: bytes, is_read: bool
+) -> None:
+    program = "from fairway.controllers.scheduling.planner_process import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        if not is_read:
+            process.stdout.close()
+        process.stdin.write(sent)
+        process.stdin.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
 
 
 async def test_who_asks_is_not_told_the_names_of_workloads_in_other_namespaces(

@@ -24,12 +24,19 @@ def main() -> None:
     with suppress(OSError):
         os.nice(_NICENESS)
     gc.set_threshold(50_000, 20, 100)
-    serve(sys.stdin.buffer, answers, Planning())
+    try:
+        serve(sys.stdin.buffer, answers, Planning())
+    except BrokenPipeError:
+        os._exit(0)  # the hub was killed before it read the answer, which is left in the buffer
 
 
 def serve(calls: BinaryIO, answers: BinaryIO, planning: Planning) -> None:
+    """Answers until the hub is gone, which may be amid a call."""
     while len(head := calls.read(_LENGTH.size)) == _LENGTH.size:
-        method, arguments = pickle.loads(calls.read(_LENGTH.unpack(head)[0]))  # noqa: S301 - ours
+        size = _LENGTH.unpack(head)[0]
+        if len(call := calls.read(size)) < size:
+            return
+        method, arguments = pickle.loads(call)  # noqa: S301 - ours
         body = pickle.dumps(_answer(planning, method, arguments), pickle.HIGHEST_PROTOCOL)
         answers.write(_LENGTH.pack(len(body)) + body)
         answers.flush()
