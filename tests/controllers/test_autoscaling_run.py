@@ -307,14 +307,14 @@ async def test_schedules_hold_from_their_moment_on_where_they_are(
     dials.set["waiting"] = 0.0
     await fleet.apply(SERVICE)
     day = {"name": "day", "cron": "0 8 * * *", "minReplicas": 5, "maxReplicas": 8}
-    night = {"name": "night", "cron": "0 20 * * *", "minReplicas": 1, "maxReplicas": 3}
+    night = {"name": "night", "cron": "5 16 * * *", "minReplicas": 1, "maxReplicas": 3}
     zone = {"timeZone": "Asia/Shanghai"}
     # The clock stands at 08:00 UTC, which is 16:00 in Shanghai.
     assert clock.now() % 86400 < 8 * 3600 + 60
     await fleet.apply(autoscaler(schedules=[{**day, **zone}, {**night, **zone}]))
     await fleet.clock.advance(2)
     assert (await replicas(fleet), (await scaled(fleet)).status.schedule) == (5, "day")
-    due = parse_timestamp("2027-01-15T12:00:00Z")  # 20:00 there
+    due = parse_timestamp("2027-01-15T08:05:00Z")  # 16:05 there
     await fleet.clock.advance(due - clock.now() - 1)
     assert (await scaled(fleet)).status.schedule == "day"
     await fleet.clock.advance(2)

@@ -49,6 +49,7 @@ STORIES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", STORIES)
 def test_a_day_into_a_pipe_is_plain_lines(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", name]) == 0

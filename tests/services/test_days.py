@@ -77,6 +77,7 @@ def served_soon(day: Day, readings: Sequence[Reading]) -> None:
             assert one.hour - lacking_since <= 0.25, one
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("day", DAYS.values(), ids=list(DAYS))
 def test_a_day(day: Day) -> None:
     readings: list[Reading] = []
