@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.installed
 NPM    := ../tools/npm --loglevel error
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format planted sim e2e bench lock generate ui ui-check pictures clean
+.PHONY: help demo test check format planted sim peers e2e bench lock generate ui ui-check pictures clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ planted: $(STAMP) ## Plant bugs in the core, one by one, and see that the tests 
 
 sim: $(STAMP) ## Simulate a fleet with faults: one seed in full (SEED=7), or many fresh ones (SEEDS=200, again: FIRST=)
 	@$(BIN)/python -m fairway.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)))
+
+peers: $(STAMP) ## Build real peers, record what they decide, compare (docs/peers.md); ARGS="kueue" for one
+	@$(BIN)/python -m tests.peers $(ARGS)
 
 E2E    := .venv-e2e
 
