@@ -1,24 +1,27 @@
-"""Records what real peers decide, runs operators in a fleet, and writes docs/peers.md.
+"""Records what real peers decide, runs operators in a fleet, writes docs/peers.md, and compares.
 
-python -m tests.peers [WORD ...]      all, or peers named so (kueue, operators)
+python -m tests.peers [WORD ...]      all, or peers named so (kueue, karmada, operators)
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
 from tests.kinds.operators import TRAINING
 from tests.kinds.operators_recorded import LATER_JOBSET
 from tests.kubernetes import binaries
-from tests.peers import kueue, programs, report
+from tests.peers import karmada, kueue, programs, report
 
 RECORD: dict[str, Callable[[], object]] = {
     "kueue": kueue.record,
+    "karmada": karmada.record,
 }
 # Tests that need the programs. The last is part of every run, without the operator.
 WITH_OPERATORS = ("tests/peers/with_operators.py", "tests/kubernetes/test_native_objects.py")
+REPLAYS = "tests/peers/test_replays.py"
 
 
 def run_operators() -> bool:
@@ -39,7 +42,9 @@ def main(words: Sequence[str]) -> int:
         if not words or "operators" in words:
             is_good = run_operators()
     report.write()
-    return 0 if is_good else 1
+    replays = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", REPLAYS)
+    is_same = subprocess.run(replays, check=False, cwd=report.ROOT).returncode == 0
+    return 0 if is_good and is_same else 1
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.peers import (
+    karmada_replay,
+    karmada_scenarios,
     kueue_replay,
     kueue_scenarios,
     report,
@@ -18,9 +20,11 @@ from tests.peers.recording import Recording, recordings
 
 REPLAYS: dict[str, Callable[[Recording], list[str]]] = {
     "kueue": kueue_replay.differences,
+    "karmada": karmada_replay.differences,
 }
 SCENARIOS = {
     "kueue": {one.name for one in kueue_scenarios.SCENARIOS},
+    "karmada": {one.name for one in karmada_scenarios.SCENARIOS},
 }
 KNOWN = report.known()
 
