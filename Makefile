@@ -57,7 +57,7 @@ $(E2E)/.installed: requirements/e2e.lock
 	@$(E2E)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/e2e.lock
 	@touch $@
 
-e2e: $(STAMP) $(E2E)/.installed ## Run jax and Flower as workloads of a hub (docs/peers.md)
+e2e: $(STAMP) $(E2E)/.installed ## Run jax, torch and Flower as workloads of a hub (docs/peers.md; needs 6 GB)
 	@$(BIN)/python -m tests.e2e $(ARGS)
 
 $(VENV)/.bench: requirements/bench.lock | $(STAMP)

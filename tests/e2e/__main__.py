@@ -9,7 +9,7 @@ import sys
 from tests.e2e.environment import python
 from tests.peers import report
 
-PROGRAMS = ("jax", "flwr")
+PROGRAMS = ("jax", "torch", "flwr")
 _VERSION = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
 
 

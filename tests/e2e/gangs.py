@@ -36,6 +36,19 @@ print(f"result {total}", flush=True)
 jax.distributed.shutdown()  # waits for the others; who is left behind by the first aborts
 """
 
+TORCH = """
+import os
+import torch
+import torch.distributed
+
+torch.distributed.init_process_group("gloo", init_method="env://")
+rank = torch.distributed.get_rank()
+total = torch.tensor([rank + 1.0])
+torch.distributed.all_reduce(total)
+print(f"worker {rank} of {torch.distributed.get_world_size()}: {total.item()}", flush=True)
+torch.distributed.destroy_process_group()
+"""
+
 
 async def test_workers_of_jax_meet_and_compute_together(tmp_path: Path) -> None:
     end = tmp_path / "end"
@@ -47,6 +60,14 @@ async def test_workers_of_jax_meet_and_compute_together(tmp_path: Path) -> None:
             told = await hub.log("three", f"three-{rank}")
             assert f"worker {rank} of 3: 6.0" in told
             assert "result 33.0" in told
+
+
+async def test_workers_of_torch_reduce_together(tmp_path: Path) -> None:
+    async with hub_process(tmp_path) as hub:
+        await submit(hub, job("three", [python(), "-c", TORCH], pods=3))
+        await hub.until("three", "Succeeded")
+        for rank in range(3):
+            assert f"worker {rank} of 3: 6.0" in await hub.log("three", f"three-{rank}")
 
 
 async def test_a_gang_of_jax_that_loses_a_worker_meets_again_in_its_next_attempt(
