@@ -1,6 +1,6 @@
 """Records what real peers decide, runs operators in a fleet, writes docs/peers.md, and compares.
 
-python -m tests.peers [WORD ...]      all, or peers named so (kueue, karmada, operators)
+python -m tests.peers [WORD ...]      all, or peers named so (kueue, karmada, ocm, operators)
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 from tests.kinds.operators import TRAINING
 from tests.kinds.operators_recorded import LATER_JOBSET
 from tests.kubernetes import binaries
-from tests.peers import karmada, kueue, programs, report
+from tests.peers import karmada, kueue, ocm, programs, report
 
 RECORD: dict[str, Callable[[], object]] = {
     "kueue": kueue.record,
     "karmada": karmada.record,
+    "ocm": ocm.record,
 }
 # Tests that need the programs. The last is part of every run, without the operator.
 WITH_OPERATORS = ("tests/peers/with_operators.py", "tests/kubernetes/test_native_objects.py")

@@ -14,6 +14,8 @@ from tests.peers import (
     karmada_scenarios,
     kueue_replay,
     kueue_scenarios,
+    ocm_replay,
+    ocm_scenarios,
     report,
 )
 from tests.peers.recording import Recording, recordings
@@ -21,10 +23,12 @@ from tests.peers.recording import Recording, recordings
 REPLAYS: dict[str, Callable[[Recording], list[str]]] = {
     "kueue": kueue_replay.differences,
     "karmada": karmada_replay.differences,
+    "ocm": ocm_replay.differences,
 }
 SCENARIOS = {
     "kueue": {one.name for one in kueue_scenarios.SCENARIOS},
     "karmada": {one.name for one in karmada_scenarios.SCENARIOS},
+    "ocm": {one.name for one in ocm_scenarios.SCENARIOS},
 }
 KNOWN = report.known()
 
