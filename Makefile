@@ -14,10 +14,10 @@ NPM    := ../tools/npm --loglevel error
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test shifted pure-shifted check format planted sim bench lock generate ui ui-check pictures clean
+.PHONY: help demo test shifted pure-shifted check format planted sim peers e2e bench lock generate ui ui-check pictures clean
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): requirements/dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -56,6 +56,19 @@ planted: $(STAMP) ## Plant bugs in the core, one by one, and see that the tests 
 
 sim: $(STAMP) ## Simulate a fleet with faults: one seed in full (SEED=7), or many fresh ones (SEEDS=200, again: FIRST=)
 	@$(BIN)/python -m fairway.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)))
+
+peers: $(STAMP) ## Build real peers, record what they decide, compare (docs/peers.md); ARGS="kueue" for one
+	@$(BIN)/python -m tests.peers $(ARGS)
+
+E2E    := .venv-e2e
+
+$(E2E)/.installed: requirements/e2e.lock
+	@test -x $(E2E)/bin/python || $(PYTHON) -m venv $(E2E)
+	@$(E2E)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/e2e.lock
+	@touch $@
+
+e2e: $(STAMP) $(E2E)/.installed ## Run jax, torch and Flower as workloads of a hub (docs/peers.md; needs 6 GB)
+	@$(BIN)/python -m tests.e2e $(ARGS)
 
 bench: $(STAMP) ## Measure; results with their machine go to bench/results
 	@$(BIN)/python -m bench $(ARGS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,12 @@ MODULES = {
         path="sigs.k8s.io/jobset",
         version="v0.8.0",
         sum="h1:80cJcPld+IMdKFOqzEW4et3Y6lGAPcP8YmBZ+aiKGYA=",
+        folder="config/components/crd/bases",
+    ),
+    "jobset-later": Module(
+        path="sigs.k8s.io/jobset",
+        version="v0.11.0",
+        sum="h1:1r2uTNQmylnqG/WCSSDADgNkHryvyUaCNCOgvSPWpN8=",
         folder="config/components/crd/bases",
     ),
     "training-operator": Module(
@@ -82,6 +89,24 @@ MODULES = {
         sum="h1:w5McwkEb7J5QFRo8b8zR9DrgyLHNU2u03Srr9eyLJtc=",
         folder="manifests/base/crds",
     ),
+    "kueue": Module(
+        path="sigs.k8s.io/kueue",
+        version="v0.19.2",
+        sum="h1:mPNzr37u0nwI7ikST5QQl5gg6EgtYOAvC9ZbTgywdN8=",
+        folder="config/components/crd/bases",
+    ),
+    "karmada": Module(
+        path="github.com/karmada-io/karmada",
+        version="v1.18.2",
+        sum="h1:B1Eu3055LtTBndD/R2WcaS/bLvGwwVU1/3wXQjkIVN4=",
+        folder="charts/karmada/_crds/bases/work",
+    ),
+    "ocm": Module(
+        path="open-cluster-management.io/ocm",
+        version="v1.2.0",
+        sum="h1:X/NLLsgga99avuDV3CvOF9N64D18djodbGXF2mRcB6s=",
+        folder="manifests/cluster-manager/hub/crds",
+    ),
 }
 
 
@@ -101,13 +126,13 @@ def lay_out(name: str, folder: Path) -> None:
     shutil.copytree(definitions(name), folder / name, dirs_exist_ok=True)
 
 
-def _fetch(module: Module, target: Path, say: binaries.Say) -> None:
-    say(f"downloading {module.path}@{module.version}")
+def source(module: Module, say: binaries.Say = binaries.silent) -> Path:
+    """The source of a module, in Go's own cache, once its sum is known to be the pinned one."""
     toolchain = binaries.go(say)
     # Outside of any module, so that no go.mod adds wishes of its own.
     done = subprocess.run(
         [str(toolchain), "mod", "download", "-json", f"{module.path}@{module.version}"],
-        capture_output=True, text=True, check=False, cwd=target.parent,
+        capture_output=True, text=True, check=False, cwd=tempfile.gettempdir(),
         env=binaries.go_environment(toolchain),
     )  # fmt: skip
     try:
@@ -118,11 +143,18 @@ def _fetch(module: Module, target: Path, say: binaries.Say) -> None:
         raise Missing(f"{module.path}@{module.version}: {told.get('Error')}")
     if told["Sum"] != module.sum:
         raise Missing(f"{module.path}@{module.version} has sum {told['Sum']}, not {module.sum}")
+    return Path(told["Dir"])
+
+
+def _fetch(module: Module, target: Path, say: binaries.Say) -> None:
+    say(f"downloading {module.path}@{module.version}")
+    folder = source(module, say) / module.folder
     begun = target.with_suffix(".part")
     shutil.rmtree(begun, ignore_errors=True)
     begun.mkdir(parents=True)
-    for path in sorted((Path(told["Dir"]) / module.folder).glob("*.yaml")):
+    for path in sorted(folder.glob("*.yaml")):
         text = path.read_text(encoding="utf-8")
-        if "\nkind: CustomResourceDefinition" in text:
+        # One with a template's fields is made whole by its project's installer alone.
+        if "\nkind: CustomResourceDefinition" in text and "{{" not in text:
             (begun / path.name).write_text(text, encoding="utf-8")
     begun.replace(target)

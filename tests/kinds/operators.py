@@ -1,17 +1,15 @@
 """Controllers of other projects that statuses are recorded from, built from their Go modules.
 
-A program is built once from a copy of its module's source, with the module's own pins, and kept in
-the cache of tests.kubernetes.binaries; nothing of it is committed here. It is started as its
-project deploys it, with its definitions and webhooks, only that webhooks are called by address.
+A program is built once from a copy of its module's source, with the module's own pins, and kept by
+tests.peers.programs; nothing of it is committed here. It is started as its project deploys it, with
+its definitions and webhooks, only that webhooks are called by address.
 """
 
 from __future__ import annotations
 
 import base64
-import json
+import re
 import shutil
-import subprocess
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,11 +21,11 @@ import yaml
 from fairway.api.errors import ApiError
 from fairway.client import Client, ClientError
 from tests.differential import published
-from tests.kubernetes import binaries, control_plane
+from tests.kubernetes import control_plane
+from tests.peers import programs
 from tests.ports import own_ports
 
 Json = dict[str, Any]
-BUILD_SECONDS_MAX = 3600
 READY_SECONDS_MAX = 60
 
 
@@ -39,6 +37,7 @@ class Operator:
     package: str
     arguments: tuple[str, ...]  # with {folder}, {kubeconfig} and {port} of its webhooks
     webhooks: str = ""  # the module's file of webhook configurations
+    called: str = ""  # a pattern of the paths of its webhooks that are called; empty: all
     asks: Json = field(default_factory=dict)  # is admitted only once its webhooks answer
     certificates: str = "certificates"  # where in its folder it looks for those of its webhooks
     settings: Json = field(default_factory=dict)
@@ -47,11 +46,22 @@ class Operator:
     # Whether it begins once its kubelet has put certificates in _MOUNTED, whatever they are: those
     # that it serves its webhooks with are in the folder of its own.
     is_mounted: bool = False
+    # A folder below /etc where it reads certificates whatever its settings say. It sees an /etc of
+    # its own, that of the machine is not touched.
+    certificates_below_etc: str = ""
     beside: tuple[Operator, ...] = ()  # those that it needs
 
     @property
+    def module(self) -> published.Module:
+        return published.MODULES[self.name]
+
+    @property
     def source(self) -> str:
-        return f"{self.name} {published.MODULES[self.name].version}"
+        return f"{self.name} {self.module.version}"
+
+    def program(self) -> Path:
+        """The path of it, built if need be."""
+        return programs.program(self.name, self.module, self.package)
 
 
 _POD: Json = {"containers": [{"name": "pytorch", "image": "registry.example/asks:1"}]}
@@ -122,14 +132,8 @@ TRAINING = Operator(
 _MOUNTED = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")
 
 
-def start(plane: control_plane.ControlPlane, client: Client, operator: Operator) -> None:
-    """Starts a controller on a control plane; gives up where it does not answer."""
-    if operator.name in plane.by_name:
-        return
-    for one in operator.beside:
-        start(plane, client, one)
-    module = _module(operator)
-    program = _program(operator, module)
+def define(plane: control_plane.ControlPlane, client: Client, operator: Operator) -> None:
+    """Makes the kinds of a controller known to a control plane."""
     definitions = [
         yaml.safe_load(path.read_text())
         for path in sorted(published.definitions(operator.name).glob("*.yaml"))
@@ -137,15 +141,23 @@ def start(plane: control_plane.ControlPlane, client: Client, operator: Operator)
     for body in definitions:
         client.apply(body, force=True)
     for body in definitions:
-        _wait_until_listed(plane, body["metadata"]["name"])
+        wait_until_listed(plane, body["metadata"]["name"])
+
+
+def start(plane: control_plane.ControlPlane, client: Client, operator: Operator) -> None:
+    """Starts a controller on a control plane; gives up where it does not answer."""
+    if operator.name in plane.by_name:
+        return
+    for one in operator.beside:
+        start(plane, client, one)
+    program = operator.program()
+    define(plane, client, operator)
     with Client.connect(str(plane.kubeconfig)) as knowing:
         for body in operator.needs:
             knowing.apply(body, force=True)
     folder = plane.folder / operator.name
     certificates = folder / operator.certificates
-    certificates.mkdir(parents=True)
-    for name in ("crt", "key"):
-        shutil.copy(plane.folder / f"serving.{name}", certificates / f"tls.{name}")
+    _copy_certificates(plane.folder, certificates)
     if operator.is_mounted:
         _MOUNTED.parent.mkdir(parents=True, exist_ok=True)
         _MOUNTED.touch()
@@ -157,13 +169,29 @@ def start(plane: control_plane.ControlPlane, client: Client, operator: Operator)
     words = [one.format(**own) for one in operator.arguments]
     given = {name: text.format(**own) for name, text in operator.environment.items()}
     environment = {"KUBECONFIG": str(plane.kubeconfig), "TMPDIR": str(folder), **given}
-    control_plane.start(plane, operator.name, [str(program), *words], environment)
+    command = [*_with_own_etc(operator, plane.folder, folder), str(program), *words]
+    control_plane.start(plane, operator.name, command, environment)
     if operator.webhooks:
-        _install_webhooks(plane, client, operator, module / operator.webhooks, port)
+        _install_webhooks(plane, client, operator, port)
         _wait_until_called(plane, client, operator)
 
 
-def _wait_until_listed(plane: control_plane.ControlPlane, name: str) -> None:
+def _copy_certificates(source: Path, target: Path) -> None:
+    target.mkdir(parents=True)
+    for name in ("crt", "key"):
+        shutil.copy(source / f"serving.{name}", target / f"tls.{name}")
+
+
+def _with_own_etc(operator: Operator, certificates: Path, folder: Path) -> list[str]:
+    """What to begin its command with, so that it sees an /etc of its own where it needs one."""
+    if not operator.certificates_below_etc:
+        return []
+    _copy_certificates(certificates, folder / "etc" / operator.certificates_below_etc)
+    script = 'mount --bind "$0" /etc && exec "$@"'
+    return ["unshare", "--map-root-user", "--mount", "sh", "-c", script, str(folder / "etc")]
+
+
+def wait_until_listed(plane: control_plane.ControlPlane, name: str) -> None:
     """Discovery tells of a new kind somewhat later than the definition is accepted."""
     until = time.monotonic() + READY_SECONDS_MAX
     while True:
@@ -178,10 +206,16 @@ def _wait_until_listed(plane: control_plane.ControlPlane, name: str) -> None:
 
 
 def _install_webhooks(
-    plane: control_plane.ControlPlane, client: Client, operator: Operator, file: Path, port: int
+    plane: control_plane.ControlPlane, client: Client, operator: Operator, port: int
 ) -> None:
+    file = published.source(operator.module) / operator.webhooks
     authority = base64.b64encode((plane.folder / "serving.crt").read_bytes()).decode()
     for one in filter(None, yaml.safe_load_all(file.read_text())):
+        one["webhooks"] = [
+            each
+            for each in one["webhooks"]
+            if re.search(operator.called, each["clientConfig"]["service"]["path"])
+        ]
         for webhook in one["webhooks"]:
             path = webhook["clientConfig"]["service"]["path"]
             address = f"https://127.0.0.1:{port}{path}"
@@ -205,40 +239,3 @@ def _wait_until_called(
             time.sleep(0.5)
         else:
             return
-
-
-def _module(operator: Operator) -> Path:
-    """The source of a module, in Go's own cache."""
-    module = published.MODULES[operator.name]
-    toolchain = binaries.go()
-    done = subprocess.run(
-        [str(toolchain), "mod", "download", "-json", f"{module.path}@{module.version}"],
-        capture_output=True, text=True, check=True, cwd=tempfile.gettempdir(),
-        env=binaries.go_environment(toolchain),
-    )  # fmt: skip
-    told = json.loads(done.stdout)
-    if told["Sum"] != module.sum:
-        raise binaries.Missing(f"{operator.source} has sum {told['Sum']}, not {module.sum}")
-    return Path(told["Dir"])
-
-
-def _program(operator: Operator, module: Path) -> Path:
-    version = published.MODULES[operator.name].version
-    kept = binaries.cache() / "operators" / f"{operator.name}-{version}"
-    if kept.exists():
-        return kept
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    toolchain = binaries.go()
-    print(f"building {operator.source}; this is done once and takes some minutes", flush=True)
-    with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
-        source = Path(folder) / "source"
-        shutil.copytree(module, source, copy_function=shutil.copyfile)
-        made = Path(folder) / "made"
-        subprocess.run(
-            [str(toolchain), "build", "-mod=mod", "-ldflags=-s -w", "-buildvcs=false",
-             "-o", str(made), operator.package],
-            check=True, cwd=source, env=binaries.go_environment(toolchain),
-            timeout=BUILD_SECONDS_MAX,
-        )  # fmt: skip
-        made.replace(kept)
-    return kept

@@ -1,4 +1,4 @@
-"""Controllers that statuses are recorded from, and that no test starts."""
+"""Controllers that statuses are recorded from or that `make peers` starts, and no other test."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ MPI = Operator(
     package="./cmd/mpi-operator",
     arguments=("-kubeConfig={kubeconfig}", "-lock-namespace=default", "-kube-api-qps=50"),
 )
+LATER_JOBSET = dataclasses.replace(JOBSET, name="jobset-later")
 LATER_TRAINING = dataclasses.replace(TRAINING, name="training-operator-jax")
 VOLCANO = Operator(
     name="volcano",

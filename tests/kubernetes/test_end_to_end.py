@@ -10,12 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from fairway.api.workload import Workload
 from tests.contracts.drivers import service
-from tests.kinds import operators
-from tests.kubernetes.demand import demand
 from tests.kubernetes.fixtures import IN_THE_FLEET
 from tests.kubernetes.fleet import H100, MEMBERS, Fleet
 from tests.kubernetes.hubs import Json, basics, gang, hub_of
@@ -202,29 +198,3 @@ async def test_a_member_that_is_killed_is_missed_and_comes_back_as_it_was(
         await hub.apply(gang("second", "sleep", "0.1", gpus=2))
         await hub.until("second", "Succeeded")
         assert await hub.phase("train") == "Running"
-
-
-async def test_a_job_set_is_run_by_its_own_controller(
-    fleet: Fleet, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    member = fleet.members["berlin"]
-    demand(lambda _: operators.start(member.plane, member.client, operators.JOBSET), request.config)
-    template = gang("any", "sleep", "1")["spec"]["template"]["manifests"][0]["spec"]
-    job_set = {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": "several"},
-        "spec": {
-            "replicatedJobs": [{"name": "workers", "replicas": 2, "template": {"spec": template}}]
-        },
-    }
-    several = gang("several")
-    several["spec"]["template"]["manifests"] = [job_set]
-    async with hub_of(fleet, tmp_path, "berlin", objects=basics(h100=0, l4=0)) as hub:
-        await hub.apply(several)
-        await hub.until("several", "Running")
-        words = ("get", "pods", "--namespace=team", "-o", "json")
-        words += ("--selector=jobset.sigs.k8s.io/jobset-name=several",)
-        pods = json.loads(await hub.kubectl("berlin", *words))["items"]
-        assert nodes_of(pods) == ["a100-0", "a100-1"]
-        await hub.until("several", "Succeeded")

@@ -28,6 +28,7 @@ from tests.kubernetes.fleet import member as whole
 from tests.kubernetes.hubs import basics, clear, cluster_of, secret_of
 from tests.kubernetes.test_hub import FLEET, hub_on, store_of, until_all
 from tests.kubernetes.test_hub import QUEUE as RESEARCH
+from tests.peers import programs
 
 pytestmark = IN_THE_FLEET
 Json = dict[str, Any]
@@ -55,9 +56,9 @@ def place(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Me
 
 @pytest.fixture(scope="module")
 def training(place: Member, request: pytest.FixtureRequest) -> None:
-    """The operator of PyTorchJobs, beside the hub's objects."""
-    operator = operators.TRAINING
-    demand(lambda _: operators.start(place.plane, place.client, operator), request.config)
+    """PyTorchJobs beside the hub's objects; with their operator where peers are tested."""
+    bring = operators.start if programs.is_asked_for() else operators.define
+    demand(lambda _: bring(place.plane, place.client, operators.TRAINING), request.config)
 
 
 def _wait_for_account(place: Member) -> None:

@@ -1,7 +1,8 @@
 """Kinds of other projects run in a member under their real controllers, and are understood.
 
 Nothing here writes a status: what the fleet knows of a PyTorchJob is what the Kubeflow training
-operator writes in the member's own API server.
+operator writes in the member's own API server. `make peers` runs this file; what these controllers
+write is recorded in tests/kinds/statuses, and read from there by every run of the tests.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pytest
 
 from fairway.kinds.registry import built_in
 from tests.kinds import operators
+from tests.kinds.operators_recorded import LATER_JOBSET
 from tests.kubernetes.demand import demand
 from tests.kubernetes.fixtures import IN_THE_FLEET
 from tests.kubernetes.fleet import Fleet
@@ -119,3 +121,29 @@ async def test_a_training_that_makes_way_is_stopped_and_begun_again_by_its_contr
         await hub.apply(second)  # takes the place of the first, whose pods its controller stops
         await hub.until("second", "Succeeded")
         await hub.until("first", "Running")
+
+
+async def test_a_job_set_is_run_by_its_own_controller(
+    fleet: Fleet, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    member = fleet.members["berlin"]
+    demand(lambda _: operators.start(member.plane, member.client, LATER_JOBSET), request.config)
+    template = gang("any", "sleep", "1")["spec"]["template"]["manifests"][0]["spec"]
+    job_set = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "several"},
+        "spec": {
+            "replicatedJobs": [{"name": "workers", "replicas": 2, "template": {"spec": template}}]
+        },
+    }
+    several = gang("several")
+    several["spec"]["template"]["manifests"] = [job_set]
+    async with hub_of(fleet, tmp_path, "berlin", objects=basics(h100=0, l4=0)) as hub:
+        await hub.apply(several)
+        await hub.until("several", "Running")
+        words = ("get", "pods", "--namespace=team", "-o", "json")
+        words += ("--selector=jobset.sigs.k8s.io/jobset-name=several",)
+        pods = json.loads(await hub.kubectl("berlin", *words))["items"]
+        assert sorted(one["spec"]["nodeName"] for one in pods) == ["a100-0", "a100-1"]
+        await hub.until("several", "Succeeded")
