@@ -56,3 +56,10 @@ def test_every_scenario_of_a_peer_is_recorded(peer: str) -> None:
 
 def test_the_page_about_peers_tells_what_was_recorded() -> None:
     assert report.PAGE.read_text(encoding="utf-8") == report.text()
+
+
+@pytest.mark.parametrize("run", report.RUNS)
+def test_what_was_run_with_real_programs_passed(run: str) -> None:
+    outcomes = report.outcomes(run)
+    assert outcomes
+    assert {name for name, outcome in outcomes.items() if outcome != "passed"} == set()
