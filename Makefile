@@ -38,7 +38,7 @@ shifted: ## Run the pure tests on another day and in another zone, in random ord
 	@$(MAKE) --no-print-directory VENV=.venv-newest PYTHON=$$(tools/newest-python $(PYTHON)) ORDER=$(ORDER) pure-shifted
 
 pure-shifted: $(STAMP)
-	@FAIRWAY_PURE=1 FAIRWAY_ORDER=$(ORDER) TZ=Pacific/Chatham tools/later 400 $(BIN)/python -m pytest -n 2 -p no:cacheprovider -m "not real and not long" $(ARGS)
+	@FAIRWAY_PURE=1 HYPOTHESIS_PROFILE=few FAIRWAY_ORDER=$(ORDER) TZ=Pacific/Chatham tools/later 400 $(BIN)/python -m pytest -n 2 -p no:cacheprovider -m "not real and not long" $(ARGS)
 
 check: $(STAMP) ## Format, lint, types, import rules, sizes, generated files
 	@$(BIN)/ruff format --check .
@@ -102,6 +102,7 @@ lock: $(STAMP) ## Pin all dependencies anew
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url pyproject.toml -o requirements/run.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --extra dev -c requirements/run.lock pyproject.toml -o requirements/dev.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --override requirements/e2e.override requirements/e2e.in -o requirements/e2e.lock
 
 clean: ## Remove the environment and everything made
 	@rm -rf $(VENV) .venv-* $(DATA) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build *.egg-info web/node_modules

@@ -1,7 +1,8 @@
 """What holds for all tests.
 
 Generated cases are the same in every run and have no time limit, so that a commit is judged by what
-it changes. `HYPOTHESIS_PROFILE=long` looks for new ones instead, in the folders that offer it.
+it changes. `HYPOTHESIS_PROFILE=long` looks for new ones instead, in the folders that offer it;
+`few` is for runs that ask something else, such as `make shifted`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from tests.kubernetes.demand import demand
 
 settings.register_profile("commit", derandomize=True, deadline=None)
 settings.register_profile("long", deadline=None)
-settings.load_profile("long" if os.environ.get("HYPOTHESIS_PROFILE") == "long" else "commit")
+settings.register_profile("few", derandomize=True, deadline=None, max_examples=10)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "commit")
 
 pytest_plugins = [
     "tests.costs",
