@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = os.environ.get("FAIRWAY_COSTS", "")
+_GIVEN = os.environ.get("FAIRWAY_COSTS", "")
+FOLDER = str(Path(_GIVEN).absolute()) if _GIVEN else ""  # tests may change the current folder
 _SHOWN = 50
 
 
