@@ -8,6 +8,7 @@ it changes. `HYPOTHESIS_PROFILE=long` looks for new ones instead, in the folders
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -20,6 +21,10 @@ settings.register_profile("commit", derandomize=True, deadline=None)
 settings.register_profile("long", deadline=None)
 settings.register_profile("few", derandomize=True, deadline=None, max_examples=10)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "commit")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A run in the background is started so, and tests that interrupt a child would wait in vain.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = [
     "tests.costs",
