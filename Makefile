@@ -38,7 +38,10 @@ shifted: ## Run the pure tests on another day and in another zone, in random ord
 	@$(MAKE) --no-print-directory VENV=.venv-newest PYTHON=$$(tools/newest-python $(PYTHON)) ORDER=$(ORDER) pure-shifted
 
 pure-shifted: $(STAMP)
-	@FAIRWAY_PURE=1 HYPOTHESIS_PROFILE=few FAIRWAY_ORDER=$(ORDER) TZ=Pacific/Chatham tools/later 400 $(BIN)/python -m pytest -n 2 -p no:cacheprovider -m "not real and not long" $(ARGS)
+	@# Folders of its own: by this clock those of other runs are old enough to be removed.
+	@root=$$(mktemp -d) && FAIRWAY_PURE=1 HYPOTHESIS_PROFILE=few FAIRWAY_ORDER=$(ORDER) TZ=Pacific/Chatham PYTEST_DEBUG_TEMPROOT=$$root \
+	  tools/later 400 $(BIN)/python -m pytest -n 2 -p no:cacheprovider -m "not real and not long" $(ARGS); \
+	  status=$$?; rm -rf $$root; exit $$status
 
 check: $(STAMP) ## Format, lint, types, import rules, sizes, generated files
 	@$(BIN)/ruff format --check .
