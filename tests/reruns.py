@@ -32,7 +32,7 @@ class Reruns:
         self._said: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        name = report.nodeid.partition("@")[0]
+        name = _without_group(report.nodeid)
         if report.outcome == "rerun":
             self._said.setdefault(name, _last_line(report))
         elif report.failed:
@@ -60,6 +60,12 @@ class Reruns:
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Reruns(config), "fairway-reruns")
+
+
+def _without_group(name: str) -> str:
+    """A test's name without the chain that xdist appends; ids may have the same sign in them."""
+    test, sign, group = name.rpartition("@")
+    return test if sign and "]" not in group else name
 
 
 def _last_line(report: pytest.TestReport) -> str:

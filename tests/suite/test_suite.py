@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.reruns import _without_group
+
 ROOT = Path(__file__).parents[2]
 FLAKY = """
 from pathlib import Path
@@ -86,6 +88,21 @@ def test_what_passes_only_at_its_second_try(
     assert found == status, output
     assert f"{told} test_it.py::test_passes_at_the_second_try  AssertionError: not yet" in output
     assert (tmp_path / "ledger.txt").read_text().count("test_passes_at_the_second_try") == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ("tests/test_it.py::test_it@fleet", "tests/test_it.py::test_it"),
+        ("tests/test_it.py::test_it[@daily]", "tests/test_it.py::test_it[@daily]"),
+        (
+            "tests/test_it.py::test_it[@daily]@hub, kubectl 1.20",
+            "tests/test_it.py::test_it[@daily]",
+        ),
+    ],
+)
+def test_a_test_is_called_by_its_name_whatever_chain_it_is_in(told: str, name: str) -> None:
+    assert _without_group(told) == name
 
 
 def test_a_failure_is_told_as_it_happens(tmp_path: Path) -> None:
