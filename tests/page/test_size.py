@@ -93,6 +93,8 @@ def test_the_list_reaches_its_last_line_with_few_elements(page: Page) -> None:
 
 def test_counts_are_true_and_a_search_finds_the_one(page: Page) -> None:
     look(page, "workloads")
+    # They come in pages; counts are those of what has come.
+    expect(page.get_by_role("grid")).to_have_attribute("aria-rowcount", str(WORKLOADS + 1))
     expected = phases()
     # Some found no room in their cluster and wait again.
     assert counted(page, "All") == f"{WORKLOADS:,}"
