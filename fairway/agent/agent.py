@@ -43,6 +43,7 @@ _log = logging.getLogger(__name__)
 
 _BACK_OFF_SECONDS = 0.1
 _BACK_OFF_SECONDS_MAX = 10.0
+_HEARTBEATS_OF_SILENCE = 1.5  # after which an agent says that its cluster does not answer
 _LOOK_REST = 4  # how much longer than a look takes is waited until the next
 _LOOK_SECONDS_LEAST = 0.01
 _REPORT_REST = 4  # how much longer than a report takes to write is waited until the next
@@ -338,7 +339,7 @@ class Agent:
         while True:
             period = self._settings.heartbeat_seconds
             try:
-                if not self._driver.is_reached():
+                if self._driver.silent_seconds() >= _HEARTBEATS_OF_SILENCE * period:
                     _log.warning("%s: the cluster does not answer", self.cluster)
                     await parts.hub.tell_cut_off()
                 else:

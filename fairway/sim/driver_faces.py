@@ -49,8 +49,8 @@ class DriverFace:
     async def close(self) -> None:
         await self._driver.close()
 
-    def is_reached(self) -> bool:
-        return self._driver.is_reached()
+    def silent_seconds(self) -> float:
+        return self._driver.silent_seconds()
 
     async def observe(self) -> Observation:
         await self._meet("observe", "", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from math import inf
 
 from fairway.agent.drivers.interface import (
     CommandQuery,
@@ -38,8 +39,8 @@ class FaultyDriver:
     async def close(self) -> None:
         await self._driver.close()
 
-    def is_reached(self) -> bool:
-        return not self.is_cut_off and self._driver.is_reached()
+    def silent_seconds(self) -> float:
+        return inf if self.is_cut_off else self._driver.silent_seconds()
 
     async def observe(self) -> Observation:
         await self._meet("observe")

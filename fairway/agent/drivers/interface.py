@@ -166,8 +166,8 @@ class Driver(Protocol):
         """Ends without stopping anything that runs for a work."""
         ...
 
-    def is_reached(self) -> bool:
-        """Whether the cluster answers; while it does not, its agent is as silent as it."""
+    def silent_seconds(self) -> float:
+        """For how long the cluster has not answered its agent; 0 while it answers."""
         ...
 
     async def observe(self) -> Observation: ...

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from math import inf
 
 from fairway.agent.drivers.interface import (
     CommandQuery,
@@ -79,8 +80,8 @@ class KubernetesDriver:
         if opened is not None:
             await opened.end()
 
-    def is_reached(self) -> bool:
-        return self._open is not None and self._open.is_reached
+    def silent_seconds(self) -> float:
+        return inf if self._open is None else self._open.silent_seconds()
 
     async def observe(self) -> Observation:
         self._news.clear()

@@ -49,7 +49,6 @@ _log = logging.getLogger(__name__)
 KeepAccess = Callable[[KubeApi, Access], Coroutine[Any, Any, None]]
 
 _PROBE_SECONDS = 5.0
-_SILENT_SECONDS = 15.0  # after which a cluster that does not answer is not reached
 _DISCOVERY_SECONDS = 60.0
 _WORKS_AT_A_TIME = 8
 _AGAIN_SECONDS = 2.0  # after the cluster refused what had waited
@@ -119,7 +118,7 @@ class Opened:
         self.streaming = Streaming(self._api, settings, self.works, self.picture)
         self.metering = Metering(self._api, self.works, self.picture)
         self.hands.find_tenant_kinds = self._tenant_kinds
-        self.is_reached = True
+        self._silent_since: float | None = None
         self._going_on: Loop[str] = Loop(
             "works that go on", self._go_on, clock=clock, width=_WORKS_AT_A_TIME
         )
@@ -188,7 +187,6 @@ class Opened:
         A network that loses what is sent breaks no connection. So a cluster that is quiet is asked;
         and once one that did not answer does, all connections of the time before are given up.
         """
-        silent_since: float | None = None
         discovered_at = self._clock.now()
         while True:
             asked_at = self._clock.monotonic()
@@ -198,21 +196,24 @@ class Opened:
             is_due = now >= discovered_at + _DISCOVERY_SECONDS
             is_heard = self.following.fault is None and self.following.heard_at >= asked_at
             try:
-                if not is_heard or silent_since is not None:
+                if not is_heard or self._silent_since is not None:
                     await self._api.answers(_PROBE_SECONDS)
-                if silent_since is not None:
+                if self._silent_since is not None:
                     await self._api.reconnect()
                     self.following.hurry()
-                silent_since, self.is_reached = None, True
+                self._silent_since = None
                 if is_due:
                     self._api.discovery.forget()
                     await self._discover()
                     discovered_at = now
             except ApiError:
-                silent_since = now if silent_since is None else silent_since
-                self.is_reached = self._clock.now() < silent_since + _SILENT_SECONDS
+                self._silent_since = now if self._silent_since is None else self._silent_since
 
     # What is seen.
+
+    def silent_seconds(self) -> float:
+        """For how long it has not answered, as far as it was asked."""
+        return 0.0 if self._silent_since is None else self._clock.now() - self._silent_since
 
     def observation(self) -> Observation:
         found = self.offering.found()

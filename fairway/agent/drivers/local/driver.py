@@ -129,8 +129,8 @@ class LocalDriver:
         self._wake = self._lock = -1
         self._keeping = None
 
-    def is_reached(self) -> bool:
-        return True
+    def silent_seconds(self) -> float:
+        return 0.0
 
     async def observe(self) -> Observation:
         self._news.clear()

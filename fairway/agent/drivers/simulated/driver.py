@@ -50,8 +50,8 @@ class SimulatedDriver:
                 await self._timing
             self._timing = None
 
-    def is_reached(self) -> bool:
-        return True
+    def silent_seconds(self) -> float:
+        return 0.0
 
     async def observe(self) -> Observation:
         self._news.clear()
