@@ -14,7 +14,7 @@ NPM    := ../tools/npm --loglevel error
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test shifted pure-shifted check format planted sim peers e2e bench lock generate ui ui-check pictures clean
+.PHONY: help demo test shifted pure-shifted check format planted sim peers e2e bench lock generate goldens ui ui-check pictures clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ e2e: $(STAMP) $(E2E)/.installed ## Run jax, torch and Flower as workloads of a h
 
 bench: $(STAMP) ## Measure; results with their machine go to bench/results
 	@$(BIN)/python -m bench $(ARGS)
+
+goldens: $(STAMP) ## Rewrite what Fairway says to the outside, as tests/goldens keep it
+	@$(BIN)/python -m tests.goldens.record
 
 generate: $(STAMP) ## Rewrite what is derived from the types: CRDs, Helm chart, API reference
 	@$(BIN)/python -m fairway.api.crds deploy/crds
