@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 DATA   ?= .fairway
 PORT   ?= 7878
 SEEDS  ?= 20
+WORKERS ?= 3
 ORDER  ?= $(shell date +%s)
 FIRST  ?=
 STAMP  := $(VENV)/.installed
@@ -32,7 +33,7 @@ demo: $(STAMP) ## Set up everything and start a hub with a small fleet
 	@$(BIN)/fairway up --demo --data $(DATA) --port $(PORT)
 
 test: $(STAMP) ## Set up everything and run all tests
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 shifted: ## Run the pure tests on another day and in another zone, in random order, on the newest Python (again: ORDER=)
 	@$(MAKE) --no-print-directory VENV=.venv-newest PYTHON=$$(tools/newest-python $(PYTHON)) ORDER=$(ORDER) pure-shifted
