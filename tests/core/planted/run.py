@@ -26,7 +26,7 @@ AS_IT_IS = Patch("nothing", "__init__.py", "The core decides", "The core decides
 
 def planted(patch: Patch, folder: Path) -> None:
     """Copies package and tests into a folder, with the bug."""
-    for name in ("fairway", "tests", "examples"):
+    for name in ("fairway", "tests", "examples", "web/src/words"):
         skipped = shutil.ignore_patterns("__pycache__", "planted", "test_planted.py")
         shutil.copytree(ROOT / name, folder / name, ignore=skipped)
     shutil.copy(ROOT / "pyproject.toml", folder)
