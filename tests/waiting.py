@@ -2,7 +2,8 @@
 
 Nothing sleeps for a fixed time and then looks: a test says what it waits for, goes on as soon as
 that is so, and fails with what was last seen once nobody would wait any longer. The patience only
-tells a slow machine from one on which it never happens.
+tells a slow machine from one on which it never happens. Looks cost processor time, of servers too:
+the longer it takes, the rarer they are.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from fairway.client.asynchronous import WORKLOADS
 from fairway.client.wire import Scope
 
 PATIENCE_SECONDS = 120.0
-_LOOK_SECONDS = 0.05
+_PAUSE_SECONDS = 0.02  # after the first look
+_PAUSE_SECONDS_MOST = 0.2
 T = TypeVar("T")
 
 
@@ -30,8 +32,10 @@ async def seen(look: Callable[[], Awaitable[T]], is_so: Callable[[T], bool], wha
     found: T | None = None
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
+            pause = _PAUSE_SECONDS
             while not is_so(found := await look()):
-                await asyncio.sleep(_LOOK_SECONDS)
+                await asyncio.sleep(pause)
+                pause = min(1.3 * pause, _PAUSE_SECONDS_MOST)
             return found
     except TimeoutError:
         raise AssertionError(f"waited in vain for {what}: {found}") from None
@@ -40,9 +44,11 @@ async def seen(look: Callable[[], Awaitable[T]], is_so: Callable[[T], bool], wha
 def seen_at_last(look: Callable[[], T], is_so: Callable[[T], bool], what: str) -> T:
     """As `seen`, for tests that are not asynchronous themselves."""
     until = time.monotonic() + PATIENCE_SECONDS
+    pause = _PAUSE_SECONDS
     while not is_so(found := look()):
         assert time.monotonic() < until, f"waited in vain for {what}: {found}"
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(pause)
+        pause = min(1.3 * pause, _PAUSE_SECONDS_MOST)
     return found
 
 
