@@ -17,7 +17,7 @@ Deciding
     cycle                   plan(snapshot, cursor, budget): the cycle in one screen
     desk, ledger            where one plan is made; trial usage with automatic undo
     modes/                  gangs, services, sweeps
-    turns/                  whose turn it is, at whose expense: quota, fairness, flavors, limits
+    quota/                  the tree of quotas, fair shares, the order of queues, flavors, limits
     places/                 which clusters, in which order, which is best
     fitting/                pods on nodes: packings, topology domains, devices
     dividing/               replicas over clusters

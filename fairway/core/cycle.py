@@ -24,10 +24,10 @@ from fairway.core.modes.choosing import choices
 from fairway.core.modes.gangs import Verdict
 from fairway.core.modes.multiples import full_usage
 from fairway.core.modes.returning import returns, watched
+from fairway.core.quota.order import Candidate, Rules, Tournament
 from fairway.core.refusals import warnings, warnings_for
 from fairway.core.snapshot import Snapshot, precedence, wants_more
 from fairway.core.steps import Admit, Plan, Preempt, Step, Waits
-from fairway.core.turns.fairness import Candidate, Rules, Tournament
 
 _DECIDE = {"Gang": gangs.decide, "Divided": services.decide, "Independent": sweeps.decide}
 

@@ -30,9 +30,9 @@ from fairway.core.model import (
 from fairway.core.nodes import Cluster, Packing
 from fairway.core.places import ranking, where
 from fairway.core.places.standing import Board, Holds
+from fairway.core.quota.flavors import Assignment, assignments, groups_of
+from fairway.core.quota.limits import total_of
 from fairway.core.snapshot import Snapshot
-from fairway.core.turns.flavors import Assignment, assignments, groups_of
-from fairway.core.turns.limits import total_of
 
 if TYPE_CHECKING:
     from fairway.core.making_room.holders import Holders

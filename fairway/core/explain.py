@@ -23,11 +23,11 @@ from fairway.core.fitting import fit
 from fairway.core.model import Flavor, Form, PodSet, Queue, Quota, Shape, Workload, unit_nanos
 from fairway.core.modes.multiples import full_usage
 from fairway.core.places import where
+from fairway.core.quota.flavors import Assignment, groups_of
 from fairway.core.refusals import quota_reason
 from fairway.core.shortfalls import with_shortfalls
 from fairway.core.snapshot import Facts, Snapshot, precedence
 from fairway.core.steps import Admit, Plan
-from fairway.core.turns.flavors import Assignment, groups_of
 
 __all__ = ["Explanation", "explain", "sentence"]
 

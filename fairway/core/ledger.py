@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from fairway.core.fitting import devices
 from fairway.core.model import FlavorResource, Pool, Request, Usage
 from fairway.core.nodes import Cluster, Packing, Room
-from fairway.core.turns.quota import Tree
+from fairway.core.quota.tree import Tree
 
 Undo = Callable[[], None]
 

@@ -14,8 +14,8 @@ from fairway.core.desk import Desk
 from fairway.core.fitting import fit
 from fairway.core.model import Form, Usage, Workload, unit_nanos
 from fairway.core.places import ranking, stock, where
-from fairway.core.turns.flavors import Assignment
-from fairway.core.turns.limits import total_of
+from fairway.core.quota.flavors import Assignment
+from fairway.core.quota.limits import total_of
 
 
 def quota_reason(desk: Desk, workload: Workload, usage: Usage, option: Assignment) -> Reason | None:

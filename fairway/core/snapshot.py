@@ -29,8 +29,8 @@ from fairway.core.nodes import Cluster, Packing
 from fairway.core.numbering import count_of
 from fairway.core.occupancy import Occupancy, Seat, seats_of
 from fairway.core.places.stock import Stock
-from fairway.core.turns.limits import Claims
-from fairway.core.turns.quota import Tree
+from fairway.core.quota.limits import Claims
+from fairway.core.quota.tree import Tree
 from fairway.core.yielded import Rebates
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import Any
 
 from fairway.api.amounts import Quantity, family_of, is_accelerator
 from fairway.core.model import FlavorResource, Workload, unit_nanos
+from fairway.core.quota.shares import Rules, Shares
+from fairway.core.quota.tree import Tree
 from fairway.core.snapshot import Snapshot
-from fairway.core.turns.quota import Tree
-from fairway.core.turns.shares import Rules, Shares
 
 _HEADS = 20  # of those who wait in a queue, how many are named
 _ASKED = 10  # and of how many it is looked at what they ask for

@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from fairway.core.model import FlavorResource, Workload, usage_of
-from fairway.core.turns.quota import Tree
+from fairway.core.quota.tree import Tree
 
 if TYPE_CHECKING:
     from fairway.core.ledger import Ledger

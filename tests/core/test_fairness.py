@@ -11,8 +11,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from fairway.core.model import FlavorResource, Queue, Quota
-from fairway.core.turns.fading import half_to_the
-from fairway.core.turns.fairness import (
+from fairway.core.quota.fading import half_to_the
+from fairway.core.quota.order import (
     FAIR,
     NO_SHARE,
     SHARE_TESTS,
@@ -24,7 +24,7 @@ from fairway.core.turns.fairness import (
     decayed,
     share,
 )
-from fairway.core.turns.quota import Tree
+from fairway.core.quota.tree import Tree
 from tests.core.test_quota import CPU, GPU, PAIRS, SPOT, Charges, Naive, charged, charges, trees
 
 ONE = 10**9

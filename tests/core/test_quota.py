@@ -10,7 +10,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from fairway.core.model import NO_FLAVOR, FlavorResource, Queue, Quota, ResourceGroup
-from fairway.core.turns.quota import UNLIMITED, MinMax, Tree, from_min_max
+from fairway.core.quota.tree import UNLIMITED, MinMax, Tree, from_min_max
 
 CPU = ("default", "cpu")
 GPU = ("h100", "gpu")

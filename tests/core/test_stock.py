@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from fairway.core import model, nodes
 from fairway.core.fitting import fit, space
 from fairway.core.places import ranking, standing
+from fairway.core.quota.flavors import Assignment
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.turns.flavors import Assignment
 
 GPU, CPU = "nvidia.com/gpu", "cpu"
 ON_ANY = Assignment(flavors={"main": {}}, names=())

@@ -39,8 +39,8 @@ from fairway.core.model import (
     Workload,
 )
 from fairway.core.nodes import Cluster, Nodes, label_column
+from fairway.core.quota.tree import Tree
 from fairway.core.snapshot import Facts, Settings
-from fairway.core.turns.quota import Tree
 
 CPU, GPU = "cpu", "nvidia.com/gpu"
 RESOURCES = (CPU, GPU)

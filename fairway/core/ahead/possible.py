@@ -19,9 +19,9 @@ from fairway.core.making_room.provisioning import find_pool
 from fairway.core.model import Form, Workload
 from fairway.core.modes.multiples import full_usage
 from fairway.core.nodes import Cluster
+from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import quota_reason
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.turns.flavors import Assignment
 
 _NODES_ENOUGH = 1_000_000  # of a pool
 

@@ -31,8 +31,8 @@ from fairway.core.ahead.futures import Future, Started
 from fairway.core.fitting import fit
 from fairway.core.model import Form, Usage, Workload
 from fairway.core.nodes import Mask
+from fairway.core.quota.flavors import Assignment
 from fairway.core.steps import Reservation
-from fairway.core.turns.flavors import Assignment
 
 if TYPE_CHECKING:
     from fairway.core.desk import Desk

@@ -19,9 +19,9 @@ from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.multiples import times
 from fairway.core.outcome import after
 from fairway.core.places import where
+from fairway.core.quota.limits import total_of
 from fairway.core.snapshot import Facts, Snapshot, wants_more
 from fairway.core.steps import Admit, Move, Plan, Preempt, Provision, Step
-from fairway.core.turns.limits import total_of
 from fairway.core.yielded import queue_of
 
 

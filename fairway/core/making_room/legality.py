@@ -29,9 +29,9 @@ from fairway.api.reasons import Code
 from fairway.core.desk import Desk
 from fairway.core.making_room.holders import Holder, Holders
 from fairway.core.model import FlavorResource, PreemptionRules, Queue, Usage, Workload
-from fairway.core.turns.fairness import SHARE_TESTS, Contest, Share
-from fairway.core.turns.quota_nodes import Node
-from fairway.core.turns.shares import Added, raised
+from fairway.core.quota.order import SHARE_TESTS, Contest, Share
+from fairway.core.quota.shares import Added, raised
+from fairway.core.quota.tree_nodes import Node
 
 # Waiting workloads of the other side that are looked at, as to whether one could strike back.
 _LOOKS: Final = 64

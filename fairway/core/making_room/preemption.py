@@ -21,7 +21,7 @@ from fairway.core.making_room.holders import Holder, Holders, holders_of, take_a
 from fairway.core.making_room.legality import Case
 from fairway.core.making_room.victims import Found, Nodes, Search
 from fairway.core.model import FlavorResource, Form, Usage, Workload
-from fairway.core.turns.flavors import Assignment
+from fairway.core.quota.flavors import Assignment
 
 # (highest priority, work lost, number, cluster, (work lost, key) of each): less is better.
 Harm = tuple[int, int, int, str, tuple[tuple[int, str], ...]]

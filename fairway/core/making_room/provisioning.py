@@ -16,8 +16,8 @@ from fairway.core.fitting import fit
 from fairway.core.fitting.eligibility import pool_takes
 from fairway.core.making_room.growth import pack_with_new_nodes
 from fairway.core.model import Form, Pool, Workload
+from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import no_pool
-from fairway.core.turns.flavors import Assignment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from fairway.core.desk import Desk
 from fairway.core.making_room.preemption import Victims, find_victims
 from fairway.core.making_room.provisioning import Provisioned, find_pool
 from fairway.core.model import Form, Workload
-from fairway.core.turns.flavors import Assignment
+from fairway.core.quota.flavors import Assignment
 
 _HOUR = 3600
 # How long new nodes are taken to be needed by a workload that does not say how long it runs.

@@ -18,7 +18,7 @@ from fairway.core.desk import Desk
 from fairway.core.making_room.holders import holders_of, may_yield
 from fairway.core.model import Form, Placed, Request, Usage, Workload
 from fairway.core.nodes import Amounts
-from fairway.core.turns.flavors import Assignment
+from fairway.core.quota.flavors import Assignment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -24,6 +24,7 @@ from fairway.core.modes.shrinking import most_of
 from fairway.core.modes.splitting import can_split, split
 from fairway.core.places import ranking, stock, where
 from fairway.core.places.standing import Standing, Totals
+from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import (
     MayNotUse,
     NoPools,
@@ -34,7 +35,6 @@ from fairway.core.refusals import (
     user_reason,
 )
 from fairway.core.steps import Admit, Preempt, Provision, Step
-from fairway.core.turns.flavors import Assignment
 from fairway.core.why import Reasons
 from fairway.core.yielded import queue_of
 

@@ -16,9 +16,9 @@ from fairway.core.missing import missing_of
 from fairway.core.model import Form, Placed, Workload
 from fairway.core.modes.gangs import Verdict, charge, placed_of
 from fairway.core.modes.multiples import full_usage, times, together
+from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import quota_reason
 from fairway.core.steps import Admit
-from fairway.core.turns.flavors import Assignment
 
 
 def decide(desk: Desk, workload: Workload) -> Verdict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fairway.core.model import Form, PlacedPods, Usage
-from fairway.core.turns.flavors import Assignment
+from fairway.core.quota.flavors import Assignment
 
 
 def times(form: Form, count: int) -> Form:

@@ -21,9 +21,9 @@ from fairway.core.dividing.homecoming import Homeward, Pace, return_home
 from fairway.core.model import Policy, Workload
 from fairway.core.modes.multiples import full_usage
 from fairway.core.modes.services import Service, placements, places, service_of
+from fairway.core.quota.flavors import Assignment
 from fairway.core.snapshot import wants_more
 from fairway.core.steps import Move, Step
-from fairway.core.turns.flavors import Assignment
 
 _MINUTE = 60.0
 # Who may come home, but for something, is looked at again; soon, where something is on its way.

@@ -28,6 +28,7 @@ from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peace
 from fairway.core.places import where
 from fairway.core.places.ranking import is_plain
 from fairway.core.places.spread import domains
+from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import (
     kept_reason,
     no_pool,
@@ -36,7 +37,6 @@ from fairway.core.refusals import (
     refusal_reason,
 )
 from fairway.core.steps import Admit, Provision
-from fairway.core.turns.flavors import Assignment
 
 ONE = 1_000_000_000  # the speed of a replica that counts for one
 

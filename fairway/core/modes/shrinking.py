@@ -15,8 +15,8 @@ from fairway.core.desk import Desk
 from fairway.core.fitting import fit
 from fairway.core.model import Form, Workload
 from fairway.core.modes.multiples import full_usage
+from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import quota_reason
-from fairway.core.turns.flavors import Assignment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

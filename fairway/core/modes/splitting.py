@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fairway.core.desk import Desk
 from fairway.core.fitting import fit
 from fairway.core.model import Form, PodSet, Workload
-from fairway.core.turns.flavors import Assignment
+from fairway.core.quota.flavors import Assignment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from fairway.core.modes.multiples import full_usage, times, together
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.numbering import numbers_of, ranges
 from fairway.core.places import where
+from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import (
     kept_reason,
     no_pool,
@@ -32,7 +33,6 @@ from fairway.core.refusals import (
     user_reason,
 )
 from fairway.core.steps import Admit, Provision
-from fairway.core.turns.flavors import Assignment
 
 
 @dataclass(slots=True)

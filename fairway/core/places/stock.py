@@ -19,7 +19,7 @@ from fairway.core.fitting.devices import DEVICE_UNITS
 from fairway.core.fitting.space import UNLIMITED
 from fairway.core.model import Flavor, Form, PodSet, Shape
 from fairway.core.nodes import Amounts, Mask, Room
-from fairway.core.turns.flavors import Assignment
+from fairway.core.quota.flavors import Assignment
 
 if TYPE_CHECKING:
     from fairway.core.snapshot import Snapshot

@@ -19,28 +19,28 @@ class Patch:
 PATCHES = (
     Patch(
         "quota that a queue keeps to itself is forgotten when it borrows",
-        "turns/quota_nodes.py",
+        "quota/tree_nodes.py",
         "            if rest > 0:\n                free += rest\n",
         "            free += rest\n",
         "test_quota.py",
     ),
     Patch(
         "the borrowing limit is added twice",
-        "turns/quota_nodes.py",
+        "quota/tree_nodes.py",
         "bound = free + rest + cell.lent + cell.limit\n",
         "bound = free + rest + cell.lent + 2 * cell.limit\n",
         "test_quota.py",
     ),
     Patch(
         "one unit more than is available fits",
-        "turns/quota.py",
+        "quota/tree.py",
         "            if amount > available(queue, pair):\n",
         "            if amount > available(queue, pair) + 1000:\n",
         "test_quota.py",
     ),
     Patch(
         "what is missing of quota is not told when it is a little",
-        "turns/quota.py",
+        "quota/tree.py",
         "return {pair: amount for pair, amount in missing.items() if amount > 0}",
         "return {pair: amount for pair, amount in missing.items() if amount > 1000}",
         "test_quota.py",
@@ -82,14 +82,14 @@ PATCHES = (
     ),
     Patch(
         "a queue may have one claim more than it may",
-        "turns/limits.py",
+        "quota/limits.py",
         "self._of_queue.get(name, 0) >= most:\n                return name, most",
         "self._of_queue.get(name, 0) > most:\n                return name, most",
         "test_limits.py",
     ),
     Patch(
         "limits of the queues above are not looked at",
-        "turns/limits.py",
+        "quota/limits.py",
         "return (queue, *self._tree.ancestors(queue)) if queue in self._queues else ()",
         "return (queue,) if queue in self._queues else ()",
         "test_limits.py",
@@ -174,7 +174,7 @@ PATCHES = (
     ),
     Patch(
         "shares are compared as if equal were less",
-        "turns/shares.py",
+        "quota/shares.py",
         "    return of.preemptor_with < of.target_before\n",
         "    return of.preemptor_with <= of.target_before\n",
         "test_fairness.py",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fairway.core.model import Queue, Usage, UserLimit, Workload
-from fairway.core.turns.quota import Tree
+from fairway.core.quota.tree import Tree
 
 
 def limit_of(queue: Queue, user: str) -> UserLimit | None:

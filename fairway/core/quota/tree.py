@@ -25,8 +25,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fairway.core.model import FlavorResource, Queue, Usage
-from fairway.core.turns.min_max import MinMax, from_min_max
-from fairway.core.turns.quota_nodes import UNLIMITED, Node, sum_up
+from fairway.core.quota.min_max import MinMax, from_min_max
+from fairway.core.quota.tree_nodes import UNLIMITED, Node, sum_up
 
 __all__ = ["UNLIMITED", "MinMax", "Tree", "from_min_max"]
 

@@ -25,8 +25,8 @@ from typing import Final, NamedTuple
 
 from fairway.api.fleet import ShareTest
 from fairway.core.model import Usage
-from fairway.core.turns.quota import Tree
-from fairway.core.turns.quota_nodes import Cell, Node
+from fairway.core.quota.tree import Tree
+from fairway.core.quota.tree_nodes import Cell, Node
 
 _ONE: Final = 1_000_000_000  # weights are in nanos
 _NOTHING_ADDED: Final[Usage] = {}

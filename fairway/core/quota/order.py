@@ -12,10 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fairway.core.model import Usage
-from fairway.core.turns.fading import decayed
-from fairway.core.turns.quota import Tree
-from fairway.core.turns.quota_nodes import Cell, Node
-from fairway.core.turns.shares import (
+from fairway.core.quota.fading import decayed
+from fairway.core.quota.shares import (
     FAIR,
     NO_SHARE,
     SHARE_TESTS,
@@ -31,6 +29,8 @@ from fairway.core.turns.shares import (
     raised,
     share,
 )
+from fairway.core.quota.tree import Tree
+from fairway.core.quota.tree_nodes import Cell, Node
 
 __all__ = [
     "FAIR", "NO_SHARE", "SHARE_TESTS", "Candidate", "Contest", "Rules", "Share", "Shares",
