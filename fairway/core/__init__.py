@@ -18,7 +18,7 @@ Deciding
     desk, ledger            where one plan is made; trial usage with automatic undo
     modes/                  gangs, services, sweeps
     quota/                  the tree of quotas, fair shares, the order of queues, flavors, limits
-    places/                 which clusters, in which order, which is best
+    clusters/               which clusters may take a workload, and which is best
     fitting/                pods on nodes: packings, topology domains, devices
     dividing/               replicas over clusters
     making_room/            victims of preemption, new nodes of elastic pools

@@ -15,6 +15,9 @@ import numpy as np
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.ahead.reservations import Reservations
+from fairway.core.clusters import ranking
+from fairway.core.clusters.balance_order import Board, Holds
+from fairway.core.clusters.candidates import Candidates, Names, candidates, likeness
 from fairway.core.fitting.fit import Want
 from fairway.core.making_room.leaving import Leaving
 from fairway.core.model import (
@@ -28,8 +31,6 @@ from fairway.core.model import (
     Workload,
 )
 from fairway.core.nodes import Cluster, Packing
-from fairway.core.places import ranking, where
-from fairway.core.places.standing import Board, Holds
 from fairway.core.quota.flavors import Assignment, assignments, groups_of
 from fairway.core.quota.limits import total_of
 from fairway.core.snapshot import Snapshot
@@ -62,12 +63,12 @@ class Desk:
         self.asking: Workload | None = None  # whom the planner looks at
         self.is_last_resort = False  # whether pools that may be out of stock are asked
         self.has_passed_over = False  # whether one was not asked for that
-        self._candidates: dict[Hashable, where.Candidates] = {}
+        self._candidates: dict[Hashable, Candidates] = {}
         self._assignments: dict[str, _Assignments] = {}  # by queue
         self._by_groups: dict[tuple[ResourceGroup, ...], _Assignments] = {}
         self._free: dict[tuple[str, str], tuple[int, int, int]] = {}
         self._boards: dict[Hashable, Board] = {}
-        self._pools: dict[where.Names, bool] = {}
+        self._pools: dict[Names, bool] = {}
         self._no_victims: dict[Hashable, tuple[Reason, ...]] = {}
         self.stock = snapshot.stock
         holders = [len(snapshot.holders[name]) for name in self.stock.position]
@@ -94,14 +95,12 @@ class Desk:
     def cluster(self, name: str) -> Cluster:
         return self.snapshot.facts.clusters[name]
 
-    def candidates(self, workload: Workload) -> where.Candidates:
+    def candidates(self, workload: Workload) -> Candidates:
         policy, queue = self.snapshot.policy(workload), self.queue(workload)
-        key = where.likeness(workload, policy, queue)
+        key = likeness(workload, policy, queue)
         found = self._candidates.get(key)
         if found is None:
-            found = where.candidates(
-                workload, policy, queue, self.snapshot.facts.clusters, self.now
-            )
+            found = candidates(workload, policy, queue, self.snapshot.facts.clusters, self.now)
             self._candidates[key] = found
         return found
 
@@ -214,7 +213,7 @@ class Desk:
         short = (("allowed", spent[1]), ("spent", spent[0])) if spent else ()
         return Reason(code=Code.BREAKER_OPEN, rung=rung, other=name.lower(), short=short)
 
-    def has_pools(self, clusters: where.Names) -> bool:
+    def has_pools(self, clusters: Names) -> bool:
         """Whether any of these clusters has an elastic pool."""
         found = self._pools.get(clusters)
         if found is None:
@@ -239,10 +238,14 @@ class Desk:
     def _board(self, names: Sequence[str], workload: Workload, policy: Policy) -> Board:
         """Where neither the workload nor room counts: the same for all."""
         unwelcome = self.candidates(workload).unwelcome
-        key = (names if isinstance(names, where.Names) else tuple(names), policy.key, unwelcome)
+        key = (
+            names if isinstance(names, Names) else tuple(names),
+            policy.key,
+            unwelcome,
+        )
         found = self._boards.get(key)
         if found is None:
-            ordered = where.Names(sorted(names))
+            ordered = Names(sorted(names))
             avoided = np.array([name in unwelcome for name in ordered]) if unwelcome else None
             places = self.stock.places(ordered)
             found = Board(ordered, places, self._holds, policy.scores, avoided)

@@ -17,12 +17,12 @@ from fairway.api.explanations import Explanation, Nearest, Needs, Remedy, senten
 from fairway.api.reasons import Code, Reason
 from fairway.core.ahead.forecast import Expected, forecast, heads
 from fairway.core.ahead.possible import impossible
+from fairway.core.clusters.candidates import ladder
 from fairway.core.cycle import plan
 from fairway.core.desk import Desk
 from fairway.core.fitting import fit
 from fairway.core.model import Flavor, Form, PodSet, Queue, Quota, Shape, Workload, unit_nanos
 from fairway.core.modes.multiples import full_usage
-from fairway.core.places import where
 from fairway.core.quota.flavors import Assignment, groups_of
 from fairway.core.refusals import quota_reason
 from fairway.core.shortfalls import with_shortfalls
@@ -142,7 +142,7 @@ def _with_room(base: Explanation, facts: Facts, workload: Workload) -> Explanati
         # Where it fits somewhere, it is not room that it lacks.
         nearest=None if not places or places[0].fits else places[0],
         places=places[:_PLACES_MAX],
-        ladder=where.ladder(desk.snapshot.policy(workload), groups) if places else (),
+        ladder=ladder(desk.snapshot.policy(workload), groups) if places else (),
         quota=quota[0] if is_short else None,
     )
 

@@ -10,10 +10,20 @@ from dataclasses import dataclass
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
+from fairway.core.clusters import fit_bounds, ranking
+from fairway.core.clusters.candidates import (
+    Avoided,
+    Closed,
+    Fenced,
+    KindNotServed,
+    NoDomain,
+    Pinned,
+    Refusal,
+    Tainted,
+)
 from fairway.core.desk import Desk
 from fairway.core.fitting import fit
 from fairway.core.model import Form, Usage, Workload, unit_nanos
-from fairway.core.places import ranking, stock, where
 from fairway.core.quota.flavors import Assignment
 from fairway.core.quota.limits import total_of
 
@@ -75,7 +85,7 @@ class NoRoom:
     group: str
     option: Assignment
     ranked: Sequence[ranking.Ranked]
-    chance: stock.Chance
+    chance: fit_bounds.Chance
     position: Mapping[str, int]  # of each cluster in the columns of the chance
     refused: Mapping[str, Reason]  # of clusters that were looked at closely
 
@@ -121,7 +131,7 @@ def no_pool(cluster: str) -> Reason:
 class MayNotUse:
     """Clusters that may not be used, whatever is free there."""
 
-    refused: tuple[tuple[str, where.Refusal], ...]
+    refused: tuple[tuple[str, Refusal], ...]
 
     def reasons(self) -> Iterator[Reason]:
         return (refusal_reason(*one) for one in self.refused)
@@ -194,22 +204,22 @@ def warnings_for(desk: Desk, workload: Workload) -> Iterator[Reason]:
             yield one
 
 
-def refusal_reason(cluster: str, refusal: where.Refusal) -> Reason:
+def refusal_reason(cluster: str, refusal: Refusal) -> Reason:
     """Why a cluster may not be used, as a reason."""
     match refusal:
-        case where.Fenced(queue=queue):
+        case Fenced(queue=queue):
             return Reason(code=Code.FENCED, cluster=cluster, queue=queue)
-        case where.Tainted(taint=taint):
+        case Tainted(taint=taint):
             return Reason(code=Code.TAINTED, cluster=cluster, other=f"{taint.key}:{taint.effect}")
-        case where.Closed(why=why):
+        case Closed(why=why):
             return Reason(code=Code.CLOSED, cluster=cluster, other=why)
-        case where.KindNotServed(kind=kind):
+        case KindNotServed(kind=kind):
             return Reason(code=Code.KIND_NOT_SERVED, cluster=cluster, other=kind)
-        case where.Pinned(elsewhere=elsewhere):
+        case Pinned(elsewhere=elsewhere):
             return Reason(code=Code.PINNED, cluster=cluster, other=elsewhere)
-        case where.Avoided():
+        case Avoided():
             return Reason(code=Code.AVOIDED, cluster=cluster)
-        case where.NoDomain():
+        case NoDomain():
             return Reason(code=Code.SPREAD_UNMET, cluster=cluster, other="it lacks the label")
         case _:
             return Reason(code=Code.NOT_SELECTED, cluster=cluster)

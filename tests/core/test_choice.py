@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.api.meta import Taint
+from fairway.core.clusters.choice import choose
+from fairway.core.clusters.ranking import Facts
 from fairway.core.model import Group, Policy, Score, Spread
 from fairway.core.nodes import Cluster, Nodes
-from fairway.core.places.choice import choose
-from fairway.core.places.ranking import Facts
 
 NOW = 1_000.0
 NODES = Nodes(names=(), capacity={}, ready=np.zeros(0, dtype=np.bool_))

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.model import Score
-from fairway.core.nodes import Cluster, Nodes, Room
-from fairway.core.places.ranking import (
+from fairway.core.clusters.ranking import (
     Facts,
     Points,
     data_seconds,
@@ -22,6 +20,8 @@ from fairway.core.places.ranking import (
     rank,
     uses,
 )
+from fairway.core.model import Score
+from fairway.core.nodes import Cluster, Nodes, Room
 
 NOW = 1_000.0
 GPU = "nvidia.com/gpu"

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from fairway.core.clusters.covering import Option, Picked, Unmet, pick
+from fairway.core.clusters.spread import domain, domains, relaxations, select
 from fairway.core.model import Spread
 from fairway.core.nodes import Cluster, Nodes
-from fairway.core.places.covering import Option, Picked, Unmet, pick
-from fairway.core.places.spread import domain, domains, relaxations, select
 
 NODES = Nodes(names=(), capacity={}, ready=np.zeros(0, dtype=np.bool_))
 LABELS = {

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core import model, nodes
+from fairway.core.clusters import balance_order, ranking
 from fairway.core.fitting import fit, space
-from fairway.core.places import ranking, standing
 from fairway.core.quota.flavors import Assignment
 from fairway.core.snapshot import Facts, Snapshot
 
@@ -121,7 +121,7 @@ def test_the_order_in_arrays_equals_the_plain_ranking(
     ]
     unwelcome = {name for name, (_, is_bad) in zip(names, rows, strict=True) if is_bad}
     plain = ranking.rank(facts, scores, 0.0, unwelcome=unwelcome)
-    order = standing.Order(
+    order = balance_order.Order(
         names,
         np.array([others for others, _ in rows], dtype=np.int64),
         scores,

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from fairway.api.meta import Taint, Toleration
-from fairway.core.model import Group, Policy, Queue, Score, Spread, Workload
-from fairway.core.nodes import Cluster, Nodes
-from fairway.core.places.where import (
+from fairway.core.clusters.candidates import (
     Avoided,
     Closed,
     Fenced,
@@ -29,6 +27,8 @@ from fairway.core.places.where import (
     likeness,
     next_change,
 )
+from fairway.core.model import Group, Policy, Queue, Score, Spread, Workload
+from fairway.core.nodes import Cluster, Nodes
 
 NOW = 1_000.0
 ADDED = datetime.fromtimestamp(900, UTC)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from fairway.api.reasons import Code, Reason
 from fairway.core import model
+from fairway.core.clusters.balance_order import Board, Holds, Order, Totals
 from fairway.core.cycle import plan
 from fairway.core.modes import gangs
-from fairway.core.places.standing import Board, Holds, Order, Totals
 from fairway.core.snapshot import Snapshot
 from fairway.core.steps import Admit
 from fairway.core.why import Reasons, Unread

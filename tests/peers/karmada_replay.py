@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fairway.core.clusters.spread import LABELS, domains
 from fairway.core.dividing.division import Place, divide, static_weights
 from fairway.core.model import Policy
 from fairway.core.nodes import Cluster
-from fairway.core.places.spread import LABELS, domains
 from fairway.view.objects import Objects
 from tests.builders import NOW, cluster, policy
 from tests.peers.recording import Json, Recording

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairway.clock import timestamp
-from fairway.core.places.choice import choose
-from fairway.core.places.ranking import Facts
+from fairway.core.clusters.choice import choose
+from fairway.core.clusters.ranking import Facts
 from fairway.view.objects import Objects
 from tests.builders import NOW
 from tests.peers.recording import Json, Recording

@@ -14,11 +14,11 @@ from dataclasses import replace
 
 from fairway.core.checks.proof import Proof
 from fairway.core.checks.wholeness import partly_placed
+from fairway.core.clusters.candidates import candidates
 from fairway.core.making_room.holders import take_away
 from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.multiples import times
 from fairway.core.outcome import after
-from fairway.core.places import where
 from fairway.core.quota.limits import total_of
 from fairway.core.snapshot import Facts, Snapshot, wants_more
 from fairway.core.steps import Admit, Move, Plan, Preempt, Provision, Step
@@ -207,7 +207,7 @@ class _Walk:
     def _check_where(self, workload: Workload, added: tuple[Placed, ...]) -> None:
         queue = self.facts.queues.get(workload.queue)
         policy = self.snapshot.policy(workload)
-        allowed = where.candidates(workload, policy, queue, self.facts.clusters, self.facts.now)
+        allowed = candidates(workload, policy, queue, self.facts.clusters, self.facts.now)
         for placed in added:
             if placed.cluster not in allowed.allowed:
                 self.say(workload.key, f"is put into {placed.cluster}, where it may not be")

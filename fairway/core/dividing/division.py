@@ -17,10 +17,10 @@ from bisect import insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fairway.core.clusters.covering import Option, Picked, Unmet, fewest, pick
+from fairway.core.clusters.spread import Tally, fill, relaxations, select
 from fairway.core.dividing.apportionment import Turn, unseat, webster
 from fairway.core.model import Division, Policy, Spread
-from fairway.core.places.covering import Option, Picked, Unmet, fewest, pick
-from fairway.core.places.spread import Tally, fill, relaxations, select
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from fairway.core.clusters.choice import Choice, choose
 from fairway.core.desk import Desk
 from fairway.core.model import Policy
-from fairway.core.places.choice import Choice, choose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 
 from fairway.api.reasons import Code, Reason
 from fairway.core.ahead.futures import Started
+from fairway.core.clusters import fit_bounds, ranking
+from fairway.core.clusters.balance_order import Standing, Totals
+from fairway.core.clusters.candidates import Names, ladder
 from fairway.core.desk import Desk
 from fairway.core.fitting import fit
 from fairway.core.making_room.preemption import Victims, find_victims
@@ -22,8 +25,6 @@ from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.multiples import full_usage
 from fairway.core.modes.shrinking import most_of
 from fairway.core.modes.splitting import can_split, split
-from fairway.core.places import ranking, stock, where
-from fairway.core.places.standing import Standing, Totals
 from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import (
     MayNotUse,
@@ -59,7 +60,7 @@ class Attempt:
     form: Form
     options: list[Assignment]
     group: str
-    clusters: where.Names
+    clusters: Names
 
 
 def decide(desk: Desk, workload: Workload) -> Verdict:
@@ -106,7 +107,7 @@ def _climb(desk: Desk, workload: Workload, form: Form, verdict: Verdict) -> bool
     policy = desk.snapshot.policy(workload)
     groups = tuple(name for name, _ in candidates.groups)
     is_any_tried = False
-    for group, rung in where.ladder(policy, groups):
+    for group, rung in ladder(policy, groups):
         names = candidates.in_group(group)
         if not names:
             continue
@@ -176,7 +177,7 @@ def _idle(desk: Desk, attempt: Attempt, verdict: Verdict) -> bool:
 
 
 def _worth_trying(
-    desk: Desk, ranked: Sequence[ranking.Ranked], chance: stock.Chance
+    desk: Desk, ranked: Sequence[ranking.Ranked], chance: fit_bounds.Chance
 ) -> Iterator[str]:
     """Those of which the bounds promise room, best first."""
     if isinstance(ranked, Standing):

@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
+from fairway.core.clusters.candidates import Candidates, ladder
+from fairway.core.clusters.ranking import is_plain
+from fairway.core.clusters.spread import domains
 from fairway.core.desk import Desk
 from fairway.core.dividing.division import Place, divide, static_weights
 from fairway.core.fitting import fit
@@ -25,9 +28,6 @@ from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workloa
 from fairway.core.modes.gangs import Verdict, evict, placed_of
 from fairway.core.modes.multiples import full_usage, times, together
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
-from fairway.core.places import where
-from fairway.core.places.ranking import is_plain
-from fairway.core.places.spread import domains
 from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import (
     kept_reason,
@@ -49,7 +49,7 @@ class Service:
     workload: Workload
     form: Form
     policy: Policy
-    candidates: where.Candidates
+    candidates: Candidates
     counts: dict[str, int] = field(default_factory=dict)
     options: dict[str, Assignment] = field(default_factory=dict)
     pods: dict[str, tuple[PlacedPods, ...]] = field(default_factory=dict)  # of each cluster
@@ -263,7 +263,7 @@ def _grow(service: Service, verdict: Verdict) -> None:
     if not service.desk.assignments(service.workload, service.form):
         verdict.reasons.append(Reason(code=Code.NO_FLAVOR, queue=service.workload.queue))
     groups = tuple(name for name, _ in service.candidates.groups)
-    for group, rung in where.ladder(service.policy, groups):
+    for group, rung in ladder(service.policy, groups):
         names = service.candidates.in_group(group)
         if names and (service.waiting > 0 or (rung == "Idle" and service.is_copied)):
             stopped = service.desk.stopped_by(rung)

@@ -13,6 +13,7 @@ from itertools import islice
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
+from fairway.core.clusters.candidates import ladder
 from fairway.core.desk import Desk
 from fairway.core.fitting import fit
 from fairway.core.making_room.preemption import Victims, find_victims
@@ -22,7 +23,6 @@ from fairway.core.modes.gangs import Attempt, Verdict, charge, evict, placed_of
 from fairway.core.modes.multiples import full_usage, times, together
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.numbering import numbers_of, ranges
-from fairway.core.places import where
 from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import (
     kept_reason,
@@ -157,7 +157,7 @@ def _climb(sweep: _Sweep, verdict: Verdict) -> None:
     candidates = desk.candidates(workload)
     verdict.reasons.extend(refusal_reason(*one) for one in candidates.refused)
     policy = desk.snapshot.policy(workload)
-    for group, rung in where.ladder(policy, tuple(name for name, _ in candidates.groups)):
+    for group, rung in ladder(policy, tuple(name for name, _ in candidates.groups)):
         names = candidates.in_group(group)
         if sweep.left and names:
             attempt = Attempt(

@@ -188,14 +188,14 @@ PATCHES = (
     ),
     Patch(
         "the fence of a queue keeps nobody out",
-        "places/where.py",
+        "clusters/candidates.py",
         "    if queue is not None and not _chooses(queue.fence, name):\n",
         "    if queue is None and not _chooses(None, name):\n",
         "test_where.py",
     ),
     Patch(
         "clusters are looked at in the order of the input",
-        "places/where.py",
+        "clusters/candidates.py",
         "    for name in sorted(clusters):\n",
         "    for name in clusters:\n",
         "test_where.py",

@@ -13,8 +13,8 @@ from typing import Final, overload
 import numpy as np
 import numpy.typing as npt
 
+from fairway.core.clusters.ranking import Ranked, balance_of
 from fairway.core.model import Score
-from fairway.core.places.ranking import Ranked, balance_of
 
 _OUT: Final = np.iinfo(np.int64).max  # of a cluster that is not asked about
 _UNWELCOME: Final = 1 << 50  # more than any total, times the clusters there are

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from fairway.api.meta import Rung, Taint, Toleration
+from fairway.core.clusters.spread import domain
 from fairway.core.fitting.eligibility import tolerates
 from fairway.core.model import Clusters, Policy, Queue, Workload
 from fairway.core.nodes import Cluster
-from fairway.core.places.spread import domain
 
 RUNGS: tuple[Rung, ...] = ("Idle", "Preempt", "Provision")
 EVER = float("inf")

@@ -11,12 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fairway.core.model import Policy, Spread
-from fairway.core.nodes import Cluster
-from fairway.core.places.covering import Option
-from fairway.core.places.ranking import BUILT_IN, Facts, Ranked, rank
-from fairway.core.places.spread import domains, select
-from fairway.core.places.where import (
+from fairway.core.clusters.candidates import (
     Avoided,
     Candidates,
     Closed,
@@ -26,6 +21,11 @@ from fairway.core.places.where import (
     evicts,
     group_of,
 )
+from fairway.core.clusters.covering import Option
+from fairway.core.clusters.ranking import BUILT_IN, Facts, Ranked, rank
+from fairway.core.clusters.spread import domains, select
+from fairway.core.model import Policy, Spread
+from fairway.core.nodes import Cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

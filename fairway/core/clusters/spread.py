@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Protocol
 
+from fairway.core.clusters.covering import Option, Picked, Unmet, pick
 from fairway.core.model import Spread
 from fairway.core.nodes import Cluster
-from fairway.core.places.covering import Option, Picked, Unmet, pick
 
 LABELS = {
     "Region": "topology.kubernetes.io/region",
