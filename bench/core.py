@@ -18,8 +18,8 @@ import numpy as np
 from bench import fleets
 from bench.figures import Report, percentile, resident_mib
 from fairway.core.cycle import START, Cursor, plan
-from fairway.core.fitting import fit
 from fairway.core.model import Form, PodSet, Workload
+from fairway.core.packing import pack
 from fairway.core.snapshot import Facts, Snapshot
 from fairway.core.steps import Admit, Plan, Preempt
 
@@ -146,7 +146,7 @@ def preempting(snapshot: Snapshot, count: int) -> Iterable[Workload]:
             continue
         flavor = snapshot.facts.flavors[placed.pods[0].flavors[0][1]]
         room = {
-            name: fit.count(room, shape, snapshot.eligibility.of(room.cluster, shape, [flavor]))
+            name: pack.count(room, shape, snapshot.eligibility.of(room.cluster, shape, [flavor]))
             for name, room in snapshot.ledger.rooms.items()
         }
         most = max(room.values())

@@ -7,7 +7,6 @@ simulation and tests.
 What it sees and says
     model, nodes            plain frozen values; the nodes of a cluster in columns
     snapshot                the fleet frozen at `now`, charged and indexed; takes in changes
-    occupancy               whose pods are on the nodes of a cluster, seen or assumed
     steps, outcome          the plan; what the fleet would be once it is carried out
     explain                 why one workload waits, and what would let it start
     refusals, shortfalls    why not, in the closed set of reasons; how much is missing exactly
@@ -19,7 +18,7 @@ Deciding
     modes/                  gangs, services, sweeps
     quota/                  the tree of quotas, fair shares, the order of queues, flavors, limits
     clusters/               which clusters may take a workload, and which is best
-    fitting/                pods on nodes: packings, topology domains, devices
+    packing/                pods on nodes: packings, topology domains, devices, occupancy
     dividing/               replicas over clusters
     making_room/            victims of preemption, new nodes of elastic pools
     scaling/                how many replicas a service needs, by its load

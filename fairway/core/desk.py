@@ -18,7 +18,6 @@ from fairway.core.ahead.reservations import Reservations
 from fairway.core.clusters import ranking
 from fairway.core.clusters.balance_order import Board, Holds
 from fairway.core.clusters.candidates import Candidates, Names, candidates, likeness
-from fairway.core.fitting.fit import Want
 from fairway.core.making_room.leaving import Leaving
 from fairway.core.model import (
     Form,
@@ -31,6 +30,7 @@ from fairway.core.model import (
     Workload,
 )
 from fairway.core.nodes import Cluster, Packing
+from fairway.core.packing.pack import Want
 from fairway.core.quota.flavors import Assignment, assignments, groups_of
 from fairway.core.quota.limits import total_of
 from fairway.core.snapshot import Snapshot

@@ -20,9 +20,9 @@ from fairway.core.ahead.possible import impossible
 from fairway.core.clusters.candidates import ladder
 from fairway.core.cycle import plan
 from fairway.core.desk import Desk
-from fairway.core.fitting import fit
 from fairway.core.model import Flavor, Form, PodSet, Queue, Quota, Shape, Workload, unit_nanos
 from fairway.core.modes.multiples import full_usage
+from fairway.core.packing import pack
 from fairway.core.quota.flavors import Assignment, groups_of
 from fairway.core.refusals import quota_reason
 from fairway.core.shortfalls import with_shortfalls
@@ -193,9 +193,9 @@ def _places(
     for order, option in enumerate(options):
         for cluster in desk.candidates(workload).allowed:
             room, wants = desk.ledger.rooms[cluster], desk.wants(cluster, option, form)
-            fits = isinstance(fit.pack(room, wants, workload.domain), fit.Packed)
+            fits = isinstance(pack.pack(room, wants, workload.domain), pack.Packed)
             counts = {
-                one.name: min(one.count, fit.count(room, one.shape, one.mask)) for one in wants
+                one.name: min(one.count, pack.count(room, one.shape, one.mask)) for one in wants
             }
             free = full if fits else _amount(form, resource, counts)
             found = Nearest(

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from fairway.core.fitting import devices
 from fairway.core.model import FlavorResource, Pool, Request, Usage
 from fairway.core.nodes import Cluster, Packing, Room
+from fairway.core.packing import devices
 from fairway.core.quota.tree import Tree
 
 Undo = Callable[[], None]

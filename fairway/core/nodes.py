@@ -22,8 +22,8 @@ Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int32]
 
 if TYPE_CHECKING:
-    from fairway.core.fitting.devices import Devices
-    from fairway.core.fitting.topology import Level
+    from fairway.core.packing.devices import Devices
+    from fairway.core.packing.topology import Level
 
 # Packing: pod set -> {position of node: pods}.
 Packing = Mapping[str, Mapping[int, int]]

@@ -22,8 +22,8 @@ from fairway.core.clusters.candidates import (
     Tainted,
 )
 from fairway.core.desk import Desk
-from fairway.core.fitting import fit
 from fairway.core.model import Form, Usage, Workload, unit_nanos
+from fairway.core.packing import pack
 from fairway.core.quota.flavors import Assignment
 from fairway.core.quota.limits import total_of
 
@@ -159,7 +159,7 @@ def kept_reason(
 
 
 def shortage_reason(
-    cluster: str, group: str, rung: Rung, option: Assignment, shortage: fit.Shortage
+    cluster: str, group: str, rung: Rung, option: Assignment, shortage: pack.Shortage
 ) -> Reason:
     worst = max(shortage.short, key=lambda one: (one.missing, one.name))
     return Reason(

@@ -13,13 +13,13 @@ from dataclasses import replace
 
 from fairway.api.reasons import Code, Reason
 from fairway.core.desk import Desk
-from fairway.core.fitting.miss import nearest_miss
-from fairway.core.fitting.placing import Want
-from fairway.core.fitting.space import leading
 from fairway.core.model import Form, Workload, unit_nanos
 from fairway.core.modes.multiples import times
 from fairway.core.nodes import Room
 from fairway.core.outcome import after
+from fairway.core.packing.near_fit import nearest_miss
+from fairway.core.packing.placing import Want
+from fairway.core.packing.space import leading
 from fairway.core.snapshot import Facts, Snapshot
 from fairway.core.steps import Plan
 

@@ -21,14 +21,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from fairway.core.clusters.fit_bounds import Stock
-from fairway.core.fitting.eligibility import Eligibility
-from fairway.core.fitting.overlaps import Overlap, overlaps, rivals_of
 from fairway.core.ledger import Ledger, is_same_ground
 from fairway.core.missing import missing_of
 from fairway.core.model import EVERYWHERE, Flavor, Policy, Queue, Stray, Workload, usage_of
 from fairway.core.nodes import Cluster, Packing
 from fairway.core.numbering import count_of
-from fairway.core.occupancy import Occupancy, Seat, seats_of
+from fairway.core.packing.eligibility import Eligibility
+from fairway.core.packing.occupancy import Occupancy, Seat, seats_of
+from fairway.core.packing.overlaps import Overlap, overlaps, rivals_of
 from fairway.core.quota.limits import Claims
 from fairway.core.quota.tree import Tree
 from fairway.core.yielded import Rebates

@@ -11,8 +11,8 @@ import pytest
 from fairway.api import amounts
 from fairway.api.amounts import is_accelerator
 from fairway.cli.holdings import gpus_of
-from fairway.core.fitting.space import leading
 from fairway.core.nodes import Cluster, Nodes, Room
+from fairway.core.packing.space import leading
 
 COUNTED = [
     "nvidia.com/gpu",

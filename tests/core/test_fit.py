@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from fairway.core.fitting.fit import (
+from fairway.core.model import Shape, Topology
+from fairway.core.nodes import Cluster, Mask, Nodes, Room, label_column
+from fairway.core.packing.near_fit import Miss, nearest_miss
+from fairway.core.packing.pack import (
     UNLIMITED,
     Packed,
     Short,
@@ -18,9 +21,6 @@ from fairway.core.fitting.fit import (
     pack_most,
     slots,
 )
-from fairway.core.fitting.miss import Miss, nearest_miss
-from fairway.core.model import Shape, Topology
-from fairway.core.nodes import Cluster, Mask, Nodes, Room, label_column
 
 GPU = "nvidia.com/gpu"
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.core.fitting.devices import devices_of, give_back, pods_on, put, put_back, take
-from fairway.core.fitting.fit import Packed, Shortage, Want, count, pack, slots
-from fairway.core.fitting.miss import Miss, nearest_miss
 from fairway.core.model import Shape
 from fairway.core.nodes import Cluster, Nodes, Room
+from fairway.core.packing.devices import devices_of, give_back, pods_on, put, put_back, take
+from fairway.core.packing.near_fit import Miss, nearest_miss
+from fairway.core.packing.pack import Packed, Shortage, Want, count, pack, slots
 
 GPU = "nvidia.com/gpu"
 

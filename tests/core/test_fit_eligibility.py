@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from fairway.api.meta import NodeRequirement, NodeTerm, Taint, Toleration
-from fairway.core.fitting.eligibility import (
+from fairway.core.model import Flavor, Pool, ResourceGroup, Shape
+from fairway.core.nodes import Cluster, Nodes, label_column
+from fairway.core.packing.eligibility import (
     Eligibility,
     eligible,
     pool_takes,
     tolerates,
 )
-from fairway.core.fitting.overlaps import overlaps, rivals_of
-from fairway.core.model import Flavor, Pool, ResourceGroup, Shape
-from fairway.core.nodes import Cluster, Nodes, label_column
+from fairway.core.packing.overlaps import overlaps, rivals_of
 
 DEDICATED = Taint(key="dedicated", value="ml", effect="NoSchedule")
 DRAINED = Taint(key="drained", effect="NoExecute")

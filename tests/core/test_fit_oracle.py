@@ -14,11 +14,11 @@ import numpy as np
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from fairway.core.fitting.fit import Packed, Shortage, Want, count, pack, pack_most
-from fairway.core.fitting.search import search
-from fairway.core.fitting.space import Space
 from fairway.core.model import Shape, Topology
 from fairway.core.nodes import Cluster, Nodes, Room, label_column
+from fairway.core.packing.pack import Packed, Shortage, Want, count, pack, pack_most
+from fairway.core.packing.search import search
+from fairway.core.packing.space import Space
 
 RESOURCES = ("cpu", "memory", "nvidia.com/gpu")
 LEVELS = ("block", "rack")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairway.core.fitting.fit import Packed, Short, Shortage, Want, pack
 from fairway.core.model import Shape, Topology
 from fairway.core.nodes import Cluster, Nodes, Room, label_column
+from fairway.core.packing.pack import Packed, Short, Shortage, Want, pack
 
 GPU = "nvidia.com/gpu"
 POD = Shape(requests=((GPU, 1000),))

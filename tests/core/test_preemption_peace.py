@@ -19,10 +19,10 @@ from dataclasses import replace
 import pytest
 
 from fairway.core.desk import Desk
-from fairway.core.fitting import fit
 from fairway.core.making_room.preemption import find_victims
 from fairway.core.model import Held, Placed, PlacedPods, PreemptionRules, Queue, Workload
 from fairway.core.nodes import Cluster
+from fairway.core.packing import pack
 from fairway.core.snapshot import precedence
 from tests.core.preemptions import (
     FLAVOR,
@@ -111,8 +111,8 @@ class Fleet:
                 if not place:
                     self._start(desk, workload, place, None)
                     return True
-                packed = fit.pack(desk.ledger.rooms[place], desk.wants(place, option, form))
-                if isinstance(packed, fit.Packed):
+                packed = pack.pack(desk.ledger.rooms[place], desk.wants(place, option, form))
+                if isinstance(packed, pack.Packed):
                     self._start(desk, workload, place, packed)
                     return True
         options = [find_victims(desk, workload, form, option, place) for place in places]
@@ -129,7 +129,9 @@ class Fleet:
         self._start(desk, workload, found.cluster, found.packed)
         return True
 
-    def _start(self, desk: Desk, workload: Workload, place: str, packed: fit.Packed | None) -> None:
+    def _start(
+        self, desk: Desk, workload: Workload, place: str, packed: pack.Packed | None
+    ) -> None:
         form = workload.forms[0]
         placed = Placed(
             cluster=place,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairway.core import model, nodes
 from fairway.core.clusters import balance_order, ranking
-from fairway.core.fitting import fit, space
+from fairway.core.packing import pack, space
 from fairway.core.quota.flavors import Assignment
 from fairway.core.snapshot import Facts, Snapshot
 
@@ -95,10 +95,10 @@ def test_whatever_is_packed_was_promised(
     for numbers in wanted:
         form = form_of(*numbers)
         promised = fits(snapshot, form)
-        want = fit.Want(name="main", shape=form.pod_sets[0].shape, count=numbers[0])
+        want = pack.Want(name="main", shape=form.pod_sets[0].shape, count=numbers[0])
         for at, room in enumerate(snapshot.ledger.rooms.values()):
-            found = fit.pack(room, [want])
-            if isinstance(found, fit.Packed):
+            found = pack.pack(room, [want])
+            if isinstance(found, pack.Packed):
                 assert promised[at]
                 requests = {"main": want.shape.requests}
                 snapshot.ledger.take(room.cluster.name, found.packing, requests)

@@ -33,7 +33,7 @@ from fairway.controllers.lifecycle.recovery import (
     cause_of,
     judge,
 )
-from fairway.core.fitting.eligibility import tolerates
+from fairway.core.packing.eligibility import tolerates
 
 NEVER = float("inf")
 _HOSTNAME_MOST = 253

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fairway.core.ahead.ends import NEVER, end_of
-from fairway.core.fitting import fit
 from fairway.core.model import Request, Workload
 from fairway.core.nodes import Amounts, Packing, Room
-from fairway.core.occupancy import requests_of
+from fairway.core.packing import pack
+from fairway.core.packing.occupancy import requests_of
 
 if TYPE_CHECKING:
     from fairway.core.desk import Desk
@@ -60,17 +60,19 @@ class Future:
         self._columns = {resource: _column(rows) for resource, rows in sorted(given.items())}
         self._times = sorted({end for rows in given.values() for end, _, _ in rows})
 
-    def first_fit(self, wants: Sequence[fit.Want], domain: str) -> tuple[float, fit.Packed] | None:
+    def first_fit(
+        self, wants: Sequence[pack.Want], domain: str
+    ) -> tuple[float, pack.Packed] | None:
         """When pods would fit at the earliest, and where; none: not by any end that is known."""
         times = [self._now, *self._times]
-        best = fit.pack(self._room_at(times[-1]), wants, domain)
-        if isinstance(best, fit.Shortage):
+        best = pack.pack(self._room_at(times[-1]), wants, domain)
+        if isinstance(best, pack.Shortage):
             return None
         low, high = 0, len(times) - 1
         while low < high:
             middle = (low + high) // 2
-            found = fit.pack(self._room_at(times[middle]), wants, domain)
-            if isinstance(found, fit.Packed):
+            found = pack.pack(self._room_at(times[middle]), wants, domain)
+            if isinstance(found, pack.Packed):
                 best, high = found, middle
             else:
                 low = middle + 1

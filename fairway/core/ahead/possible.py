@@ -14,11 +14,11 @@ import numpy as np
 
 from fairway.api.reasons import Code, Reason
 from fairway.core.desk import Desk
-from fairway.core.fitting import fit
 from fairway.core.making_room.provisioning import find_pool
 from fairway.core.model import Form, Workload
 from fairway.core.modes.multiples import full_usage
 from fairway.core.nodes import Cluster
+from fairway.core.packing import pack
 from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import quota_reason
 from fairway.core.snapshot import Facts, Snapshot
@@ -84,7 +84,7 @@ def _least(workload: Workload) -> Iterator[Form]:
 def _has_room(desk: Desk, workload: Workload, form: Form, option: Assignment) -> bool:
     for cluster in desk.candidates(workload).allowed:
         wants = desk.wants(cluster, option, form)
-        if isinstance(fit.pack(desk.ledger.rooms[cluster], wants, workload.domain), fit.Packed):
+        if isinstance(pack.pack(desk.ledger.rooms[cluster], wants, workload.domain), pack.Packed):
             return True
         if not isinstance(find_pool(desk, workload, form, option, cluster), Reason):
             return True

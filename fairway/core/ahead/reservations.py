@@ -28,9 +28,9 @@ import numpy as np
 
 from fairway.api.reasons import Code, Reason
 from fairway.core.ahead.futures import Future, Started
-from fairway.core.fitting import fit
 from fairway.core.model import Form, Usage, Workload
 from fairway.core.nodes import Mask
+from fairway.core.packing import pack
 from fairway.core.quota.flavors import Assignment
 from fairway.core.steps import Reservation
 
@@ -133,8 +133,8 @@ class Reservations:
             return None
         room = self._desk.ledger.rooms[cluster]
         wants = self._desk.wants(cluster, option, form, is_bare=True)
-        found = fit.pack(room, wants, workload.domain)
-        if isinstance(found, fit.Shortage):
+        found = pack.pack(room, wants, workload.domain)
+        if isinstance(found, pack.Shortage):
             return None
         used = sorted({at for counts in found.packing.values() for at in counts})
         for hold in holds:

@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairway.core.fitting import fit
-from fairway.core.fitting.eligibility import pool_takes
-from fairway.core.fitting.topology import level_index, levels_of
 from fairway.core.making_room.growth import grown_room
 from fairway.core.model import Flavor, Form, Placed, PlacedPods, Topology, Workload
 from fairway.core.nodes import Mask, Room
+from fairway.core.packing import pack
+from fairway.core.packing.eligibility import pool_takes
+from fairway.core.packing.topology import level_index, levels_of
 from fairway.core.snapshot import Snapshot
 from fairway.core.steps import Provision
 
@@ -92,15 +92,15 @@ class Proof:
         for one in new:
             grown, masks = self._grow(grown, one, placed, masks)
         topology = {one.name: one.topology for one in form.pod_sets}
-        wants: list[fit.Want] = []
+        wants: list[pack.Want] = []
         set_of: dict[str, str] = {}
         for pods in placed.pods:
             for want in _wants(grown, pods, masks[pods.name], topology[pods.name]):
                 wants.append(want)
                 set_of[want.name] = pods.name
         domain = "" if any(pods.domains for pods in placed.pods) else workload.domain
-        packed = fit.pack(grown, wants, domain)
-        if isinstance(packed, fit.Shortage):
+        packed = pack.pack(grown, wants, domain)
+        if isinstance(packed, pack.Shortage):
             short = ", ".join(f"{one.missing} of {set_of[one.name]}" for one in packed.short)
             return [*found, f"has no room in {placed.cluster}: {short}"]
         here = len(room.cluster.nodes)
@@ -164,9 +164,9 @@ class Proof:
         return grown_room(room, pool, step.count), longer
 
 
-def _wants(room: Room, pods: PlacedPods, mask: Mask, topology: Topology) -> Iterator[fit.Want]:
+def _wants(room: Room, pods: PlacedPods, mask: Mask, topology: Topology) -> Iterator[pack.Want]:
     """The pods of a set: apart for each domain where they name some."""
-    want = fit.Want(name=pods.name, shape=pods.shape, count=pods.count, mask=mask)
+    want = pack.Want(name=pods.name, shape=pods.shape, count=pods.count, mask=mask)
     index = level_index(room, pods.level) if pods.domains else None
     if index is None:
         yield replace(want, topology=topology)

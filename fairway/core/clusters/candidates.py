@@ -17,9 +17,9 @@ from datetime import UTC, datetime
 
 from fairway.api.meta import Rung, Taint, Toleration
 from fairway.core.clusters.spread import domain
-from fairway.core.fitting.eligibility import tolerates
 from fairway.core.model import Clusters, Policy, Queue, Workload
 from fairway.core.nodes import Cluster
+from fairway.core.packing.eligibility import tolerates
 
 RUNGS: tuple[Rung, ...] = ("Idle", "Preempt", "Provision")
 EVER = float("inf")

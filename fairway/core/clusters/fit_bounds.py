@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fairway.core.fitting.devices import DEVICE_UNITS
-from fairway.core.fitting.space import UNLIMITED
 from fairway.core.model import Flavor, Form, PodSet, Shape
 from fairway.core.nodes import Amounts, Mask, Room
+from fairway.core.packing.devices import DEVICE_UNITS
+from fairway.core.packing.space import UNLIMITED
 from fairway.core.quota.flavors import Assignment
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fairway.core.fitting.devices import Devices
-from fairway.core.fitting.fit import Packed, Shortage, Want, pack
 from fairway.core.model import Pool
 from fairway.core.nodes import Amounts, Cluster, LabelColumn, Mask, Nodes, Room, label_column
+from fairway.core.packing.devices import Devices
+from fairway.core.packing.pack import Packed, Shortage, Want, pack
 
 HOST_NAME = "kubernetes.io/hostname"
 

@@ -22,7 +22,7 @@ from fairway.core import losses
 from fairway.core.model import FlavorResource, Request, Workload, usage_of
 from fairway.core.nodes import Amounts, Packing
 from fairway.core.numbering import count_of
-from fairway.core.occupancy import requests_of
+from fairway.core.packing.occupancy import requests_of
 from fairway.core.quota.order import Rules, Shares
 from fairway.core.snapshot import Snapshot
 from fairway.core.yielded import queue_of

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 from fairway.api.reasons import Code
 from fairway.core.desk import Desk
-from fairway.core.fitting import fit
 from fairway.core.making_room.ground import Ground, stands_on_any
 from fairway.core.making_room.holders import Holder, Holders, holders_of, take_away
 from fairway.core.making_room.legality import Case
 from fairway.core.making_room.victims import Found, Nodes, Search
 from fairway.core.model import FlavorResource, Form, Usage, Workload
+from fairway.core.packing import pack
 from fairway.core.quota.flavors import Assignment
 
 # (highest priority, work lost, number, cluster, (work lost, key) of each): less is better.
@@ -42,7 +42,7 @@ class Victims:
 
     cluster: str
     assignment: Assignment
-    packed: fit.Packed | None
+    packed: pack.Packed | None
     victims: tuple[Victim, ...]
     harm: Harm
 
@@ -78,8 +78,8 @@ def find_victims(
     ):
         return None
     wants = desk.wants(cluster, assignment, form)
-    packed = fit.pack(desk.ledger.rooms[cluster], wants, workload.domain)
-    if isinstance(packed, fit.Packed):
+    packed = pack.pack(desk.ledger.rooms[cluster], wants, workload.domain)
+    if isinstance(packed, pack.Packed):
         found = _by_quota(desk, holders, workload, usage, missing)
         return None if found is None else _victims(cluster, assignment, found, packed)
     if not candidates:
@@ -141,7 +141,7 @@ def _by_nodes(
     case: Case,
     suspects: list[Holder],
     missing: Mapping[FlavorResource, int],
-    place: tuple[str, Sequence[fit.Want], str],
+    place: tuple[str, Sequence[pack.Want], str],
 ) -> Found | None:
     """Victims in one cluster, on nodes that the workload could use or with quota that it lacks."""
     cluster, wants, domain = place
@@ -166,7 +166,7 @@ def _by_loss(holder: Holder) -> tuple[int, str]:
 
 
 def _victims(
-    cluster: str, assignment: Assignment, found: Found, packed: fit.Packed | None
+    cluster: str, assignment: Assignment, found: Found, packed: pack.Packed | None
 ) -> Victims:
     victims = tuple(
         Victim(key=one.key, code=code, lost_seconds=one.lost_seconds)

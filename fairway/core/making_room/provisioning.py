@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from fairway.api.reasons import Code, Reason
 from fairway.core.desk import Desk
-from fairway.core.fitting import fit
-from fairway.core.fitting.eligibility import pool_takes
 from fairway.core.making_room.growth import pack_with_new_nodes
 from fairway.core.model import Form, Pool, Workload
+from fairway.core.packing import pack
+from fairway.core.packing.eligibility import pool_takes
 from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import no_pool
 
@@ -26,8 +26,8 @@ class Provisioned:
 
     pool: str
     count: int
-    packed: fit.Packed  # on existing and new nodes
-    on_existing: fit.Packed  # the part of it that takes room that is there already
+    packed: pack.Packed  # on existing and new nodes
+    on_existing: pack.Packed  # the part of it that takes room that is there already
 
 
 def find_pool(
@@ -62,7 +62,7 @@ def find_pool(
         found = pack_with_new_nodes(
             room, wants, pool, left=left, takes=takes, domain=workload.domain
         )
-        if isinstance(found, fit.Shortage):
+        if isinstance(found, pack.Shortage):
             refusal = _out_of_stock(cluster, pool, left)
         elif found.new_nodes:
             return Provisioned(
@@ -89,9 +89,9 @@ def _price(pool: Pool) -> tuple[bool, int, str]:
     return (pool.price_nanos is None, pool.price_nanos or 0, pool.name)
 
 
-def _existing(packed: fit.Packed, nodes: int) -> fit.Packed:
+def _existing(packed: pack.Packed, nodes: int) -> pack.Packed:
     packing: Mapping[str, Mapping[int, int]] = {
         name: {position: count for position, count in counts.items() if position < nodes}
         for name, counts in packed.packing.items()
     }
-    return fit.Packed(packing=packing)
+    return pack.Packed(packing=packing)

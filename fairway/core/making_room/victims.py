@@ -22,11 +22,11 @@ from typing import Final
 
 from fairway.api.reasons import Code
 from fairway.core.desk import Desk
-from fairway.core.fitting import fit
 from fairway.core.making_room.ground import Ground
 from fairway.core.making_room.holders import Holder, free_nodes
 from fairway.core.making_room.legality import Case
 from fairway.core.model import FlavorResource
+from fairway.core.packing import pack
 
 EXACT: Final = 12  # candidates among which the best set is always found
 _LOOKS: Final = 120  # sets looked at among more candidates, before one is put together
@@ -41,7 +41,7 @@ class Found:
 
     victims: tuple[Holder, ...]
     codes: tuple[Code, ...]
-    packed: fit.Packed | None
+    packed: pack.Packed | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Nodes:
     """Where nodes are scarce: the cluster, and what must find room there."""
 
     cluster: str
-    wants: Sequence[fit.Want]
+    wants: Sequence[pack.Want]
     domain: str
     ground: Ground
 
@@ -206,15 +206,15 @@ class Search:
         self._desk.ledger.charge(self._case.workload.queue, self._case.usage)
         self._desk.snapshot.rebates.let_go(self._desk.ledger)
 
-    def _pack(self, chosen: Chosen) -> fit.Packed | None:
+    def _pack(self, chosen: Chosen) -> pack.Packed | None:
         nodes, desk = self._nodes, self._desk
         assert nodes is not None
         with desk.ledger.trial():
             for one in chosen:
                 workload = self._candidates[one].workload
                 free_nodes(desk.snapshot, desk.ledger, workload, nodes.cluster)
-            found = fit.pack(desk.ledger.rooms[nodes.cluster], nodes.wants, nodes.domain)
-        return found if isinstance(found, fit.Packed) else None
+            found = pack.pack(desk.ledger.rooms[nodes.cluster], nodes.wants, nodes.domain)
+        return found if isinstance(found, pack.Packed) else None
 
     # Beyond twelve.
 

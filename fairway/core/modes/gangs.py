@@ -16,7 +16,6 @@ from fairway.core.clusters import fit_bounds, ranking
 from fairway.core.clusters.balance_order import Standing, Totals
 from fairway.core.clusters.candidates import Names, ladder
 from fairway.core.desk import Desk
-from fairway.core.fitting import fit
 from fairway.core.making_room.preemption import Victims, find_victims
 from fairway.core.making_room.provisioning import find_pool
 from fairway.core.making_room.weighing import prefers_provision
@@ -25,6 +24,7 @@ from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.multiples import full_usage
 from fairway.core.modes.shrinking import most_of
 from fairway.core.modes.splitting import can_split, split
+from fairway.core.packing import pack
 from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import (
     MayNotUse,
@@ -150,8 +150,8 @@ def _idle(desk: Desk, attempt: Attempt, verdict: Verdict) -> bool:
         refused: dict[str, Reason] = {}
         for cluster in _worth_trying(desk, ranked, chance):
             room = desk.ledger.rooms[cluster]
-            found = fit.pack(room, desk.wants(cluster, option, form), workload.domain)
-            if isinstance(found, fit.Packed):
+            found = pack.pack(room, desk.wants(cluster, option, form), workload.domain)
+            if isinstance(found, pack.Packed):
                 scores = _totals(ranked) if len(ranked) > 1 else None
                 placed = placed_of(cluster, attempt.group, form, option, found)
                 admit = Admit(
@@ -342,7 +342,7 @@ def by_preference(
 
 
 def placed_of(
-    cluster: str, group: str, form: Form, option: Assignment, packed: fit.Packed | None
+    cluster: str, group: str, form: Form, option: Assignment, packed: pack.Packed | None
 ) -> Placed:
     pods = []
     for one in form.pod_sets:
@@ -366,7 +366,7 @@ def _admit(
     desk: Desk,
     workload: Workload,
     admit: Admit,
-    packed: fit.Packed | None,
+    packed: pack.Packed | None,
     verdict: Verdict,
 ) -> None:
     """Charges what a step takes, and puts the step into the plan."""
@@ -376,7 +376,7 @@ def _admit(
     verdict.reasons.clear()
 
 
-def charge(desk: Desk, workload: Workload, placed: Placed, packed: fit.Packed | None) -> None:
+def charge(desk: Desk, workload: Workload, placed: Placed, packed: pack.Packed | None) -> None:
     """Takes quota and room for a placement."""
     usage = usage_of(placed)
     if packed is None:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fairway.core.desk import Desk
-from fairway.core.fitting import fit
 from fairway.core.missing import missing_of
 from fairway.core.model import Form, Placed, Workload
 from fairway.core.modes.gangs import Verdict, charge, placed_of
 from fairway.core.modes.multiples import full_usage, times, together
+from fairway.core.packing import pack
 from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import quota_reason
 from fairway.core.steps import Admit
@@ -36,10 +36,10 @@ def decide(desk: Desk, workload: Workload) -> Verdict:
         form = _fitting(desk, workload, missing, option)
         if form is None:
             continue
-        found = fit.pack(
+        found = pack.pack(
             desk.ledger.rooms[placed.cluster], desk.wants(placed.cluster, option, form)
         )
-        if isinstance(found, fit.Packed):
+        if isinstance(found, pack.Packed):
             more = placed_of(placed.cluster, placed.group, form, option, found)
             charge(desk, workload, more, found)
             whole = _joined(placed, more)
@@ -65,7 +65,7 @@ def _fitting(desk: Desk, workload: Workload, missing: Form, option: Assignment) 
     room = desk.ledger.rooms[cluster]
     is_allowed = quota_reason(desk, workload, full_usage(missing, option), option) is None
     wants = desk.wants(cluster, option, missing)
-    if is_allowed and isinstance(fit.pack(room, wants), fit.Packed):
+    if is_allowed and isinstance(pack.pack(room, wants), pack.Packed):
         return missing
     whole = next(one for one in workload.forms if one.name == workload.held.form)
     one = missing.pod_sets[0]
@@ -76,7 +76,7 @@ def _fitting(desk: Desk, workload: Workload, missing: Form, option: Assignment) 
     single = replace(missing, pod_sets=(replace(one, count=1, least=1),))
     copies = desk.copies(workload, full_usage(single, option))
     most = one.count if copies is None else min(copies, one.count)
-    count = fit.copies(room, desk.wants(cluster, option, single), most)
+    count = pack.copies(room, desk.wants(cluster, option, single), most)
     return times(single, count) if count > 0 else None
 
 

@@ -21,13 +21,13 @@ from fairway.core.clusters.ranking import is_plain
 from fairway.core.clusters.spread import domains
 from fairway.core.desk import Desk
 from fairway.core.dividing.division import Place, divide, static_weights
-from fairway.core.fitting import fit
 from fairway.core.making_room.preemption import Victims, find_victims
 from fairway.core.making_room.provisioning import Provisioned, find_pool
 from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workload
 from fairway.core.modes.gangs import Verdict, evict, placed_of
 from fairway.core.modes.multiples import full_usage, times, together
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
+from fairway.core.packing import pack
 from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import (
     kept_reason,
@@ -130,14 +130,14 @@ class Service:
         """How many more replicas fit in a cluster, as far as nodes go."""
         wants = self.desk.wants(cluster, option, self.form)
         room = self.desk.ledger.rooms[cluster]
-        return fit.copies(room, wants)
+        return pack.copies(room, wants)
 
     def quota_for(self, option: Assignment) -> int:
         """How many more replicas the queue allows on some flavors."""
         may_borrow = self.rung != "Preempt"
         usage = full_usage(self.form, option)
         most = self.desk.copies(self.workload, usage, may_borrow=may_borrow)
-        return fit.UNLIMITED if most is None else most
+        return pack.UNLIMITED if most is None else most
 
     def allowed_in(self, cluster: str, most: int) -> int:
         """How many of so many more the rules of division allow in a cluster, beside all others."""
@@ -179,8 +179,8 @@ class Service:
     def add(self, cluster: str, count: int, option: Assignment) -> None:
         """Places replicas on the nodes of a cluster."""
         wants = self.desk.wants(cluster, option, times(self.form, count))
-        packed = fit.pack(self.desk.ledger.rooms[cluster], wants)
-        assert isinstance(packed, fit.Packed), "what was counted fits"
+        packed = pack.pack(self.desk.ledger.rooms[cluster], wants)
+        assert isinstance(packed, pack.Packed), "what was counted fits"
         self.keep(cluster, count, option, (packed, packed))
 
     def top_up(self, cluster: str, option: Assignment) -> None:
@@ -195,7 +195,7 @@ class Service:
         cluster: str,
         count: int,
         option: Assignment,
-        packed: tuple[fit.Packed, fit.Packed],
+        packed: tuple[pack.Packed, pack.Packed],
     ) -> None:
         """Charges replicas: all of what is packed, and what of it takes room that is here."""
         whole, on_existing = packed

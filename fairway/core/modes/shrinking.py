@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fairway.core.desk import Desk
-from fairway.core.fitting import fit
 from fairway.core.model import Form, Workload
 from fairway.core.modes.multiples import full_usage
+from fairway.core.packing import pack
 from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import quota_reason
 
@@ -26,7 +26,7 @@ class Shrunk:
     cluster: str
     form: Form
     option: Assignment
-    packed: fit.Packed | None
+    packed: pack.Packed | None
 
 
 def most_of(desk: Desk, workload: Workload, form: Form) -> Shrunk | None:
@@ -88,8 +88,8 @@ def _places(desk: Desk, workload: Workload, form: Form, option: Assignment) -> I
     candidates, policy = desk.candidates(workload), desk.snapshot.policy(workload)
     for one in desk.ranked(candidates.allowed, workload, policy):
         wants = desk.wants(one.cluster, option, form)
-        found = fit.pack_most(desk.ledger.rooms[one.cluster], wants, workload.domain)
-        if isinstance(found, fit.Packed):
+        found = pack.pack_most(desk.ledger.rooms[one.cluster], wants, workload.domain)
+        if isinstance(found, pack.Packed):
             counts = {name: sum(some.values()) for name, some in found.packing.items()}
             held = replace(
                 form,

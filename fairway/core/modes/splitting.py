@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fairway.core.desk import Desk
-from fairway.core.fitting import fit
 from fairway.core.model import Form, PodSet, Workload
+from fairway.core.packing import pack
 from fairway.core.quota.flavors import Assignment
 
 
@@ -22,7 +22,7 @@ class Part:
 
     cluster: str
     form: Form  # only the pod sets, and only the pods, that go there
-    packed: fit.Packed
+    packed: pack.Packed
 
 
 def can_split(workload: Workload, form: Form) -> bool:
@@ -60,8 +60,8 @@ def _most(
     for one in form.pod_sets:
         for count in _counts(one, left[one.name]):
             some = _form(form, {**taken, one.name: count})
-            packed = fit.pack(desk.ledger.rooms[cluster], desk.wants(cluster, option, some))
-            if isinstance(packed, fit.Packed):
+            packed = pack.pack(desk.ledger.rooms[cluster], desk.wants(cluster, option, some))
+            if isinstance(packed, pack.Packed):
                 best, taken = (
                     Part(cluster=cluster, form=some, packed=packed),
                     {

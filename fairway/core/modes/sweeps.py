@@ -15,7 +15,6 @@ from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.clusters.candidates import ladder
 from fairway.core.desk import Desk
-from fairway.core.fitting import fit
 from fairway.core.making_room.preemption import Victims, find_victims
 from fairway.core.making_room.provisioning import Provisioned, find_pool
 from fairway.core.model import Form, Placed, Workload
@@ -23,6 +22,7 @@ from fairway.core.modes.gangs import Attempt, Verdict, charge, evict, placed_of
 from fairway.core.modes.multiples import full_usage, times, together
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.numbering import numbers_of, ranges
+from fairway.core.packing import pack
 from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import (
     kept_reason,
@@ -87,11 +87,11 @@ class _Sweep:
     def take_idle(self, cluster: str, group: str, option: Assignment) -> None:
         """Places as many of the next tasks as fit on the nodes of a cluster."""
         room, desk = self.desk.ledger.rooms[cluster], self.desk
-        most = fit.copies(room, desk.wants(cluster, option, self.form), self.allowed(option))
+        most = pack.copies(room, desk.wants(cluster, option, self.form), self.allowed(option))
         count = self.whole_ranges(most)
         if count:
-            found = fit.pack(room, desk.wants(cluster, option, times(self.form, count)))
-            assert isinstance(found, fit.Packed), "what was counted fits"
+            found = pack.pack(room, desk.wants(cluster, option, times(self.form, count)))
+            assert isinstance(found, pack.Packed), "what was counted fits"
             self.keep((cluster, group), option, count, (found, found))
 
     def keep(
@@ -99,7 +99,7 @@ class _Sweep:
         place: tuple[str, str],
         option: Assignment,
         count: int,
-        packed: tuple[fit.Packed, fit.Packed],
+        packed: tuple[pack.Packed, pack.Packed],
     ) -> None:
         """Charges the next tasks: all of what is packed, and what of it takes room that is here."""
         numbers, self.left = self.left[:count], self.left[count:]

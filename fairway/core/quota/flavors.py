@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from itertools import islice, product
 
 from fairway.api.meta import NodeTerm
-from fairway.core.fitting.eligibility import tolerates
 from fairway.core.model import (
     NO_FLAVOR,
     Flavor,
@@ -26,6 +25,7 @@ from fairway.core.model import (
     ResourceGroup,
     Shape,
 )
+from fairway.core.packing.eligibility import tolerates
 
 # Combinations of flavors over groups and pod sets that are looked at for one form.
 ASSIGNMENTS_MAX = 64

@@ -61,7 +61,7 @@ PATCHES = (
     ),
     Patch(
         "nodes that are not ready get pods",
-        "fitting/eligibility.py",
+        "packing/eligibility.py",
         "found: Mask = nodes.ready & _tolerated(",
         "found: Mask = _tolerated(",
         "test_fit_eligibility.py",
@@ -96,21 +96,21 @@ PATCHES = (
     ),
     Patch(
         "a gang that may shrink shrinks below its least",
-        "fitting/fit.py",
+        "packing/pack.py",
         "replace(want, count=want.count - some * step // total)",
         "replace(want, count=want.count - (some + 1) * step // total)",
         "test_fit.py",
     ),
     Patch(
         "pods of sets that compete are put on the same room",
-        "fitting/fit.py",
+        "packing/pack.py",
         "            trial.take(want.shape.requests, spot.counts)\n",
         "            pass\n",
         "test_fit_oracle.py",
     ),
     Patch(
         "a pod more than fits is counted in a domain",
-        "fitting/fit.py",
+        "packing/pack.py",
         "        if ratio >= 1.0:\n",
         "        if ratio > 1.0:\n",
         "test_fit_topology.py",
@@ -131,7 +131,7 @@ PATCHES = (
     ),
     Patch(
         "pods that no report has seen take no room",
-        "occupancy.py",
+        "packing/occupancy.py",
         "        self._ledger.take(self._name, packing, requests_of(seat.placed))\n"
         "        seat.assumed = packing\n",
         "        seat.assumed = {}\n",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairway.core.fitting.space import Space
-from fairway.core.fitting.topology import Spot, place
 from fairway.core.model import Shape, Topology
 from fairway.core.nodes import Mask
+from fairway.core.packing.space import Space
+from fairway.core.packing.topology import Spot, place
 
 NO_TOPOLOGY = Topology()
 # More pods than anybody has room for, and than sums of `space.UNLIMITED` reach.

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairway.core.fitting.devices import devices_of, needs_devices
-from fairway.core.fitting.placing import Want, most_of
-from fairway.core.fitting.space import Space, leading
-from fairway.core.fitting.topology import level_index, levels_of, sum_by
 from fairway.core.nodes import Amounts, Room
+from fairway.core.packing.devices import devices_of, needs_devices
+from fairway.core.packing.placing import Want, most_of
+from fairway.core.packing.space import Space, leading
+from fairway.core.packing.topology import level_index, levels_of, sum_by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from fairway.api.amounts import is_accelerator
-from fairway.core.fitting.devices import Devices, devices_of, move_pods, needs_devices, pods_on
 from fairway.core.model import Request
 from fairway.core.nodes import Amounts, Bounds, Mask, Room
+from fairway.core.packing.devices import Devices, devices_of, move_pods, needs_devices, pods_on
 
 # Pods of a shape without requests that fit on a node: more than anybody asks for, and small enough
 # that sums over all nodes stay exact.

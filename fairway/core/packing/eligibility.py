@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairway.api.meta import NodeRequirement, NodeTerm, Taint, Toleration
-from fairway.core.fitting.overlaps import Rivals
 from fairway.core.model import Flavor, Pool, Shape
 from fairway.core.nodes import Cluster, LabelColumn, Mask, Nodes, label_column
+from fairway.core.packing.overlaps import Rivals
 
 _Key = tuple[object, ...]
 NO_RIVALS: Rivals = {}

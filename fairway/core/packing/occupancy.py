@@ -21,13 +21,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fairway.api.amounts import is_accelerator
-from fairway.core.fitting import fit
-from fairway.core.fitting.devices import DEVICE_UNITS
-from fairway.core.fitting.eligibility import Eligibility
-from fairway.core.fitting.topology import level_index, levels_of
 from fairway.core.ledger import Ledger
 from fairway.core.model import Flavor, Placed, PlacedPods, Request, Stray, Workload
 from fairway.core.nodes import Packing, Room
+from fairway.core.packing import pack
+from fairway.core.packing.devices import DEVICE_UNITS
+from fairway.core.packing.eligibility import Eligibility
+from fairway.core.packing.topology import level_index, levels_of
 
 _NO_DOMAIN = -2  # of no node, not even of those outside all domains
 _STRAY = "stray"
@@ -324,7 +324,7 @@ class Occupancy:
 
     def _packed_together(self) -> dict[tuple[float, str, int], Packing] | None:
         """Packings of all at once, found by search where the case is small."""
-        wants: list[fit.Want] = []
+        wants: list[pack.Want] = []
         owner: dict[str, tuple[tuple[float, str, int], str]] = {}
         seats = sorted(self._line, key=lambda one: one.decided)
         for number, seat in enumerate(seats):
@@ -333,8 +333,8 @@ class Occupancy:
                     name = f"{number}/{want.name}"
                     owner[name] = (seat.decided, pods.name)
                     wants.append(replace(want, name=name))
-        whole = fit.pack(self._room, wants)
-        if isinstance(whole, fit.Shortage):
+        whole = pack.pack(self._room, wants)
+        if isinstance(whole, pack.Shortage):
             return None
         packings: dict[tuple[float, str, int], dict[str, dict[int, int]]] = {
             seat.decided: {} for seat in seats
@@ -348,7 +348,7 @@ class Occupancy:
 
     def _found_for(self, placed: Placed) -> Packing:
         """Where pods that no report has seen will be; what finds no room is left out."""
-        wants: list[fit.Want] = []
+        wants: list[pack.Want] = []
         set_of: dict[str, str] = {}
         for pods in placed.pods:
             for want in self._wants(pods, placed.bound.get(pods.name, {})):
@@ -361,22 +361,22 @@ class Occupancy:
                 into[position] = into.get(position, 0) + count
         return packing
 
-    def _most_of(self, wants: list[fit.Want]) -> Packing:
+    def _most_of(self, wants: list[pack.Want]) -> Packing:
         """All of them together; else as many of each as fit beside the others."""
-        whole = fit.pack(self._room, wants)
-        if isinstance(whole, fit.Packed):
+        whole = pack.pack(self._room, wants)
+        if isinstance(whole, pack.Packed):
             return whole.packing
         packing: dict[str, Mapping[int, int]] = {}
         with self._ledger.trial():
             for want in wants:
-                found = fit.pack_most(self._room, [want])
-                if isinstance(found, fit.Packed):
+                found = pack.pack_most(self._room, [want])
+                if isinstance(found, pack.Packed):
                     packing[want.name] = found.packing[want.name]
                     taken = {want.name: packing[want.name]}
                     self._ledger.take(self._name, taken, {want.name: want.shape.requests})
         return packing
 
-    def _wants(self, pods: PlacedPods, seen: Mapping[int, int]) -> Iterator[fit.Want]:
+    def _wants(self, pods: PlacedPods, seen: Mapping[int, int]) -> Iterator[pack.Want]:
         """The pods of a set that no report has seen, apart for each domain they were put in."""
         missing = pods.count - sum(seen.values())
         if missing <= 0:
@@ -387,7 +387,7 @@ class Occupancy:
         mask = self._eligibility.of(room.cluster, pods.shape, flavors)
         index = level_index(room, pods.level) if pods.domains else None
         if index is None:
-            yield fit.Want(name=pods.name, shape=pods.shape, count=missing, least=0, mask=mask)
+            yield pack.Want(name=pods.name, shape=pods.shape, count=missing, least=0, mask=mask)
             return
         level = levels_of(room)[index]
         for domain, count in pods.domains:
@@ -397,7 +397,7 @@ class Occupancy:
             if left > 0:
                 missing -= left
                 inside = mask & (level.codes == code)
-                yield fit.Want(
+                yield pack.Want(
                     name=f"{pods.name}@{domain}",
                     shape=pods.shape,
                     count=left,
