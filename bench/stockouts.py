@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from fairway.core.inventory import stockouts
-from fairway.core.inventory.stockouts import Belief
+from fairway.core.provisioning import stock_outs
+from fairway.core.provisioning.stock_outs import Belief
 
 _HOUR = 3600.0
 _DAY = 24 * _HOUR
@@ -143,7 +143,7 @@ WAYS: Mapping[str, AfterFailure] = {
     "fixed, 5 minutes": fixed(300),
     "fixed, 15 minutes": fixed(900),
     "doubling, 5 to 30 minutes": doubling(300, 1800),
-    "learned": stockouts.failed,
+    "learned": stock_outs.failed,
 }
 
 
@@ -185,7 +185,7 @@ class _Replay:
     def _hear(self, zone: int, now: float, comes: bool) -> None:
         belief = self.beliefs[zone]
         if comes:
-            self.beliefs[zone] = stockouts.came(belief, now)
+            self.beliefs[zone] = stock_outs.came(belief, now)
             return
         self.failed += 1
         self.beliefs[zone] = found = self.after_failure(belief, now)
@@ -202,7 +202,7 @@ class _Replay:
                 return
             comes = not _is_out(self.trace.zones[zone], now)
             heapq.heappush(self.events, (now + _TOLD_AFTER, zone, arrived, comes))
-            self.beliefs[zone] = stockouts.asked(self.beliefs[zone], now, within=_TOLD_AFTER)
+            self.beliefs[zone] = stock_outs.asked(self.beliefs[zone], now, within=_TOLD_AFTER)
             if comes:
                 self.waits.append(now + _COMES_AFTER - arrived)
                 self.prices.append(1.0 + 0.5 * zone)

@@ -22,7 +22,7 @@ Deciding
     dividing/               replicas over clusters
     making_room/            victims of preemption, new nodes of elastic pools
     scaling/                how many replicas a service needs, by its load
-    inventory/              stock-outs that are learned, nodes that nobody needs
+    provisioning/           new nodes of elastic pools: which, how many, stock-outs, idle ones
     costs/                  who held what for how long, and what it cost
     ahead/                  reservations, backfill, forecasts, what could never start
     checks/                 what no plan may do: used by tests, simulation and commit

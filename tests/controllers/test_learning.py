@@ -14,7 +14,7 @@ from fairway.controllers.inventory.learning import (
     learned,
     stored_as,
 )
-from fairway.core.inventory.stockouts import STEPS, Belief, failed
+from fairway.core.provisioning.stock_outs import STEPS, Belief, failed
 
 NOW = 1_800_000_000.0
 OUT = failed(Belief(), NOW - 100)

@@ -9,7 +9,7 @@ import pytest
 from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.controllers.inventory.releasing import AT_ONCE_MOST, Idling, leaving
-from fairway.core.inventory.releasing import Idle, idle_nodes
+from fairway.core.provisioning.idle_nodes import Idle, idle_nodes
 from fairway.view.view import View
 
 NOW = 1_800_000_000.0

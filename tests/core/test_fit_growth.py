@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairway.core.making_room.growth import Grown, pack_with_new_nodes
 from fairway.core.model import Pool, Shape, Topology
 from fairway.core.nodes import Cluster, Nodes, Room, label_column
 from fairway.core.packing.pack import Packed, Shortage, Want
+from fairway.core.provisioning.new_nodes import Grown, pack_with_new_nodes
 
 GPU = "nvidia.com/gpu"
 POD = Shape(requests=((GPU, 4000),))

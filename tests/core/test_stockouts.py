@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.stockouts import WAYS, Figures, fixed, replayed, traces
-from fairway.core.inventory import stockouts
-from fairway.core.inventory.stockouts import (
+from fairway.core.provisioning import stock_outs
+from fairway.core.provisioning.stock_outs import (
     LAST_RESORT,
     STEPS,
     WAIT_LEAST,
@@ -86,7 +86,7 @@ def test_a_pool_whose_stock_outs_last_an_hour_is_asked_again_after_about_an_hour
     belief = after_stock_outs_of(HOUR)
     ages = [0.0]
     while ages[-1] < HOUR:
-        ages.append(ages[-1] + wait_after(belief.ended, ages[-1], chance=stockouts.CHANCE))
+        ages.append(ages[-1] + wait_after(belief.ended, ages[-1], chance=stock_outs.CHANCE))
     assert len(ages) < 8
     assert 0.7 * HOUR < ages[-1] < 1.6 * HOUR
     longest = max(after - before for before, after in pairwise(ages))
@@ -122,7 +122,7 @@ def test_nodes_that_come_end_a_stock_out_and_tell_how_long_they_took() -> None:
     belief = came(failed(Belief(), 0.0), 900.0, took=200.0)
     assert (belief.out_since, belief.out_until, belief.tries) == (None, None, 0)
     assert belief.provision_seconds == 200.0
-    assert sum(belief.ended) == stockouts.WEIGHT
+    assert sum(belief.ended) == stock_outs.WEIGHT
     assert came(belief, 2000.0, took=300.0).provision_seconds == pytest.approx(230.0)
 
 
@@ -162,7 +162,7 @@ def test_what_is_remembered_is_bounded_and_later_failures_never_end_earlier(
         now += seconds
         belief = came(belief, now) if comes else failed(belief, now)
         assert len(belief.ended) in (0, STEPS)
-        assert sum(belief.ended) <= 10 * stockouts.WEIGHT
+        assert sum(belief.ended) <= 10 * stock_outs.WEIGHT
         if not comes:
             assert belief.out_until is not None
             assert now + WAIT_LEAST <= belief.out_until <= now + WAIT_MOST
@@ -171,4 +171,4 @@ def test_what_is_remembered_is_bounded_and_later_failures_never_end_earlier(
 
 
 def test_the_last_resort_is_bolder() -> None:
-    assert stockouts.CHANCE > LAST_RESORT
+    assert stock_outs.CHANCE > LAST_RESORT

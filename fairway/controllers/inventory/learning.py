@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from fairway.api.pools import PoolBelief
-from fairway.core.inventory import stockouts
-from fairway.core.inventory.stockouts import Belief
+from fairway.core.provisioning import stock_outs
+from fairway.core.provisioning.stock_outs import Belief
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +57,17 @@ def learned(question: Question) -> Belief:
     """What is believed after a look."""
     belief = question.belief
     if _has_failed(question):
-        return stockouts.failed(belief, question.now)
+        return stock_outs.failed(belief, question.now)
     if _has_come(question):
-        return stockouts.came(belief, question.now, took=_took(question))
-    slow = stockouts.slow_after(belief, question.promised)
+        return stock_outs.came(belief, question.now, took=_took(question))
+    slow = stock_outs.slow_after(belief, question.promised)
     asks = [one for one in question.asks if one.answered_at is None]
     late = [one for one in asks if one.decided_at + slow <= question.now]
     if any(belief.failed_at is None or one.decided_at > belief.failed_at for one in late):
-        return stockouts.failed(belief, question.now)
+        return stock_outs.failed(belief, question.now)
     for one in asks:
         if belief.failed_at is not None and one.decided_at > belief.failed_at:
-            belief = stockouts.asked(belief, one.decided_at, within=slow)
+            belief = stock_outs.asked(belief, one.decided_at, within=slow)
     return belief
 
 
@@ -112,7 +112,7 @@ def belief_of(stored: PoolBelief | None) -> Belief:
         try_at=_seconds(stored.try_at),
         out_until=_seconds(stored.out_until),
         tries=stored.tries,
-        ended=stored.ended if len(stored.ended) == stockouts.STEPS else (),
+        ended=stored.ended if len(stored.ended) == stock_outs.STEPS else (),
         provision_seconds=None if seconds is None else float(seconds),
     )
 

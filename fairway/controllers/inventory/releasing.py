@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from fairway.api.cluster import Cluster, pools_of
 from fairway.api.pools import LeavingNode
-from fairway.core.inventory.releasing import Idle
+from fairway.core.provisioning.idle_nodes import Idle
 
 AT_ONCE_MOST = 32  # nodes of the fleet that leave at a time; the others wait for their turn
 _SETTLES_SECONDS = 10.0  # until a node that gets nothing new may go

@@ -20,7 +20,7 @@ from fairway.controllers.scheduling.planning import Fed, Planned, Planning
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
 from fairway.core.gauges import Gauges
-from fairway.core.inventory.releasing import Idle
+from fairway.core.provisioning.idle_nodes import Idle
 from fairway.core.standings import Standing
 
 _LENGTH = struct.Struct("<I")

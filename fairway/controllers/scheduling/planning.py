@@ -24,8 +24,8 @@ from fairway.core.costs.accounts import Place
 from fairway.core.cycle import START, Cursor
 from fairway.core.dividing.homecoming import Homeward
 from fairway.core.gauges import Gauges
-from fairway.core.inventory import releasing
-from fairway.core.inventory.releasing import Idle
+from fairway.core.provisioning import idle_nodes
+from fairway.core.provisioning.idle_nodes import Idle
 from fairway.core.snapshot import Snapshot
 from fairway.core.standings import Standing
 from fairway.core.steps import Admit, Plan, Reservation, Step
@@ -243,7 +243,7 @@ class Planning:
 
     def idle_nodes(self, now: float) -> list[Idle]:
         """Nodes of elastic pools on which nothing is, the first to go first."""
-        return list(releasing.idle_nodes(self._view.snapshot(now)))
+        return list(idle_nodes.idle_nodes(self._view.snapshot(now)))
 
     def supplies(self, now: float) -> dict[Place, int]:
         """Accelerators that clusters have, in thousandths, by cluster and flavor."""

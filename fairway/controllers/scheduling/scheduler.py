@@ -49,7 +49,7 @@ from fairway.controllers.terms import NotLeader, Terms
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
 from fairway.core.gauges import Gauges
-from fairway.core.inventory.releasing import Idle
+from fairway.core.provisioning.idle_nodes import Idle
 from fairway.core.standings import Standing
 from fairway.loops import Alarm
 from fairway.store import keys

@@ -14,11 +14,11 @@ import numpy as np
 
 from fairway.api.reasons import Code, Reason
 from fairway.core.desk import Desk
-from fairway.core.making_room.provisioning import find_pool
 from fairway.core.model import Form, Workload
 from fairway.core.modes.multiples import full_usage
 from fairway.core.nodes import Cluster
 from fairway.core.packing import pack
+from fairway.core.provisioning.pools import find_pool
 from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import quota_reason
 from fairway.core.snapshot import Facts, Snapshot

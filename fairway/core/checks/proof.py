@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairway.core.making_room.growth import grown_room
 from fairway.core.model import Flavor, Form, Placed, PlacedPods, Topology, Workload
 from fairway.core.nodes import Mask, Room
 from fairway.core.packing import pack
 from fairway.core.packing.eligibility import pool_takes
 from fairway.core.packing.topology import level_index, levels_of
+from fairway.core.provisioning.new_nodes import grown_room
 from fairway.core.snapshot import Snapshot
 from fairway.core.steps import Provision
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from fairway.core.desk import Desk
 from fairway.core.making_room.preemption import Victims, find_victims
-from fairway.core.making_room.provisioning import Provisioned, find_pool
 from fairway.core.model import Form, Workload
+from fairway.core.provisioning.pools import Provisioned, find_pool
 from fairway.core.quota.flavors import Assignment
 
 _HOUR = 3600

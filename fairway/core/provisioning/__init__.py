@@ -1,0 +1,1 @@
+"""New nodes of elastic pools: which pool and how many nodes, stock-outs, idle nodes."""
