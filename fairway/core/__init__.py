@@ -20,7 +20,7 @@ Deciding
     clusters/               which clusters may take a workload, and which is best
     packing/                pods on nodes: packings, topology domains, devices, occupancy
     dividing/               replicas over clusters
-    making_room/            victims of preemption, new nodes of elastic pools
+    preemption/             whom a workload may preempt, and the least harmful victims
     scaling/                how many replicas a service needs, by its load
     provisioning/           new nodes of elastic pools: which, how many, stock-outs, idle ones
     costs/                  who held what for how long, and what it cost

@@ -18,7 +18,6 @@ from fairway.core.ahead.reservations import Reservations
 from fairway.core.clusters import ranking
 from fairway.core.clusters.balance_order import Board, Holds
 from fairway.core.clusters.candidates import Candidates, Names, candidates, likeness
-from fairway.core.making_room.leaving import Leaving
 from fairway.core.model import (
     Form,
     Likeness,
@@ -31,12 +30,13 @@ from fairway.core.model import (
 )
 from fairway.core.nodes import Cluster, Packing
 from fairway.core.packing.pack import Want
+from fairway.core.preemption.handover import Leaving
 from fairway.core.quota.flavors import Assignment, assignments, groups_of
 from fairway.core.quota.limits import total_of
 from fairway.core.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from fairway.core.making_room.holders import Holders
+    from fairway.core.preemption.holders import Holders
 
 _BREAKERS: Mapping[Rung, str] = {"Preempt": "Preemptions", "Provision": "Price"}
 

@@ -29,9 +29,9 @@ from fairway.core.numbering import count_of
 from fairway.core.packing.eligibility import Eligibility
 from fairway.core.packing.occupancy import Occupancy, Seat, seats_of
 from fairway.core.packing.overlaps import Overlap, overlaps, rivals_of
+from fairway.core.preemption.handed_quota import Rebates
 from fairway.core.quota.limits import Claims
 from fairway.core.quota.tree import Tree
-from fairway.core.yielded import Rebates
 
 if TYPE_CHECKING:
     from fairway.core.ahead.futures import Future

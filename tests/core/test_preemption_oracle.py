@@ -18,8 +18,8 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from fairway.core.making_room.preemption import Victims
 from fairway.core.model import PodSet, PreemptionRules, Workload
+from fairway.core.preemption.find import Victims
 from tests.core.preemptions import (
     GPU,
     NOW,

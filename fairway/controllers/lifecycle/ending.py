@@ -20,8 +20,8 @@ from fairway.controllers.lifecycle import staying
 from fairway.controllers.lifecycle.case import Case
 from fairway.controllers.lifecycle.recovery import Blame, back_off
 from fairway.controllers.lifecycle.troubles import Trouble
-from fairway.core import losses
 from fairway.core.numbering import count_of
+from fairway.core.preemption import losses
 
 HISTORY_MOST = 10
 TASKS_DONE = "TasksDone"  # why a lot of tasks of a sweep ended

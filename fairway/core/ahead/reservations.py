@@ -365,8 +365,8 @@ class Reservations:
 def could_preempt(desk: Desk, hold: Hold, workload: Workload, option: Assignment) -> bool:
     """Whether the holder could preempt a workload at its start, were it running by then."""
     # The rules of preemption are gathered by modules that need the desk themselves.
-    from fairway.core.making_room.holders import Holder, holders_of  # noqa: PLC0415 - as above
-    from fairway.core.making_room.legality import Case  # noqa: PLC0415 - as above
+    from fairway.core.preemption.holders import Holder, holders_of  # noqa: PLC0415 - as above
+    from fairway.core.preemption.rules import Case  # noqa: PLC0415 - as above
 
     rules = desk.queue(hold.workload).preemption
     if not workload.preemptible or (rules.within_queue == "Never" and rules.reclaim == "Never"):

@@ -15,14 +15,14 @@ from dataclasses import replace
 from fairway.core.checks.proof import Proof
 from fairway.core.checks.wholeness import partly_placed
 from fairway.core.clusters.candidates import candidates
-from fairway.core.making_room.holders import take_away
 from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.multiples import times
 from fairway.core.outcome import after
+from fairway.core.preemption.handed_quota import queue_of
+from fairway.core.preemption.holders import take_away
 from fairway.core.quota.limits import total_of
 from fairway.core.snapshot import Facts, Snapshot, wants_more
 from fairway.core.steps import Admit, Move, Plan, Preempt, Provision, Step
-from fairway.core.yielded import queue_of
 
 
 def broken(facts: Facts, plan: Plan) -> list[str]:

@@ -16,13 +16,14 @@ from fairway.core.clusters import fit_bounds, ranking
 from fairway.core.clusters.balance_order import Standing, Totals
 from fairway.core.clusters.candidates import Names, ladder
 from fairway.core.desk import Desk
-from fairway.core.making_room.preemption import Victims, find_victims
-from fairway.core.making_room.yielding import clusters_to_search
 from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.multiples import full_usage
 from fairway.core.modes.shrinking import most_of
 from fairway.core.modes.splitting import can_split, split
 from fairway.core.packing import pack
+from fairway.core.preemption.find import Victims, find_victims
+from fairway.core.preemption.handed_quota import queue_of
+from fairway.core.preemption.quick_look import clusters_to_search
 from fairway.core.provisioning.pools import find_pool
 from fairway.core.provisioning.price import prefers_provision
 from fairway.core.quota.flavors import Assignment
@@ -37,7 +38,6 @@ from fairway.core.refusals import (
 )
 from fairway.core.steps import Admit, Preempt, Provision, Step
 from fairway.core.why import Reasons
-from fairway.core.yielded import queue_of
 
 
 @dataclass(slots=True)

@@ -18,8 +18,8 @@ from collections.abc import Iterable
 
 from fairway.api.reasons import Code
 from fairway.core.desk import Desk
-from fairway.core.making_room.preemption import Victims
 from fairway.core.model import Placed, Workload, usage_of
+from fairway.core.preemption.find import Victims
 
 
 def is_peaceful(desk: Desk, workload: Workload, placed: Iterable[Placed], victims: Victims) -> bool:

@@ -68,7 +68,7 @@ PATCHES = (
     ),
     Patch(
         "a victim's quota is given back, but not its nodes",
-        "making_room/holders.py",
+        "preemption/holders.py",
         "    for cluster in clusters:\n        free_nodes(snapshot, ledger, workload, cluster)\n",
         "",
         "test_preemption.py",
@@ -160,7 +160,7 @@ PATCHES = (
     ),
     Patch(
         "a preemptor may take from its equals",
-        "making_room/legality.py",
+        "preemption/rules.py",
         "                return other.priority < self.workload.priority\n",
         "                return other.priority <= self.workload.priority\n",
         "test_preemption.py",

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from fairway.core.making_room.holders import Foot
 from fairway.core.nodes import Amounts, Mask, Room
 from fairway.core.packing.pack import UNLIMITED, Want
+from fairway.core.preemption.holders import Foot
 
 
 def stands_on_any(wants: Sequence[Want], room: Room, foot: Foot) -> bool:

@@ -27,8 +27,8 @@ from typing import Final
 
 from fairway.api.reasons import Code
 from fairway.core.desk import Desk
-from fairway.core.making_room.holders import Holder, Holders
 from fairway.core.model import FlavorResource, PreemptionRules, Queue, Usage, Workload
+from fairway.core.preemption.holders import Holder, Holders
 from fairway.core.quota.order import SHARE_TESTS, Contest, Share
 from fairway.core.quota.shares import Added, raised
 from fairway.core.quota.tree_nodes import Node

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 from fairway.api.reasons import Code
 from fairway.core.desk import Desk
-from fairway.core.making_room.ground import Ground, stands_on_any
-from fairway.core.making_room.holders import Holder, Holders, holders_of, take_away
-from fairway.core.making_room.legality import Case
-from fairway.core.making_room.victims import Found, Nodes, Search
 from fairway.core.model import FlavorResource, Form, Usage, Workload
 from fairway.core.packing import pack
+from fairway.core.preemption.freed_bounds import Ground, stands_on_any
+from fairway.core.preemption.holders import Holder, Holders, holders_of, take_away
+from fairway.core.preemption.rules import Case
+from fairway.core.preemption.victim_search import Found, Nodes, Search
 from fairway.core.quota.flavors import Assignment
 
 # (highest priority, work lost, number, cluster, (work lost, key) of each): less is better.

@@ -22,11 +22,11 @@ from typing import Final
 
 from fairway.api.reasons import Code
 from fairway.core.desk import Desk
-from fairway.core.making_room.ground import Ground
-from fairway.core.making_room.holders import Holder, free_nodes
-from fairway.core.making_room.legality import Case
 from fairway.core.model import FlavorResource
 from fairway.core.packing import pack
+from fairway.core.preemption.freed_bounds import Ground
+from fairway.core.preemption.holders import Holder, free_nodes
+from fairway.core.preemption.rules import Case
 
 EXACT: Final = 12  # candidates among which the best set is always found
 _LOOKS: Final = 120  # sets looked at among more candidates, before one is put together

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fairway.core.model import Usage, Workload
 from fairway.core.nodes import Packing
-from fairway.core.yielded import Charges, queue_of
+from fairway.core.preemption.handed_quota import Charges, queue_of
 
 if TYPE_CHECKING:
     from fairway.core.ledger import Ledger

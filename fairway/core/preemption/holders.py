@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fairway.api.amounts import is_accelerator
-from fairway.core import losses
 from fairway.core.model import FlavorResource, Request, Workload, usage_of
 from fairway.core.nodes import Amounts, Packing
 from fairway.core.numbering import count_of
 from fairway.core.packing.occupancy import requests_of
+from fairway.core.preemption import losses
+from fairway.core.preemption.handed_quota import queue_of
 from fairway.core.quota.order import Rules, Shares
 from fairway.core.snapshot import Snapshot
-from fairway.core.yielded import queue_of
 
 if TYPE_CHECKING:
     from fairway.core.desk import Desk
     from fairway.core.ledger import Ledger
-    from fairway.core.making_room.yielding import Behind
+    from fairway.core.preemption.quick_look import Behind
 
 _ACCELERATOR_IN_CPUS: Final = 100
 

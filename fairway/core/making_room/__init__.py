@@ -1,1 +1,0 @@
-"""Room where there is none: victims of preemption, new nodes of elastic pools."""

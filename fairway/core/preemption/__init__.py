@@ -1,0 +1,1 @@
+"""Preemption: whom a workload may preempt, and the least harmful victims."""
