@@ -15,11 +15,10 @@ What it sees and says
 Deciding
     cycle                   plan(snapshot, cursor, budget): the cycle in one screen
     desk, ledger            where one plan is made; trial usage with automatic undo
-    modes/                  gangs, services, sweeps
+    modes/                  gangs, services, sweeps; how replicas are divided over clusters
     quota/                  the tree of quotas, fair shares, the order of queues, flavors, limits
     clusters/               which clusters may take a workload, and which is best
     packing/                pods on nodes: packings, topology domains, devices, occupancy
-    dividing/               replicas over clusters
     preemption/             whom a workload may preempt, and the least harmful victims
     scaling/                how many replicas a service needs, by its load
     provisioning/           new nodes of elastic pools: which, how many, stock-outs, idle ones

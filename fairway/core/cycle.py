@@ -17,19 +17,19 @@ from operator import attrgetter
 from fairway.api.names import namespace_and_name
 from fairway.api.reasons import Code, Reason
 from fairway.core.desk import Desk
-from fairway.core.dividing.homecoming import Homeward
 from fairway.core.model import Workload
-from fairway.core.modes import gangs, growing, services, sweeps
-from fairway.core.modes.choosing import choices
-from fairway.core.modes.gangs import Verdict
-from fairway.core.modes.multiples import full_usage
-from fairway.core.modes.returning import returns, watched
+from fairway.core.modes import gang, gang_growth, service, sweep
+from fairway.core.modes.forms import full_usage
+from fairway.core.modes.gang import Verdict
+from fairway.core.modes.policy_clusters import choices
+from fairway.core.modes.return_home import returns, watched
+from fairway.core.modes.way_home import Homeward
 from fairway.core.quota.order import Candidate, Rules, Tournament
 from fairway.core.refusals import warnings, warnings_for
 from fairway.core.snapshot import Snapshot, precedence, wants_more
 from fairway.core.steps import Admit, Plan, Preempt, Step, Waits
 
-_DECIDE = {"Gang": gangs.decide, "Divided": services.decide, "Independent": sweeps.decide}
+_DECIDE = {"Gang": gang.decide, "Divided": service.decide, "Independent": sweep.decide}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class _Line:
 
 def _verdict(desk: Desk, workload: Workload) -> Verdict:
     """What is decided on a workload; who has nowhere else to go asks pools that may be empty."""
-    decide = growing.decide if workload.grows else _DECIDE[workload.mode]
+    decide = gang_growth.decide if workload.grows else _DECIDE[workload.mode]
     desk.has_passed_over = False
     verdict = decide(desk, workload)
     if verdict.is_decided or not desk.has_passed_over:

@@ -21,7 +21,7 @@ from fairway.core.clusters.candidates import ladder
 from fairway.core.cycle import plan
 from fairway.core.desk import Desk
 from fairway.core.model import Flavor, Form, PodSet, Queue, Quota, Shape, Workload, unit_nanos
-from fairway.core.modes.multiples import full_usage
+from fairway.core.modes.forms import full_usage
 from fairway.core.packing import pack
 from fairway.core.quota.flavors import Assignment, groups_of
 from fairway.core.refusals import quota_reason

@@ -14,7 +14,7 @@ from dataclasses import replace
 from fairway.api.reasons import Code, Reason
 from fairway.core.desk import Desk
 from fairway.core.model import Form, Workload, unit_nanos
-from fairway.core.modes.multiples import times
+from fairway.core.modes.forms import times
 from fairway.core.nodes import Room
 from fairway.core.outcome import after
 from fairway.core.packing.near_fit import nearest_miss

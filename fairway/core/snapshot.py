@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING
 
 from fairway.core.clusters.fit_bounds import Stock
 from fairway.core.ledger import Ledger, is_same_ground
-from fairway.core.missing import missing_of
 from fairway.core.model import EVERYWHERE, Flavor, Policy, Queue, Stray, Workload, usage_of
+from fairway.core.modes.missing_pods import missing_of
+from fairway.core.modes.task_numbers import count_of
 from fairway.core.nodes import Cluster, Packing
-from fairway.core.numbering import count_of
 from fairway.core.packing.eligibility import Eligibility
 from fairway.core.packing.occupancy import Occupancy, Seat, seats_of
 from fairway.core.packing.overlaps import Overlap, overlaps, rivals_of

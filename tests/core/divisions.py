@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from hypothesis import strategies as st
 
-from fairway.core.dividing.division import Place
 from fairway.core.model import Division, Group, Policy, Spread
+from fairway.core.modes.division import Place
 
 Type = Literal["Duplicated", "StaticWeight", "DynamicWeight", "Aggregated"]
 TYPES: tuple[Type, ...] = ("StaticWeight", "DynamicWeight", "Aggregated")

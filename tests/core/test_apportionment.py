@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.core.dividing.apportionment import unseat, webster
+from fairway.core.modes.apportionment import unseat, webster
 
 
 def naive_webster(

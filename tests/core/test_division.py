@@ -11,8 +11,8 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from fairway.core.dividing.division import Place, Shares, divide, static_weights
 from fairway.core.model import Division, Group, Policy, Spread
+from fairway.core.modes.division import Place, Shares, divide, static_weights
 from tests.core.divisions import HOME_AND_CLOUD, TYPES, Type, after, cases, policy, two_groups
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.core.dividing.division import Place, divide
-from fairway.core.dividing.homecoming import Move, Pace, return_home
 from fairway.core.model import Division, Group, Policy, ReturnHome
+from fairway.core.modes.division import Place, divide
+from fairway.core.modes.way_home import Move, Pace, return_home
 from tests.core.divisions import HOME_AND_CLOUD, after, cases, policy, two_groups
 
 HOME = ReturnHome(enabled=True, after_seconds=600, per_minute=3, surge=2)

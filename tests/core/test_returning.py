@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from fairway.core.cycle import Cursor, plan
-from fairway.core.dividing.homecoming import Homeward
+from fairway.core.modes.way_home import Homeward
 from fairway.core.outcome import after
 from fairway.core.snapshot import Facts, Snapshot
 from fairway.view.objects import Objects

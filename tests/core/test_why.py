@@ -14,7 +14,7 @@ from fairway.api.reasons import Code, Reason
 from fairway.core import model
 from fairway.core.clusters.balance_order import Board, Holds, Order, Totals
 from fairway.core.cycle import plan
-from fairway.core.modes import gangs
+from fairway.core.modes import gang
 from fairway.core.snapshot import Snapshot
 from fairway.core.steps import Admit
 from fairway.core.why import Reasons, Unread
@@ -111,7 +111,7 @@ def test_scores_read_after_the_plan_are_those_of_the_moment_of_the_decision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     late, _ = plan(snapshot())
-    monkeypatch.setattr(gangs, "Totals", lambda standing: dict(Totals(standing)))
+    monkeypatch.setattr(gang, "Totals", lambda standing: dict(Totals(standing)))
     at_once, _ = plan(snapshot())
     assert any(isinstance(one, Admit) and one.scores for one in late.steps)
     assert late.render() == at_once.render()

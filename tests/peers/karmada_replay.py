@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairway.core.clusters.spread import LABELS, domains
-from fairway.core.dividing.division import Place, divide, static_weights
 from fairway.core.model import Policy
+from fairway.core.modes.division import Place, divide, static_weights
 from fairway.core.nodes import Cluster
 from fairway.view.objects import Objects
 from tests.builders import NOW, cluster, policy

@@ -20,7 +20,7 @@ from fairway.controllers.lifecycle import staying
 from fairway.controllers.lifecycle.case import Case
 from fairway.controllers.lifecycle.recovery import Blame, back_off
 from fairway.controllers.lifecycle.troubles import Trouble
-from fairway.core.numbering import count_of
+from fairway.core.modes.task_numbers import count_of
 from fairway.core.preemption import losses
 
 HISTORY_MOST = 10

@@ -22,8 +22,8 @@ from fairway.core import cycle, explain, gauges, standings
 from fairway.core.costs import supplies
 from fairway.core.costs.accounts import Place
 from fairway.core.cycle import START, Cursor
-from fairway.core.dividing.homecoming import Homeward
 from fairway.core.gauges import Gauges
+from fairway.core.modes.way_home import Homeward
 from fairway.core.provisioning import idle_nodes
 from fairway.core.provisioning.idle_nodes import Idle
 from fairway.core.snapshot import Snapshot

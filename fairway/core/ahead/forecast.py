@@ -23,7 +23,7 @@ from fairway.core.ahead.ends import EARLY, LATE, LIKELY, Reckoning, end_of
 from fairway.core.ahead.possible import empty_desk, impossible, never_starts
 from fairway.core.cycle import plan
 from fairway.core.model import Placed, Workload
-from fairway.core.numbering import numbers_of, ranges
+from fairway.core.modes.task_numbers import numbers_of, ranges
 from fairway.core.outcome import after
 from fairway.core.snapshot import Facts, Snapshot, precedence
 from fairway.core.steps import Admit, Plan, Preempt

@@ -15,7 +15,7 @@ import numpy as np
 from fairway.api.reasons import Code, Reason
 from fairway.core.desk import Desk
 from fairway.core.model import Form, Workload
-from fairway.core.modes.multiples import full_usage
+from fairway.core.modes.forms import full_usage
 from fairway.core.nodes import Cluster
 from fairway.core.packing import pack
 from fairway.core.provisioning.pools import find_pool

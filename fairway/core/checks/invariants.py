@@ -16,7 +16,7 @@ from fairway.core.checks.proof import Proof
 from fairway.core.checks.wholeness import partly_placed
 from fairway.core.clusters.candidates import candidates
 from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
-from fairway.core.modes.multiples import times
+from fairway.core.modes.forms import times
 from fairway.core.outcome import after
 from fairway.core.preemption.handed_quota import queue_of
 from fairway.core.preemption.holders import take_away

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairway.core.model import Form, Placed, Policy, Workload
-from fairway.core.numbering import numbers_of
+from fairway.core.modes.task_numbers import numbers_of
 from fairway.core.steps import Admit
 
 

@@ -1,1 +1,1 @@
-"""The three modes of placement: gangs, divided services, sweeps of independent tasks."""
+"""The three modes of placement: gangs, services divided over clusters, sweeps of tasks."""

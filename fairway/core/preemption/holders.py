@@ -19,8 +19,8 @@ import numpy as np
 
 from fairway.api.amounts import is_accelerator
 from fairway.core.model import FlavorResource, Request, Workload, usage_of
+from fairway.core.modes.task_numbers import count_of
 from fairway.core.nodes import Amounts, Packing
-from fairway.core.numbering import count_of
 from fairway.core.packing.occupancy import requests_of
 from fairway.core.preemption import losses
 from fairway.core.preemption.handed_quota import queue_of

@@ -139,21 +139,21 @@ PATCHES = (
     ),
     Patch(
         "tasks that run already are placed again",
-        "modes/sweeps.py",
+        "modes/sweep.py",
         "    passed = running | set(numbers_of(workload.tasks_over))\n",
         "    passed = set(numbers_of(workload.tasks_over))\n",
         "../properties",
     ),
     Patch(
         "a sweep runs more tasks at a time than it may",
-        "modes/sweeps.py",
+        "modes/sweep.py",
         "    return list(islice(left, max(0, workload.concurrency - len(running))))\n",
         "    return list(islice(left, workload.concurrency))\n",
         "../properties",
     ),
     Patch(
         "a service gets replicas beyond its quota",
-        "modes/services.py",
+        "modes/service.py",
         "more = min(more, usable.get(name, 0), service.quota_for(option))",
         "more = min(more, usable.get(name, 0))",
         "../properties",
@@ -167,7 +167,7 @@ PATCHES = (
     ),
     Patch(
         "somebody is a victim twice",
-        "modes/gangs.py",
+        "modes/gang.py",
         "        desk.preempted.add(one.key)\n",
         "",
         "../properties",

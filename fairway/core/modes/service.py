@@ -20,10 +20,10 @@ from fairway.core.clusters.candidates import Candidates, ladder
 from fairway.core.clusters.ranking import is_plain
 from fairway.core.clusters.spread import domains
 from fairway.core.desk import Desk
-from fairway.core.dividing.division import Place, divide, static_weights
 from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workload
-from fairway.core.modes.gangs import Verdict, evict, placed_of
-from fairway.core.modes.multiples import full_usage, times, together
+from fairway.core.modes.division import Place, divide, static_weights
+from fairway.core.modes.forms import full_usage, times, together
+from fairway.core.modes.gang import Verdict, evict, placed_of
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.packing import pack
 from fairway.core.preemption.find import Victims, find_victims

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fairway.core.desk import Desk
-from fairway.core.missing import missing_of
 from fairway.core.model import Form, Placed, Workload
-from fairway.core.modes.gangs import Verdict, charge, placed_of
-from fairway.core.modes.multiples import full_usage, times, together
+from fairway.core.modes.forms import full_usage, times, together
+from fairway.core.modes.gang import Verdict, charge, placed_of
+from fairway.core.modes.missing_pods import missing_of
 from fairway.core.packing import pack
 from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import quota_reason

@@ -1,7 +1,7 @@
 """Services that come home: replicas move back to an earlier group once it has room again.
 
 Looked at after everything that waits, since who waits comes first. The rule itself, slow on
-purpose, is in `homecoming`; here are the services it applies to, and the steps that come of it.
+purpose, is in `way_home`; here are the services it applies to, and the steps that come of it.
 Where neither the surge nor quota allows a replica in both places, one at a time stops and starts,
 if the service's disruption budget allows one to be missing and nothing of it is missing already.
 
@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 
 from fairway.api.reasons import Code, Reason
 from fairway.core.desk import Desk
-from fairway.core.dividing import homecoming
-from fairway.core.dividing.homecoming import Homeward, Pace, return_home
 from fairway.core.model import Policy, Workload
-from fairway.core.modes.multiples import full_usage
-from fairway.core.modes.services import Service, placements, places, service_of
+from fairway.core.modes import way_home
+from fairway.core.modes.forms import full_usage
+from fairway.core.modes.service import Service, placements, places, service_of
+from fairway.core.modes.way_home import Homeward, Pace, return_home
 from fairway.core.quota.flavors import Assignment
 from fairway.core.snapshot import wants_more
 from fairway.core.steps import Move, Step
@@ -214,7 +214,7 @@ def _moves(service: Service, before: Homeward | None, notes: _Notes) -> list[Ste
     return steps
 
 
-def _move(service: Service, move: homecoming.Move, option: Assignment) -> Move | None:
+def _move(service: Service, move: way_home.Move, option: Assignment) -> Move | None:
     """Takes what a move needs; none where quota does not allow it even one after the other."""
     desk, workload = service.desk, service.workload
     source = service.options[move.source]

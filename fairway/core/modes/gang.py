@@ -17,9 +17,9 @@ from fairway.core.clusters.balance_order import Standing, Totals
 from fairway.core.clusters.candidates import Names, ladder
 from fairway.core.desk import Desk
 from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
-from fairway.core.modes.multiples import full_usage
-from fairway.core.modes.shrinking import most_of
-from fairway.core.modes.splitting import can_split, split
+from fairway.core.modes.forms import full_usage
+from fairway.core.modes.gang_sizes import most_of
+from fairway.core.modes.gang_split import can_split, split
 from fairway.core.packing import pack
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.preemption.handed_quota import queue_of

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 
 from fairway.core.clusters.covering import Option, Picked, Unmet, fewest, pick
 from fairway.core.clusters.spread import Tally, fill, relaxations, select
-from fairway.core.dividing.apportionment import Turn, unseat, webster
 from fairway.core.model import Division, Policy, Spread
+from fairway.core.modes.apportionment import Turn, unseat, webster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,10 @@ from fairway.api.reasons import Code, Reason
 from fairway.core.clusters.candidates import ladder
 from fairway.core.desk import Desk
 from fairway.core.model import Form, Placed, Workload
-from fairway.core.modes.gangs import Attempt, Verdict, charge, evict, placed_of
-from fairway.core.modes.multiples import full_usage, times, together
+from fairway.core.modes.forms import full_usage, times, together
+from fairway.core.modes.gang import Attempt, Verdict, charge, evict, placed_of
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
-from fairway.core.numbering import numbers_of, ranges
+from fairway.core.modes.task_numbers import numbers_of, ranges
 from fairway.core.packing import pack
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.provisioning.pools import Provisioned, find_pool

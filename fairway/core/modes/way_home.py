@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fairway.core.dividing.division import Board, Place
 from fairway.core.model import Policy
+from fairway.core.modes.division import Board, Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

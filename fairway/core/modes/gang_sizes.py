@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from fairway.core.desk import Desk
 from fairway.core.model import Form, Workload
-from fairway.core.modes.multiples import full_usage
+from fairway.core.modes.forms import full_usage
 from fairway.core.packing import pack
 from fairway.core.quota.flavors import Assignment
 from fairway.core.refusals import quota_reason

@@ -1,1 +1,0 @@
-"""Replicas over clusters: the four divisions, remainders, the way home."""
