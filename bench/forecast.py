@@ -32,8 +32,8 @@ from pathlib import Path
 import numpy as np
 
 from bench.figures import Report
-from fairway.core.ahead.forecast import Expected, forecast
 from fairway.core.cycle import plan
+from fairway.core.forecast.starts import Expected, forecast
 from fairway.core.model import Form, PodSet, Queue, Shape, Workload
 from fairway.core.nodes import Cluster, Nodes
 from fairway.core.outcome import after

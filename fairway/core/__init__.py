@@ -23,7 +23,7 @@ Deciding
     scaling/                how many replicas a service needs, by its load
     provisioning/           new nodes of elastic pools: which, how many, stock-outs, idle ones
     costs/                  who held what for how long, and what it cost
-    ahead/                  reservations, backfill, forecasts, what could never start
+    forecast/               reservations, backfill, expected starts, what could never start
     checks/                 what no plan may do: used by tests, simulation and commit
 
 It imports `api` (for values and reasons) and nothing else of ours.

@@ -14,10 +14,10 @@ import numpy as np
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
-from fairway.core.ahead.reservations import Reservations
 from fairway.core.clusters import ranking
 from fairway.core.clusters.balance_order import Board, Holds
 from fairway.core.clusters.candidates import Candidates, Names, candidates, likeness
+from fairway.core.forecast.reservations import Reservations
 from fairway.core.model import (
     Form,
     Likeness,

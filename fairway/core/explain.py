@@ -15,11 +15,11 @@ from operator import itemgetter
 from fairway.api.amounts import is_accelerator
 from fairway.api.explanations import Explanation, Nearest, Needs, Remedy, sentence
 from fairway.api.reasons import Code, Reason
-from fairway.core.ahead.forecast import Expected, forecast, heads
-from fairway.core.ahead.possible import impossible
 from fairway.core.clusters.candidates import ladder
 from fairway.core.cycle import plan
 from fairway.core.desk import Desk
+from fairway.core.forecast.ever_possible import impossible
+from fairway.core.forecast.starts import Expected, forecast, heads
 from fairway.core.model import Flavor, Form, PodSet, Queue, Quota, Shape, Workload, unit_nanos
 from fairway.core.modes.forms import full_usage
 from fairway.core.packing import pack

@@ -34,7 +34,7 @@ from fairway.core.quota.limits import Claims
 from fairway.core.quota.tree import Tree
 
 if TYPE_CHECKING:
-    from fairway.core.ahead.futures import Future
+    from fairway.core.forecast.future_room import Future
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

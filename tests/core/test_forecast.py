@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from fairway.api.reasons import Code, Reason
-from fairway.core.ahead.forecast import Expected, first_starts, forecast, impossible
 from fairway.core.cycle import plan
+from fairway.core.forecast.starts import Expected, first_starts, forecast, impossible
 from fairway.core.model import Form, Pool, Queue, Workload
 from fairway.core.nodes import Cluster
 from fairway.core.snapshot import Facts, Snapshot

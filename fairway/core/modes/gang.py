@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairway.api.reasons import Code, Reason
-from fairway.core.ahead.futures import Started
 from fairway.core.clusters import fit_bounds, ranking
 from fairway.core.clusters.balance_order import Standing, Totals
 from fairway.core.clusters.candidates import Names, ladder
 from fairway.core.desk import Desk
+from fairway.core.forecast.future_room import Started
 from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.forms import full_usage
 from fairway.core.modes.gang_sizes import most_of

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fairway.api.reasons import Code, Reason
-from fairway.core.ahead.futures import Future, Started
+from fairway.core.forecast.future_room import Future, Started
 from fairway.core.model import Form, Usage, Workload
 from fairway.core.nodes import Mask
 from fairway.core.packing import pack

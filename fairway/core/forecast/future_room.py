@@ -1,6 +1,6 @@
 """The room of a cluster as what runs there ends, and the first moment at which a gang would fit.
 
-Ends are reckoned by limits (see `ends`). The search halves the list of ends, so it takes for
+Ends are reckoned by limits (see `run_ends`). The search halves the list of ends, so it takes for
 granted that what fits now fits later too; where a heuristic packing disagrees, the moment found is
 a little late. Fractions of devices are taken to be given back as whole ones.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fairway.core.ahead.ends import NEVER, end_of
+from fairway.core.forecast.run_ends import NEVER, end_of
 from fairway.core.model import Request, Workload
 from fairway.core.nodes import Amounts, Packing, Room
 from fairway.core.packing import pack

@@ -1,6 +1,6 @@
 """Expected starts: the planner run forward until those at the head of each queue have started.
 
-What runs ends when it is reckoned to (see `ends`), the plan for that moment is made by the same
+What runs ends when it is reckoned to (see `run_ends`), the plan for that moment is made by the same
 code as in production, and so on. Three runs give a start and its range: likely, by estimates (else
 limits, else a default); early, with half of the time that is left by the estimate, or a tenth by
 the limit; late, by limits (else twice the estimate). The start is the likely one; earliest and
@@ -19,9 +19,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fairway.api.reasons import Reason
-from fairway.core.ahead.ends import EARLY, LATE, LIKELY, Reckoning, end_of
-from fairway.core.ahead.possible import empty_desk, impossible, never_starts
 from fairway.core.cycle import plan
+from fairway.core.forecast.ever_possible import empty_desk, impossible, never_starts
+from fairway.core.forecast.run_ends import EARLY, LATE, LIKELY, Reckoning, end_of
 from fairway.core.model import Placed, Workload
 from fairway.core.modes.task_numbers import numbers_of, ranges
 from fairway.core.outcome import after
