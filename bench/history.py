@@ -20,7 +20,7 @@ from fairway.controllers.history.book import Book, Seen
 from fairway.controllers.history.keeping import Journal
 from fairway.controllers.history.reading import Asked, answer
 from fairway.controllers.history.sights import Sights
-from fairway.core.gauges import Gauges, gauges
+from fairway.core.explain.samples import Gauges, gauges
 from fairway.core.snapshot import Snapshot
 
 T = TypeVar("T")

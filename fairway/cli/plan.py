@@ -78,7 +78,7 @@ def plan(
     """
     # The core is much larger than the client; only this command pays for it.
     from fairway.core.cycle import plan as make_plan  # noqa: PLC0415 - as above
-    from fairway.core.shortfalls import with_shortfalls  # noqa: PLC0415 - as above
+    from fairway.core.explain.shortfalls import with_shortfalls  # noqa: PLC0415 - as above
     from fairway.core.snapshot import Snapshot  # noqa: PLC0415 - as above
     from fairway.view.objects import Objects  # noqa: PLC0415 - as above
 

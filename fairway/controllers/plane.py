@@ -47,7 +47,7 @@ from fairway.controllers.timeline.timeline import Timeline
 from fairway.controllers.traffic.controller import Traffic
 from fairway.controllers.volumes import Volumes
 from fairway.controllers.works.controller import Works
-from fairway.core.gauges import fair_of
+from fairway.core.explain.samples import fair_of
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import end, in_slices
 from fairway.metrics.interface import NoPodMeter, NoSources, PodMeter, Sources

@@ -20,8 +20,8 @@ from fairway.clock import Clock
 from fairway.controllers.cache import Cache
 from fairway.controllers.heartbeats import LOOK_SECONDS
 from fairway.controllers.scheduling.scheduler import Scheduler
+from fairway.core.explain.queue_status import Standing
 from fairway.core.quota.fading import decayed
-from fairway.core.standings import Standing
 from fairway.store.interface import Store, Write
 from fairway.store.keys import QUEUES
 

@@ -8,9 +8,7 @@ What it sees and says
     model, nodes            plain frozen values; the nodes of a cluster in columns
     snapshot                the fleet frozen at `now`, charged and indexed; takes in changes
     steps, outcome          the plan; what the fleet would be once it is carried out
-    explain                 why one workload waits, and what would let it start
-    refusals, shortfalls    why not, in the closed set of reasons; how much is missing exactly
-    why                     reasons that are worked out when somebody reads them
+    explain/                why a workload waits, what is missing, how queues stand
 
 Deciding
     cycle                   plan(snapshot, cursor, budget): the cycle in one screen

@@ -14,7 +14,7 @@ from fairway.controllers.plane import ControlPlane, PlaneOptions
 from fairway.controllers.scheduling.planner import InlinePlanner, PlannerFault
 from fairway.controllers.scheduling.planning import Fed
 from fairway.controllers.terms import Settings
-from fairway.core.standings import Standing
+from fairway.core.explain.queue_status import Standing
 from fairway.kinds.registry import built_in
 from fairway.store.embedded.store import EmbeddedStore
 from tests.controllers.fleets import running

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairway.core.explain import explain, sentence
+from fairway.core.explain.explain import explain, sentence
 from fairway.core.model import (
     Flavor,
     Form,

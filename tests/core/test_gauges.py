@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairway.core.gauges import Wish, fair_shares
+from fairway.core.explain.samples import Wish, fair_shares
 
 
 def wish(nominal: float, used: float, *, waits: bool = False, weight: float = 1.0) -> Wish:

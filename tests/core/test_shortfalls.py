@@ -6,7 +6,7 @@ import pytest
 
 from fairway.api.reasons import Code, sentence
 from fairway.core.cycle import plan
-from fairway.core.shortfalls import with_shortfalls
+from fairway.core.explain.shortfalls import with_shortfalls
 from fairway.core.snapshot import Snapshot
 from fairway.view.objects import Objects
 from tests.builders import H100, NOW, cluster, queue, workload

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from fairway.core.gauges import gauges
+from fairway.core.explain.samples import gauges
 from fairway.core.outcome import after
 from fairway.core.snapshot import Facts, Snapshot
 from tests.properties.checks import cases, planned, state, turned

@@ -28,7 +28,7 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.core.costs.accounts import DAY, Accounts, Holding, Key, Place, Supply, folded
 from fairway.core.costs.reporting import row_of, sums_of
-from fairway.core.standings import Standing
+from fairway.core.explain.queue_status import Standing
 from fairway.store.interface import Store, Stored, Write
 from fairway.store.keys import COST_ACCOUNTS, FLAVORS, WORKLOADS
 from fairway.store.mirrors import Name

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from fairway.controllers.history.book import FLEET, Seen, Sight, fewer, largest, total
 from fairway.controllers.history.reading import part_of
-from fairway.core.gauges import Gauges, PlaceGauge, QueueGauge
+from fairway.core.explain.samples import Gauges, PlaceGauge, QueueGauge
 
 
 class Sights:

@@ -19,9 +19,9 @@ from fairway.controllers.children import start_python
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
-from fairway.core.gauges import Gauges
+from fairway.core.explain.queue_status import Standing
+from fairway.core.explain.samples import Gauges
 from fairway.core.provisioning.idle_nodes import Idle
-from fairway.core.standings import Standing
 
 _LENGTH = struct.Struct("<I")
 _END_SECONDS = 5.0

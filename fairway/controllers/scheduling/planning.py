@@ -18,16 +18,17 @@ from fairway.api.explanations import Explanation
 from fairway.api.reasons import headline
 from fairway.controllers.scheduling.noticing import Notice
 from fairway.controllers.timeline import ahead
-from fairway.core import cycle, explain, gauges, standings
+from fairway.core import cycle
 from fairway.core.costs import supplies
 from fairway.core.costs.accounts import Place
 from fairway.core.cycle import START, Cursor
-from fairway.core.gauges import Gauges
+from fairway.core.explain import explain, queue_status, samples
+from fairway.core.explain.queue_status import Standing
+from fairway.core.explain.samples import Gauges
 from fairway.core.modes.way_home import Homeward
 from fairway.core.provisioning import idle_nodes
 from fairway.core.provisioning.idle_nodes import Idle
 from fairway.core.snapshot import Snapshot
-from fairway.core.standings import Standing
 from fairway.core.steps import Admit, Plan, Reservation, Step
 from fairway.view.clusters import SHADOWED
 from fairway.view.view import View
@@ -239,7 +240,7 @@ class Planning:
 
     def standings(self, now: float) -> list[Standing]:
         """How every queue stands."""
-        return standings.standings(self._view.snapshot(now))
+        return queue_status.standings(self._view.snapshot(now))
 
     def idle_nodes(self, now: float) -> list[Idle]:
         """Nodes of elastic pools on which nothing is, the first to go first."""
@@ -255,7 +256,7 @@ class Planning:
 
     def gauges(self, now: float) -> Gauges:
         """What a history keeps of the fleet."""
-        return gauges.gauges(self._view.snapshot(now))
+        return samples.gauges(self._view.snapshot(now))
 
     def shadow(self, now: float) -> dict[str, list[str]]:
         """Which of those who wait would get something in clusters that are only shadowed."""

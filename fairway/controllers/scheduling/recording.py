@@ -22,9 +22,9 @@ from fairway.controllers.scheduling.planner import Planner
 from fairway.controllers.scheduling.planning import Fed, Planned, Planning
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
-from fairway.core.gauges import Gauges
+from fairway.core.explain.queue_status import Standing
+from fairway.core.explain.samples import Gauges
 from fairway.core.provisioning.idle_nodes import Idle
-from fairway.core.standings import Standing
 
 _STEPS_MOST = 20_000  # kept in memory for whoever asks what was decided lately
 

@@ -48,9 +48,9 @@ from fairway.controllers.scheduling.restraint import Restrained
 from fairway.controllers.terms import NotLeader, Terms
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
-from fairway.core.gauges import Gauges
+from fairway.core.explain.queue_status import Standing
+from fairway.core.explain.samples import Gauges
 from fairway.core.provisioning.idle_nodes import Idle
-from fairway.core.standings import Standing
 from fairway.loops import Alarm
 from fairway.store import keys
 from fairway.store.interface import ResourceKey, Store, Stored

@@ -13,10 +13,10 @@ from typing import Any
 from fairway.api.amounts import MILLI, is_accelerator
 from fairway.controllers.timeline.ahead import Ahead, ahead
 from fairway.core.costs.supplies import supplies
+from fairway.core.explain.queue_status import standings
 from fairway.core.model import Placed, Workload, unit_nanos
 from fairway.core.outcome import after
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.standings import standings
 from fairway.core.steps import Admit, Move, Plan, Preempt
 
 _TOUCHED_MOST = 500

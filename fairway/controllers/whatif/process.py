@@ -12,7 +12,7 @@ from fairway.api.errors import ApiError
 from fairway.controllers.whatif.edits import Change, JsonObject, changed, read_change
 from fairway.controllers.whatif.outcome import Side, compared
 from fairway.core.cycle import plan
-from fairway.core.shortfalls import with_shortfalls
+from fairway.core.explain.shortfalls import with_shortfalls
 from fairway.core.snapshot import Facts, Snapshot
 from fairway.core.steps import Plan
 from fairway.view.objects import Objects

@@ -15,6 +15,16 @@ from fairway.core.clusters import fit_bounds, ranking
 from fairway.core.clusters.balance_order import Standing, Totals
 from fairway.core.clusters.candidates import Names, ladder
 from fairway.core.desk import Desk
+from fairway.core.explain.lazy_reasons import Reasons
+from fairway.core.explain.reasons import (
+    MayNotUse,
+    NoPools,
+    NoRoom,
+    kept_reason,
+    quota_reason,
+    shortage_reason,
+    user_reason,
+)
 from fairway.core.forecast.future_room import Started
 from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.forms import full_usage
@@ -27,17 +37,7 @@ from fairway.core.preemption.quick_look import clusters_to_search
 from fairway.core.provisioning.pools import find_pool
 from fairway.core.provisioning.price import prefers_provision
 from fairway.core.quota.flavors import Assignment
-from fairway.core.refusals import (
-    MayNotUse,
-    NoPools,
-    NoRoom,
-    kept_reason,
-    quota_reason,
-    shortage_reason,
-    user_reason,
-)
 from fairway.core.steps import Admit, Preempt, Provision, Step
-from fairway.core.why import Reasons
 
 
 @dataclass(slots=True)

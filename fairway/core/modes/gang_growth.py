@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fairway.core.desk import Desk
+from fairway.core.explain.reasons import quota_reason
 from fairway.core.model import Form, Placed, Workload
 from fairway.core.modes.forms import full_usage, times, together
 from fairway.core.modes.gang import Verdict, charge, placed_of
 from fairway.core.modes.missing_pods import missing_of
 from fairway.core.packing import pack
 from fairway.core.quota.flavors import Assignment
-from fairway.core.refusals import quota_reason
 from fairway.core.steps import Admit
 
 

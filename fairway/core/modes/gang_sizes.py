@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fairway.core.desk import Desk
+from fairway.core.explain.reasons import quota_reason
 from fairway.core.model import Form, Workload
 from fairway.core.modes.forms import full_usage
 from fairway.core.packing import pack
 from fairway.core.quota.flavors import Assignment
-from fairway.core.refusals import quota_reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

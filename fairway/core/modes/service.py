@@ -20,6 +20,13 @@ from fairway.core.clusters.candidates import Candidates, ladder
 from fairway.core.clusters.ranking import is_plain
 from fairway.core.clusters.spread import domains
 from fairway.core.desk import Desk
+from fairway.core.explain.reasons import (
+    kept_reason,
+    no_pool,
+    no_room,
+    quota_reason,
+    refusal_reason,
+)
 from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workload
 from fairway.core.modes.division import Place, divide, static_weights
 from fairway.core.modes.forms import full_usage, times, together
@@ -29,13 +36,6 @@ from fairway.core.packing import pack
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.provisioning.pools import Provisioned, find_pool
 from fairway.core.quota.flavors import Assignment
-from fairway.core.refusals import (
-    kept_reason,
-    no_pool,
-    no_room,
-    quota_reason,
-    refusal_reason,
-)
 from fairway.core.steps import Admit, Provision
 
 ONE = 1_000_000_000  # the speed of a replica that counts for one

@@ -15,6 +15,14 @@ from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.clusters.candidates import ladder
 from fairway.core.desk import Desk
+from fairway.core.explain.reasons import (
+    kept_reason,
+    no_pool,
+    no_room,
+    quota_reason,
+    refusal_reason,
+    user_reason,
+)
 from fairway.core.model import Form, Placed, Workload
 from fairway.core.modes.forms import full_usage, times, together
 from fairway.core.modes.gang import Attempt, Verdict, charge, evict, placed_of
@@ -24,14 +32,6 @@ from fairway.core.packing import pack
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.provisioning.pools import Provisioned, find_pool
 from fairway.core.quota.flavors import Assignment
-from fairway.core.refusals import (
-    kept_reason,
-    no_pool,
-    no_room,
-    quota_reason,
-    refusal_reason,
-    user_reason,
-)
 from fairway.core.steps import Admit, Provision
 
 

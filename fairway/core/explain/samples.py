@@ -14,10 +14,10 @@ import numpy as np
 
 from fairway.api.amounts import is_accelerator
 from fairway.core.costs.accounts import Place
+from fairway.core.explain.queue_status import Holding, Standing, standings
 from fairway.core.model import Flavor, Pool
 from fairway.core.nodes import Amounts, Cluster
 from fairway.core.snapshot import Snapshot
-from fairway.core.standings import Holding, Standing, standings
 
 _CPU = "cpu"
 _NANO = 1_000_000_000
