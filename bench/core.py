@@ -20,8 +20,8 @@ from bench.figures import Report, percentile, resident_mib
 from fairway.core.cycle import START, Cursor, plan
 from fairway.core.model import Form, PodSet, Workload
 from fairway.core.packing import pack
+from fairway.core.plan import Admit, Plan, Preempt
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.steps import Admit, Plan, Preempt
 
 
 def size_of(scale: float) -> fleets.Size:

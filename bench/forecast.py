@@ -36,9 +36,9 @@ from fairway.core.cycle import plan
 from fairway.core.forecast.starts import Expected, forecast
 from fairway.core.model import Form, PodSet, Queue, Shape, Workload
 from fairway.core.nodes import Cluster, Nodes
-from fairway.core.outcome import after
+from fairway.core.plan import Admit
 from fairway.core.snapshot import Facts, Settings, Snapshot, precedence
-from fairway.core.steps import Admit
+from fairway.core.transitions import after
 
 _GIB = 1 << 30
 _DAY = 86_400.0

@@ -22,8 +22,8 @@ from bench.figures import Report
 from fairway.core import model
 from fairway.core.cycle import plan
 from fairway.core.model import Form, PodSet, Shape, Workload
+from fairway.core.plan import Admit, Preempt
 from fairway.core.snapshot import Facts, Settings, Snapshot
-from fairway.core.steps import Admit, Preempt
 
 CPU, FLAVOR = "cpu", "rf"
 TICK = 0.1

@@ -22,8 +22,8 @@ from fairway.api.report import ClusterReport
 from fairway.api.report_changes import difference
 from fairway.clock import timestamp
 from fairway.core.model import Placed, PlacedPods
+from fairway.core.plan import Admit, Plan
 from fairway.core.snapshot import Snapshot
-from fairway.core.steps import Admit, Plan
 from fairway.view.view import View
 
 NOW = 1_800_000_000.0

@@ -12,8 +12,8 @@ from typing import Any
 from fairway.api.reasons import sentence
 from fairway.clock import timestamp
 from fairway.core.cycle import plan
+from fairway.core.plan import Admit, Move, Plan, Preempt, Provision
 from fairway.core.snapshot import Snapshot
-from fairway.core.steps import Admit, Move, Plan, Preempt, Provision
 from fairway.view.objects import Objects
 
 NOW = 1_794_729_600.0  # 2026-11-15 08:00 UTC

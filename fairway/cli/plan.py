@@ -20,7 +20,7 @@ from fairway.cli.session import Failure
 
 if TYPE_CHECKING:
     from fairway.core.model import Placed
-    from fairway.core.steps import Plan, Step
+    from fairway.core.plan import Plan, Step
 
 EXAMPLES = """
     fairway plan -f examples/plans/overflow     a folder of manifests
@@ -132,7 +132,7 @@ def _show(made: Plan) -> None:
 
 
 def _row(step: Step) -> list[str]:
-    from fairway.core.steps import Admit, Move, Preempt, Provision  # noqa: PLC0415 - see above
+    from fairway.core.plan import Admit, Move, Preempt, Provision  # noqa: PLC0415 - see above
 
     match step:
         case Admit():

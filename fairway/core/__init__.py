@@ -7,12 +7,12 @@ simulation and tests.
 What it sees and says
     model, nodes            plain frozen values; the nodes of a cluster in columns
     snapshot                the fleet frozen at `now`, charged and indexed; takes in changes
-    steps, outcome          the plan; what the fleet would be once it is carried out
+    plan, transitions       the plan; what the fleet would be once it is carried out
     explain/                why a workload waits, what is missing, how queues stand
 
 Deciding
     cycle                   plan(snapshot, cursor, budget): the cycle in one screen
-    desk, ledger            where one plan is made; trial usage with automatic undo
+    planning_round, ledger  where one plan is made; trial usage with automatic undo
     modes/                  gangs, services, sweeps; how replicas are divided over clusters
     quota/                  the tree of quotas, fair shares, the order of queues, flavors, limits
     clusters/               which clusters may take a workload, and which is best

@@ -16,7 +16,6 @@ from operator import attrgetter
 
 from fairway.api.names import namespace_and_name
 from fairway.api.reasons import Code, Reason
-from fairway.core.desk import Desk
 from fairway.core.explain.reasons import warnings, warnings_for
 from fairway.core.model import Workload
 from fairway.core.modes import gang, gang_growth, service, sweep
@@ -25,9 +24,10 @@ from fairway.core.modes.gang import Verdict
 from fairway.core.modes.policy_clusters import choices
 from fairway.core.modes.return_home import returns, watched
 from fairway.core.modes.way_home import Homeward
+from fairway.core.plan import Admit, Plan, Preempt, Step, Waits
+from fairway.core.planning_round import Desk
 from fairway.core.quota.order import Candidate, Rules, Tournament
 from fairway.core.snapshot import Snapshot, precedence, wants_more
-from fairway.core.steps import Admit, Plan, Preempt, Step, Waits
 
 _DECIDE = {"Gang": gang.decide, "Divided": service.decide, "Independent": sweep.decide}
 

@@ -19,9 +19,9 @@ from typing import Any
 from fairway.api.fleet import FleetSpec
 from fairway.api.workload import Workload
 from fairway.core import model
-from fairway.core.outcome import decided
+from fairway.core.plan import Plan
 from fairway.core.snapshot import Change, Facts, Snapshot, is_same_quota
-from fairway.core.steps import Plan
+from fairway.core.transitions import decided
 from fairway.view import clusters, policies, queues, workloads
 from fairway.view.binding import bind, clusters_of, joined, running, unclaimed, work_of
 from fairway.view.objects import Objects, Touched, settings_of

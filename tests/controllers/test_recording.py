@@ -10,7 +10,7 @@ from fairway.clock import VirtualClock
 from fairway.controllers.scheduling.planner import InlinePlanner
 from fairway.controllers.scheduling.planning import Fed, Planned
 from fairway.controllers.scheduling.recording import NoSink, RecordingPlanner
-from fairway.core.steps import Admit
+from fairway.core.plan import Admit
 from fairway.store.embedded.store import EmbeddedStore
 from tests.controllers.fleets import running
 from tests.controllers.test_running import FLEET, job

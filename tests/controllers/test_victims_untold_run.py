@@ -16,7 +16,7 @@ from fairway.api.meta import JsonObject
 from fairway.clock import VirtualClock
 from fairway.controllers.scheduling.committing import Outcome
 from fairway.controllers.scheduling.planning import Planned
-from fairway.core.steps import Admit, Preempt
+from fairway.core.plan import Admit, Preempt
 from fairway.store.embedded.store import EmbeddedStore
 from tests.controllers.fleets import Fleet, running
 from tests.controllers.test_faulty_stores_run import FaultyStore, claims

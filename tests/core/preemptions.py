@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from fairway.core.desk import Desk
 from fairway.core.model import (
     Flavor,
     Form,
@@ -22,6 +21,7 @@ from fairway.core.model import (
     Workload,
 )
 from fairway.core.nodes import Cluster, Nodes, label_column
+from fairway.core.planning_round import Desk
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.snapshot import Facts, Settings, Snapshot
 

@@ -23,8 +23,8 @@ from fairway.core.model import (
     Workload,
 )
 from fairway.core.nodes import Cluster, Nodes
+from fairway.core.plan import Admit, Preempt
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.steps import Admit, Preempt
 
 CPU = "cpu"
 SHAPE = Shape(requests=((CPU, 1000),))

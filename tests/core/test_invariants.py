@@ -25,8 +25,8 @@ from fairway.core.model import (
     Workload,
 )
 from fairway.core.nodes import Cluster, Nodes
+from fairway.core.plan import Admit, Plan, Preempt, Provision, Step
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.steps import Admit, Plan, Preempt, Provision, Step
 from fairway.view.objects import Objects
 from tests.builders import NOW, cluster, flavor, policy, queue, workload
 

@@ -17,8 +17,8 @@ from fairway.core.model import (
     UserLimit,
     Workload,
 )
+from fairway.core.plan import Admit
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.steps import Admit
 
 CPU = "cpu"
 

@@ -35,8 +35,8 @@ from fairway.core.model import (
     Workload,
 )
 from fairway.core.nodes import Cluster, Nodes, label_column
+from fairway.core.plan import Admit, Preempt
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.steps import Admit, Preempt
 from tests.core.oracle import (
     Case,
     Machine,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fairway.api.reasons import Code
-from fairway.core.desk import Desk
 from fairway.core.model import PreemptionRules, Topology, Workload
 from fairway.core.model import Queue as QueueValue
+from fairway.core.planning_round import Desk
 from tests.core.preemptions import (
     GPU,
     NOW,

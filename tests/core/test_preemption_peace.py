@@ -18,10 +18,10 @@ from dataclasses import replace
 
 import pytest
 
-from fairway.core.desk import Desk
 from fairway.core.model import Held, Placed, PlacedPods, PreemptionRules, Queue, Workload
 from fairway.core.nodes import Cluster
 from fairway.core.packing import pack
+from fairway.core.planning_round import Desk
 from fairway.core.preemption.find import find_victims
 from fairway.core.snapshot import precedence
 from tests.core.preemptions import (

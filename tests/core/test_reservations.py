@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from fairway.core.cycle import plan
 from fairway.core.model import Flavor, Held, PreemptionRules, Queue, Workload
 from fairway.core.nodes import Cluster
-from fairway.core.outcome import after
+from fairway.core.plan import Plan
 from fairway.core.snapshot import Facts, Settings, Snapshot
-from fairway.core.steps import Plan
+from fairway.core.transitions import after
 from tests.core.preemptions import FLAVOR, GPU, NOW, cluster, holds, pods, queue, wants
 
 NODE = {GPU: 4}

@@ -7,8 +7,8 @@ from typing import Any
 
 from fairway.core.cycle import Cursor, plan
 from fairway.core.modes.way_home import Homeward
-from fairway.core.outcome import after
 from fairway.core.snapshot import Facts, Snapshot
+from fairway.core.transitions import after
 from fairway.view.objects import Objects
 from tests.builders import H100, NOW, cluster, policy, queue, told, workload
 

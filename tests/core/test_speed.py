@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fairway.core.checks.invariants import broken
 from fairway.core.cycle import plan
-from fairway.core.outcome import after
 from fairway.core.snapshot import Facts, Snapshot
+from fairway.core.transitions import after
 from fairway.view.objects import Objects
 from tests.builders import (
     H100,

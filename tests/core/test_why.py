@@ -16,8 +16,8 @@ from fairway.core.clusters.balance_order import Board, Holds, Order, Totals
 from fairway.core.cycle import plan
 from fairway.core.explain.lazy_reasons import Reasons, Unread
 from fairway.core.modes import gang
+from fairway.core.plan import Admit
 from fairway.core.snapshot import Snapshot
-from fairway.core.steps import Admit
 from fairway.view.objects import Objects
 from tests.builders import H100, NOW, cluster, queue, workload
 

@@ -12,9 +12,9 @@ from typing import Any
 from fairway.clock import timestamp
 from fairway.core.cycle import plan
 from fairway.core.model import Workload
-from fairway.core.outcome import after
+from fairway.core.plan import Preempt
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.steps import Preempt
+from fairway.core.transitions import after
 from fairway.view.objects import Objects
 from tests.builders import NOW
 from tests.peers.recording import Json, Recording

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, settings
 from fairway.core.checks.invariants import broken, overfull, same, unanswered
 from fairway.core.cycle import START, plan
 from fairway.core.model import Topology, Workload
-from fairway.core.outcome import after
+from fairway.core.plan import Admit, Move, Plan, Preempt, Provision, Step
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.steps import Admit, Move, Plan, Preempt, Provision, Step
+from fairway.core.transitions import after
 
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 
 from fairway.core.explain.samples import gauges
-from fairway.core.outcome import after
 from fairway.core.snapshot import Facts, Snapshot
+from fairway.core.transitions import after
 from tests.properties.checks import cases, planned, state, turned
 from tests.properties.fleets import fleets
 

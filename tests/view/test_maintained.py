@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from fairway.core import model
 from fairway.core.cycle import plan
-from fairway.core.outcome import decided
+from fairway.core.plan import Admit, Plan, Preempt
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.steps import Admit, Plan, Preempt
+from fairway.core.transitions import decided
 from fairway.view.objects import Objects
 from fairway.view.view import View
 from tests.properties.checks import cases

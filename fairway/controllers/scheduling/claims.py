@@ -25,7 +25,7 @@ from fairway.api.claim import (
 from fairway.api.fleet import FleetSpec
 from fairway.api.names import namespace_and_name
 from fairway.api.workload import Workload, WorkloadStatus
-from fairway.core import model, steps
+from fairway.core import model, plan
 from fairway.view.workloads import key_of
 
 _HISTORY_MOST = 10
@@ -57,8 +57,8 @@ class Leaving:
 
 def claimed(
     workload: Workload,
-    step: steps.Admit,
-    provisions: Sequence[steps.Provision],
+    step: plan.Admit,
+    provisions: Sequence[plan.Provision],
     context: Context,
     leaving: Mapping[str, Leaving] | None = None,
 ) -> WorkloadStatus:
@@ -116,7 +116,7 @@ def claimed(
 
 
 def _asked(
-    before: Claim | None, placements: Sequence[Placement], provisions: Sequence[steps.Provision]
+    before: Claim | None, placements: Sequence[Placement], provisions: Sequence[plan.Provision]
 ) -> dict[tuple[str, str], int]:
     """Nodes that the claim asks of pools in all: who asks for more has still asked for the rest,
     where it stays with what it asked for."""
@@ -133,7 +133,7 @@ def _asked(
 
 
 def preempted(
-    workload: Workload, step: steps.Preempt, context: Context, *, by_uid: str
+    workload: Workload, step: plan.Preempt, context: Context, *, by_uid: str
 ) -> WorkloadStatus:
     """The workload loses its claim to another, which has a UID, and gets a receipt."""
     status = workload.status
@@ -167,7 +167,7 @@ def preempted(
     )
 
 
-def moved(workload: Workload, step: steps.Move, context: Context) -> WorkloadStatus:
+def moved(workload: Workload, step: plan.Move, context: Context) -> WorkloadStatus:
     """Some replicas of a running workload go elsewhere.
 
     Where they may run in both places for a while, those of the old one go when the new are ready;
@@ -211,7 +211,7 @@ def moved(workload: Workload, step: steps.Move, context: Context) -> WorkloadSta
 
 
 def reserved(
-    workload: Workload, found: steps.Reservation | None, context: Context
+    workload: Workload, found: plan.Reservation | None, context: Context
 ) -> WorkloadStatus:
     """The workload holds a place while it waits, or gives it up."""
     before = workload.status.reservation

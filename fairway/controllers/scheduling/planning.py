@@ -26,10 +26,10 @@ from fairway.core.explain import explain, queue_status, samples
 from fairway.core.explain.queue_status import Standing
 from fairway.core.explain.samples import Gauges
 from fairway.core.modes.way_home import Homeward
+from fairway.core.plan import Admit, Plan, Reservation, Step
 from fairway.core.provisioning import idle_nodes
 from fairway.core.provisioning.idle_nodes import Idle
 from fairway.core.snapshot import Snapshot
-from fairway.core.steps import Admit, Plan, Reservation, Step
 from fairway.view.clusters import SHADOWED
 from fairway.view.view import View
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fairway.api.amounts import Quantity
 from fairway.api.fleet import Breakers as Limits
 from fairway.controllers.breakers import Breakers, Name
-from fairway.core.steps import Admit, Move, Preempt, Provision, Step
+from fairway.core.plan import Admit, Move, Preempt, Provision, Step
 
 # The price of an hour of one node of a pool, by cluster and pool; in nanos.
 PriceOf = Callable[[str, str], int]

@@ -15,9 +15,9 @@ from fairway.controllers.timeline.ahead import Ahead, ahead
 from fairway.core.costs.supplies import supplies
 from fairway.core.explain.queue_status import standings
 from fairway.core.model import Placed, Workload, unit_nanos
-from fairway.core.outcome import after
+from fairway.core.plan import Admit, Move, Plan, Preempt
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.steps import Admit, Move, Plan, Preempt
+from fairway.core.transitions import after
 
 _TOUCHED_MOST = 500
 _SAME_SECONDS = 1.0  # starts so near to each other are the same

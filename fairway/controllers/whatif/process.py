@@ -13,8 +13,8 @@ from fairway.controllers.whatif.edits import Change, JsonObject, changed, read_c
 from fairway.controllers.whatif.outcome import Side, compared
 from fairway.core.cycle import plan
 from fairway.core.explain.shortfalls import with_shortfalls
+from fairway.core.plan import Plan
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.steps import Plan
 from fairway.view.objects import Objects
 
 _NICENESS = 10  # decisions and the API go first

@@ -17,12 +17,12 @@ from fairway.core.checks.wholeness import partly_placed
 from fairway.core.clusters.candidates import candidates
 from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.forms import times
-from fairway.core.outcome import after
+from fairway.core.plan import Admit, Move, Plan, Preempt, Provision, Step
 from fairway.core.preemption.handed_quota import queue_of
 from fairway.core.preemption.holders import take_away
 from fairway.core.quota.limits import total_of
 from fairway.core.snapshot import Facts, Snapshot, wants_more
-from fairway.core.steps import Admit, Move, Plan, Preempt, Provision, Step
+from fairway.core.transitions import after
 
 
 def broken(facts: Facts, plan: Plan) -> list[str]:

@@ -16,9 +16,9 @@ from fairway.core.nodes import Mask, Room
 from fairway.core.packing import pack
 from fairway.core.packing.eligibility import pool_takes
 from fairway.core.packing.topology import level_index, levels_of
+from fairway.core.plan import Provision
 from fairway.core.provisioning.new_nodes import grown_room
 from fairway.core.snapshot import Snapshot
-from fairway.core.steps import Provision
 
 # (cluster, flavor or nothing, resource)
 _Total = tuple[str, str, str]

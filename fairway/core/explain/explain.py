@@ -17,7 +17,6 @@ from fairway.api.explanations import Explanation, Nearest, Needs, Remedy, senten
 from fairway.api.reasons import Code, Reason
 from fairway.core.clusters.candidates import ladder
 from fairway.core.cycle import plan
-from fairway.core.desk import Desk
 from fairway.core.explain.reasons import quota_reason
 from fairway.core.explain.shortfalls import with_shortfalls
 from fairway.core.forecast.ever_possible import impossible
@@ -25,9 +24,10 @@ from fairway.core.forecast.starts import Expected, forecast, heads
 from fairway.core.model import Flavor, Form, PodSet, Queue, Quota, Shape, Workload, unit_nanos
 from fairway.core.modes.forms import full_usage
 from fairway.core.packing import pack
+from fairway.core.plan import Admit, Plan
+from fairway.core.planning_round import Desk
 from fairway.core.quota.flavors import Assignment, groups_of
 from fairway.core.snapshot import Facts, Snapshot, precedence
-from fairway.core.steps import Admit, Plan
 
 __all__ = ["Explanation", "explain", "sentence"]
 

@@ -21,9 +21,9 @@ from fairway.core.clusters.candidates import (
     Refusal,
     Tainted,
 )
-from fairway.core.desk import Desk
 from fairway.core.model import Form, Usage, Workload, unit_nanos
 from fairway.core.packing import pack
+from fairway.core.planning_round import Desk
 from fairway.core.quota.flavors import Assignment
 from fairway.core.quota.limits import total_of
 

@@ -12,16 +12,16 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from fairway.api.reasons import Code, Reason
-from fairway.core.desk import Desk
 from fairway.core.model import Form, Workload, unit_nanos
 from fairway.core.modes.forms import times
 from fairway.core.nodes import Room
-from fairway.core.outcome import after
 from fairway.core.packing.near_fit import nearest_miss
 from fairway.core.packing.placing import Want
 from fairway.core.packing.space import leading
+from fairway.core.plan import Plan
+from fairway.core.planning_round import Desk
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.steps import Plan
+from fairway.core.transitions import after
 
 NODE = "node"  # as a level: one node had to hold a pod
 

@@ -13,12 +13,12 @@ from dataclasses import replace
 import numpy as np
 
 from fairway.api.reasons import Code, Reason
-from fairway.core.desk import Desk
 from fairway.core.explain.reasons import quota_reason
 from fairway.core.model import Form, Workload
 from fairway.core.modes.forms import full_usage
 from fairway.core.nodes import Cluster
 from fairway.core.packing import pack
+from fairway.core.planning_round import Desk
 from fairway.core.provisioning.pools import find_pool
 from fairway.core.quota.flavors import Assignment
 from fairway.core.snapshot import Facts, Snapshot

@@ -21,7 +21,7 @@ from fairway.core.packing import pack
 from fairway.core.packing.occupancy import requests_of
 
 if TYPE_CHECKING:
-    from fairway.core.desk import Desk
+    from fairway.core.planning_round import Desk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

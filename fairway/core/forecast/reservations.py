@@ -31,11 +31,11 @@ from fairway.core.forecast.future_room import Future, Started
 from fairway.core.model import Form, Usage, Workload
 from fairway.core.nodes import Mask
 from fairway.core.packing import pack
+from fairway.core.plan import Reservation
 from fairway.core.quota.flavors import Assignment
-from fairway.core.steps import Reservation
 
 if TYPE_CHECKING:
-    from fairway.core.desk import Desk
+    from fairway.core.planning_round import Desk
 
 Rank = tuple[tuple[int, ...], int, float, str]
 LOOKS_MAX: Final = 32  # futures of clusters that a plan searches where nobody is in the way

@@ -24,9 +24,9 @@ from fairway.core.forecast.ever_possible import empty_desk, impossible, never_st
 from fairway.core.forecast.run_ends import EARLY, LATE, LIKELY, Reckoning, end_of
 from fairway.core.model import Placed, Workload
 from fairway.core.modes.task_numbers import numbers_of, ranges
-from fairway.core.outcome import after
+from fairway.core.plan import Admit, Plan, Preempt
 from fairway.core.snapshot import Facts, Snapshot, precedence
-from fairway.core.steps import Admit, Plan, Preempt
+from fairway.core.transitions import after
 
 __all__ = ["Expected", "Start", "first_starts", "forecast", "impossible"]
 

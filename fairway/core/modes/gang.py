@@ -14,7 +14,6 @@ from fairway.api.reasons import Code, Reason
 from fairway.core.clusters import fit_bounds, ranking
 from fairway.core.clusters.balance_order import Standing, Totals
 from fairway.core.clusters.candidates import Names, ladder
-from fairway.core.desk import Desk
 from fairway.core.explain.lazy_reasons import Reasons
 from fairway.core.explain.reasons import (
     MayNotUse,
@@ -31,13 +30,14 @@ from fairway.core.modes.forms import full_usage
 from fairway.core.modes.gang_sizes import most_of
 from fairway.core.modes.gang_split import can_split, split
 from fairway.core.packing import pack
+from fairway.core.plan import Admit, Preempt, Provision, Step
+from fairway.core.planning_round import Desk
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.preemption.handed_quota import queue_of
 from fairway.core.preemption.quick_look import clusters_to_search
 from fairway.core.provisioning.pools import find_pool
 from fairway.core.provisioning.price import prefers_provision
 from fairway.core.quota.flavors import Assignment
-from fairway.core.steps import Admit, Preempt, Provision, Step
 
 
 @dataclass(slots=True)

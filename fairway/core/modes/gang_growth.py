@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fairway.core.desk import Desk
 from fairway.core.explain.reasons import quota_reason
 from fairway.core.model import Form, Placed, Workload
 from fairway.core.modes.forms import full_usage, times, together
 from fairway.core.modes.gang import Verdict, charge, placed_of
 from fairway.core.modes.missing_pods import missing_of
 from fairway.core.packing import pack
+from fairway.core.plan import Admit
+from fairway.core.planning_round import Desk
 from fairway.core.quota.flavors import Assignment
-from fairway.core.steps import Admit
 
 
 def decide(desk: Desk, workload: Workload) -> Verdict:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fairway.core.desk import Desk
 from fairway.core.explain.reasons import quota_reason
 from fairway.core.model import Form, Workload
 from fairway.core.modes.forms import full_usage
 from fairway.core.packing import pack
+from fairway.core.planning_round import Desk
 from fairway.core.quota.flavors import Assignment
 
 

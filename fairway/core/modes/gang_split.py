@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fairway.core.desk import Desk
 from fairway.core.model import Form, PodSet, Workload
 from fairway.core.packing import pack
+from fairway.core.planning_round import Desk
 from fairway.core.quota.flavors import Assignment
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairway.core.clusters.choice import Choice, choose
-from fairway.core.desk import Desk
 from fairway.core.model import Policy
+from fairway.core.planning_round import Desk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fairway.api.reasons import Code
-from fairway.core.desk import Desk
 from fairway.core.model import Placed, Workload, usage_of
+from fairway.core.planning_round import Desk
 from fairway.core.preemption.find import Victims
 
 

@@ -15,15 +15,15 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 from fairway.api.reasons import Code, Reason
-from fairway.core.desk import Desk
 from fairway.core.model import Policy, Workload
 from fairway.core.modes import way_home
 from fairway.core.modes.forms import full_usage
 from fairway.core.modes.service import Service, placements, places, service_of
 from fairway.core.modes.way_home import Homeward, Pace, return_home
+from fairway.core.plan import Move, Step
+from fairway.core.planning_round import Desk
 from fairway.core.quota.flavors import Assignment
 from fairway.core.snapshot import wants_more
-from fairway.core.steps import Move, Step
 
 _MINUTE = 60.0
 # Who may come home, but for something, is looked at again; soon, where something is on its way.

@@ -19,7 +19,6 @@ from fairway.api.reasons import Code, Reason
 from fairway.core.clusters.candidates import Candidates, ladder
 from fairway.core.clusters.ranking import is_plain
 from fairway.core.clusters.spread import domains
-from fairway.core.desk import Desk
 from fairway.core.explain.reasons import (
     kept_reason,
     no_pool,
@@ -33,10 +32,11 @@ from fairway.core.modes.forms import full_usage, times, together
 from fairway.core.modes.gang import Verdict, evict, placed_of
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.packing import pack
+from fairway.core.plan import Admit, Provision
+from fairway.core.planning_round import Desk
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.provisioning.pools import Provisioned, find_pool
 from fairway.core.quota.flavors import Assignment
-from fairway.core.steps import Admit, Provision
 
 ONE = 1_000_000_000  # the speed of a replica that counts for one
 

@@ -14,7 +14,6 @@ from itertools import islice
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.clusters.candidates import ladder
-from fairway.core.desk import Desk
 from fairway.core.explain.reasons import (
     kept_reason,
     no_pool,
@@ -29,10 +28,11 @@ from fairway.core.modes.gang import Attempt, Verdict, charge, evict, placed_of
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.modes.task_numbers import numbers_of, ranges
 from fairway.core.packing import pack
+from fairway.core.plan import Admit, Provision
+from fairway.core.planning_round import Desk
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.provisioning.pools import Provisioned, find_pool
 from fairway.core.quota.flavors import Assignment
-from fairway.core.steps import Admit, Provision
 
 
 @dataclass(slots=True)

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fairway.api.reasons import Code
-from fairway.core.desk import Desk
 from fairway.core.model import FlavorResource, Form, Usage, Workload
 from fairway.core.packing import pack
+from fairway.core.planning_round import Desk
 from fairway.core.preemption.freed_bounds import Ground, stands_on_any
 from fairway.core.preemption.holders import Holder, Holders, holders_of, take_away
 from fairway.core.preemption.rules import Case

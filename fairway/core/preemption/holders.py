@@ -28,8 +28,8 @@ from fairway.core.quota.order import Rules, Shares
 from fairway.core.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from fairway.core.desk import Desk
     from fairway.core.ledger import Ledger
+    from fairway.core.planning_round import Desk
     from fairway.core.preemption.quick_look import Behind
 
 _ACCELERATOR_IN_CPUS: Final = 100

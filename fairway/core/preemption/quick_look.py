@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairway.core.desk import Desk
 from fairway.core.model import Form, Placed, Request, Usage, Workload
 from fairway.core.nodes import Amounts
+from fairway.core.planning_round import Desk
 from fairway.core.preemption.holders import holders_of, may_yield
 from fairway.core.quota.flavors import Assignment
 

@@ -26,8 +26,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from fairway.api.reasons import Code
-from fairway.core.desk import Desk
 from fairway.core.model import FlavorResource, PreemptionRules, Queue, Usage, Workload
+from fairway.core.planning_round import Desk
 from fairway.core.preemption.holders import Holder, Holders
 from fairway.core.quota.order import SHARE_TESTS, Contest, Share
 from fairway.core.quota.shares import Added, raised

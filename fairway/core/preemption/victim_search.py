@@ -21,9 +21,9 @@ from heapq import heappop, heappush
 from typing import Final
 
 from fairway.api.reasons import Code
-from fairway.core.desk import Desk
 from fairway.core.model import FlavorResource
 from fairway.core.packing import pack
+from fairway.core.planning_round import Desk
 from fairway.core.preemption.freed_bounds import Ground
 from fairway.core.preemption.holders import Holder, free_nodes
 from fairway.core.preemption.rules import Case

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fairway.api.reasons import Code, Reason
-from fairway.core.desk import Desk
 from fairway.core.explain.reasons import no_pool
 from fairway.core.model import Form, Pool, Workload
 from fairway.core.packing import pack
 from fairway.core.packing.eligibility import pool_takes
+from fairway.core.planning_round import Desk
 from fairway.core.provisioning.new_nodes import pack_with_new_nodes
 from fairway.core.quota.flavors import Assignment
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairway.core.desk import Desk
 from fairway.core.model import Form, Workload
+from fairway.core.planning_round import Desk
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.provisioning.pools import Provisioned, find_pool
 from fairway.core.quota.flavors import Assignment

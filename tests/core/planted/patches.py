@@ -75,7 +75,7 @@ PATCHES = (
     ),
     Patch(
         "what is charged to a queue is not charged to the plan",
-        "desk.py",
+        "planning_round.py",
         "        self.ledger.charge(workload.queue, usage)\n",
         "",
         "../properties",

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fairway.core.model import Held, Placed, Workload, are_alike
+from fairway.core.plan import Admit, Move, Plan, Preempt
 from fairway.core.snapshot import Facts
-from fairway.core.steps import Admit, Move, Plan, Preempt
 
 _NO_ATTEMPT = -1  # of a claim that has not been written yet
 
