@@ -18,7 +18,6 @@ Deciding
     clusters/               which clusters may take a workload, and which is best
     packing/                pods on nodes: packings, topology domains, devices, occupancy
     preemption/             whom a workload may preempt, and the least harmful victims
-    scaling/                how many replicas a service needs, by its load
     provisioning/           new nodes of elastic pools: which, how many, stock-outs, idle ones
     costs/                  who held what for how long, and what it cost
     forecast/               reservations, backfill, expected starts, what could never start

@@ -10,7 +10,7 @@ from fairway.api.claim import PlacedPodSet, Placement
 from fairway.api.report import WorkState
 from fairway.api.work import PodSetStatus, RevisionPods
 from fairway.controllers.rollouts.gathering import counted
-from fairway.core.rollouts.case import Counted
+from fairway.serving.rollout.case import Counted
 
 MARKS = {"": "first", "new": "new"}
 

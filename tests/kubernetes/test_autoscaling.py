@@ -29,12 +29,12 @@ from fairway.controllers.autoscaling.bounds import Bounds, limits_of
 from fairway.controllers.autoscaling.others import others_of, send_away
 from fairway.controllers.autoscaling.readings import target_of
 from fairway.controllers.autoscaling.services import Service
-from fairway.core.scaling.decide import decide
-from fairway.core.scaling.model import Measured, Memory, Metric, OfAll, OfPods, PodFact, Seen
 from fairway.kinds.decision import work_label
 from fairway.kinds.registry import built_in
 from fairway.kubeapi import Access, KubeApi, load_access
 from fairway.metrics.interface import PodUsage
+from fairway.serving.scaling.decide import decide
+from fairway.serving.scaling.model import Measured, Memory, Metric, OfAll, OfPods, PodFact, Seen
 from fairway.store.interface import Patch, ResourceKey, Write
 from fairway.store.keys import ACCOUNTS, CLUSTER_ROLES, ROLE_BINDINGS
 from fairway.store.kubernetes.store import KubernetesStore

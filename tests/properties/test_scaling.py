@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.scaling.decide import decide
-from fairway.core.scaling.model import (
+from fairway.serving.scaling.decide import decide
+from fairway.serving.scaling.model import (
     AverageValue,
     Limits,
     Memory,
@@ -23,7 +23,7 @@ from fairway.core.scaling.model import (
     Utilization,
     Value,
 )
-from tests.core.scalings import NOW, of_all, of_pods, played, pods, total
+from tests.serving.scalings import NOW, of_all, of_pods, played, pods, total
 
 _COUNTS = st.integers(0, 12)
 _MILLIS = st.integers(0, 20_000)

@@ -8,6 +8,6 @@
     readings      what metrics are found to be
     telling       the status that says what was decided
 
-The decision itself is `core.scaling`. Nothing here touches a cluster: counts are written to the
+The decision itself is `serving.scaling`. Nothing here touches a cluster: counts are written to the
 hub's objects, and the scheduler does the rest.
 """

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fairway.api.autoscaler import FleetAutoscalerSpec, ScalingRules, Schedule
-from fairway.core.scaling import cron
-from fairway.core.scaling.model import Limits, Rate, Rules
+from fairway.serving.scaling import cron
+from fairway.serving.scaling.model import Limits, Rate, Rules
 
 _UP = (
     Rate(type="Pods", value=4, period_seconds=15),

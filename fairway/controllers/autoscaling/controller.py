@@ -32,10 +32,10 @@ from fairway.controllers.measuring import Measuring
 from fairway.controllers.notes import Notes
 from fairway.controllers.states import States
 from fairway.controllers.statuses import with_status
-from fairway.core.scaling.decide import decide
-from fairway.core.scaling.model import Memory, Seen, Verdict
 from fairway.kinds.registry import KnownKinds
 from fairway.loops import Loop
+from fairway.serving.scaling.decide import decide
+from fairway.serving.scaling.model import Memory, Seen, Verdict
 from fairway.store.interface import Store, Stored, Write
 from fairway.store.keys import AUTOSCALERS, WORKLOADS
 from fairway.store.mirrors import Name

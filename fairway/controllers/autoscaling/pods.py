@@ -18,8 +18,8 @@ from fairway.api.report import WorkState
 from fairway.controllers.autoscaling.services import Service
 from fairway.controllers.cache import Cache
 from fairway.controllers.states import States
-from fairway.core.scaling.model import PodFact, PodPhase
 from fairway.metrics.interface import MetricsFault, PodMeter, PodUsage
+from fairway.serving.scaling.model import PodFact, PodPhase
 
 _SILENT = ("Unready", "Lost")
 _PHASES: Mapping[str, PodPhase] = {one: one for one in get_args(PodPhase)}

@@ -27,10 +27,10 @@ from fairway.api.meta import LabelSelector
 from fairway.controllers.autoscaling.pods import Pods
 from fairway.controllers.autoscaling.services import Service
 from fairway.controllers.measuring import Measuring
-from fairway.core.scaling import model
-from fairway.core.scaling.model import AverageValue, NotRead, OfAll, OfPods, Target, Utilization
 from fairway.metrics import presets
 from fairway.metrics.interface import MetricsFault, NoSample, Sample, Source, value
+from fairway.serving.scaling import model
+from fairway.serving.scaling.model import AverageValue, NotRead, OfAll, OfPods, Target, Utilization
 
 _MILLI = 1_000_000  # nanos
 _POD, _CLUSTER, _NAMESPACE = "pod", "cluster", "namespace"

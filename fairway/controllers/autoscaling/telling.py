@@ -22,8 +22,8 @@ from fairway.api.autoscaler import (
 )
 from fairway.api.meta import Condition
 from fairway.controllers.autoscaling.bounds import Bounds
-from fairway.core.scaling import model
-from fairway.core.scaling.model import Aspect, Current, Finding, Memory, ScaleEvent, Verdict
+from fairway.serving.scaling import model
+from fairway.serving.scaling.model import Aspect, Current, Finding, Memory, ScaleEvent, Verdict
 
 _CHANGES_MOST = 64
 _MESSAGE_MOST = 1024

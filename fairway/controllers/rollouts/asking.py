@@ -5,9 +5,9 @@ from __future__ import annotations
 from fairway.api.rollout import Gate, Rollout, RolloutStatus
 from fairway.controllers.measuring import Measuring
 from fairway.controllers.rollouts.register import workload_of
-from fairway.core.rollouts.case import Answer
-from fairway.core.rollouts.gates import due_at
 from fairway.metrics.interface import MetricsFault, value
+from fairway.serving.rollout.case import Answer
+from fairway.serving.rollout.gates import due_at
 
 _HEARD = ("Soaking", "AwaitingApproval")
 

@@ -33,12 +33,12 @@ from fairway.controllers.scheduling.committing import head_of, write_status
 from fairway.controllers.states import States
 from fairway.controllers.statuses import with_status
 from fairway.controllers.works.roster import Roster
-from fairway.core.rollouts import history
-from fairway.core.rollouts.advance import Advanced, advance
 from fairway.kinds.decision import REVISION
 from fairway.kinds.registry import KnownKinds
 from fairway.kinds.updating import mark_of
 from fairway.loops import Loop
+from fairway.serving.rollout import history
+from fairway.serving.rollout.advance import Advanced, advance
 from fairway.store.interface import Deletion, Store, Stored, Write
 from fairway.store.keys import REVISIONS, ROLLOUTS, WORKLOADS
 from fairway.store.mirrors import Name

@@ -18,8 +18,8 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.lifecycle import gathering
 from fairway.controllers.lifecycle.staying import placements_now
 from fairway.controllers.states import States
-from fairway.core.rollouts.case import Case, Counted, Place
 from fairway.kinds.updating import is_divisible, step_most
+from fairway.serving.rollout.case import Case, Counted, Place
 
 _SILENT = ("Unready", "Lost")
 

@@ -20,9 +20,9 @@ from fairway.controllers.states import States
 from fairway.controllers.traffic import routes
 from fairway.controllers.traffic.weighing import traffic_of
 from fairway.controllers.works.roster import Roster
-from fairway.core.traffic import differs
 from fairway.kinds.plain import child, listed
 from fairway.loops import Alarm, Loop
+from fairway.serving.traffic import differs
 from fairway.store.interface import Patch, Store, Stored, Write
 from fairway.store.keys import DEFINITIONS, FLAVORS, HTTP_ROUTES, WORKLOADS
 from fairway.store.mirrors import Mirror, Name

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from fairway.api.meta import JsonObject
 from fairway.api.serving import SERVING_GROUP
-from fairway.core.traffic import differs
 from fairway.kinds.plain import annotation, listed, number, text
+from fairway.serving.traffic import differs
 
 WORKLOAD = f"{SERVING_GROUP}/workload"
 BACKENDS = f"{SERVING_GROUP}/backends"

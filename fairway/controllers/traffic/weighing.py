@@ -17,7 +17,7 @@ from fairway.api.workload import TrafficWeight, Workload
 from fairway.controllers.cache import Cache
 from fairway.controllers.lifecycle.staying import placements_now
 from fairway.controllers.states import States
-from fairway.core.traffic import Backend, weights
+from fairway.serving.traffic import Backend, weights
 
 
 def traffic_of(cache: Cache, states: States, workload: Workload) -> tuple[TrafficWeight, ...]:

@@ -21,11 +21,11 @@ from fairway.api.rollout import (
     approval_of,
     failure_of,
 )
-from fairway.core.rollouts import gates
-from fairway.core.rollouts.allowance import is_there
-from fairway.core.rollouts.batches import WHOLE, Goal, batches_of
-from fairway.core.rollouts.case import Case
-from fairway.core.rollouts.staging import are_there, arrived, staged, unchanged
+from fairway.serving.rollout import gates
+from fairway.serving.rollout.allowance import is_there
+from fairway.serving.rollout.batches import WHOLE, Goal, batches_of
+from fairway.serving.rollout.case import Case
+from fairway.serving.rollout.stages import are_there, arrived, staged, unchanged
 
 LATE, REFUSED, UNHEARD = "ProgressDeadlineExceeded", "GateFailed", "GateInconclusive"
 STUCK, WAITS = "RollbackStuck", "WaitsForReplicas"

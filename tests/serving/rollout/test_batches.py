@@ -8,8 +8,8 @@ import pytest
 from msgspec import convert
 
 from fairway.api.rollout import RolloutStrategy
-from fairway.core.rollouts.batches import batches_of
-from fairway.core.rollouts.case import Place
+from fairway.serving.rollout.batches import batches_of
+from fairway.serving.rollout.case import Place
 
 PLACES = (
     Place(cluster="beijing", replicas=10, group="home", rank=0),

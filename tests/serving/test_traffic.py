@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.traffic import WHOLE, Backend, differs, weights
+from fairway.serving.traffic import WHOLE, Backend, differs, weights
 
 
 def backend(cluster: str, ready: int, speed: str = "1") -> Backend:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from fairway.core.scaling.decide import decide
-from fairway.core.scaling.model import (
+from fairway.serving.scaling.decide import decide
+from fairway.serving.scaling.model import (
     AverageValue,
     Limits,
     Measured,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from fairway.api.rollout import Batch, Canary, RolloutStrategy
-from fairway.core.rollouts.case import Place
+from fairway.serving.rollout.case import Place
 
 WHOLE = None  # all replicas of a cluster, however many there will be
 Goal = Mapping[str, int | None]  # replicas by cluster

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairway.core.scaling.decide import decide
-from fairway.core.scaling.model import (
+from fairway.serving.scaling.decide import decide
+from fairway.serving.scaling.model import (
     AverageValue,
     Limits,
     Memory,
@@ -18,8 +18,8 @@ from fairway.core.scaling.model import (
     Utilization,
     Verdict,
 )
-from fairway.core.scaling.proposals import NoProposal, Proposal, propose
-from tests.core.scalings import (
+from fairway.serving.scaling.proposals import NoProposal, Proposal, propose
+from tests.serving.scalings import (
     DOWN,
     NOW,
     UP,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from fairway.core.scaling.model import (
+from fairway.serving.scaling.model import (
     CPU,
     AverageValue,
     Current,

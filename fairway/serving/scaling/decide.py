@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fairway.core.scaling.model import (
+from fairway.serving.scaling.limits import recording, restrained
+from fairway.serving.scaling.model import (
     Current,
     Finding,
     Limits,
@@ -25,8 +26,7 @@ from fairway.core.scaling.model import (
     Seen,
     Verdict,
 )
-from fairway.core.scaling.proposals import NoProposal, propose
-from fairway.core.scaling.restraint import recording, restrained
+from fairway.serving.scaling.proposals import NoProposal, propose
 
 _VALID, _NO_METRIC = "ValidMetricFound", "NoMetric"
 _SILENT = (_VALID, _NO_METRIC)  # of these nothing is to be told while nobody is active

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from fairway.api.rollout import ClusterRevision, RolloutStatus
-from fairway.core.rollouts.allowance import allowance_for, is_there, spare
-from fairway.core.rollouts.batches import WHOLE, Goal
-from fairway.core.rollouts.case import Case, Place
+from fairway.serving.rollout.allowance import allowance_for, is_there, spare
+from fairway.serving.rollout.batches import WHOLE, Goal
+from fairway.serving.rollout.case import Case, Place
 
 
 def staged(case: Case, status: RolloutStatus, mark: str, goal: Goal) -> RolloutStatus:

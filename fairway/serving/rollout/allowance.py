@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fairway.api.rollout import ClusterRevision, RolloutStrategy
-from fairway.core.rollouts.case import Case, Place
+from fairway.serving.rollout.case import Case, Place
 
 
 def unavailable_most(strategy: RolloutStrategy, replicas: int) -> int:

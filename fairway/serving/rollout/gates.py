@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from fairway.api.rollout import Gate, GateStatus
-from fairway.core.rollouts.case import Answer
+from fairway.serving.rollout.case import Answer
 
 _TESTS: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,

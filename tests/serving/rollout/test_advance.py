@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from fairway.api.rollout import approval_of, failure_of
-from fairway.core.rollouts.advance import advance
-from fairway.core.rollouts.allowance import unavailable_most
-from fairway.core.rollouts.case import Answer, Case
-from fairway.core.rollouts.gates import holds
-from fairway.core.rollouts.history import kept, noted, used
-from tests.core.rollouts.services import NEW, NOW, OLD, Run, World, begun, case, place, spec
+from fairway.serving.rollout.advance import advance
+from fairway.serving.rollout.allowance import unavailable_most
+from fairway.serving.rollout.case import Answer, Case
+from fairway.serving.rollout.gates import holds
+from fairway.serving.rollout.history import kept, noted, used
+from tests.serving.rollout.services import NEW, NOW, OLD, Run, World, begun, case, place, spec
 
 THREE = {"beijing": 4, "hangzhou": 3, "shanghai": 1}
 CANARY = {"canary": {"percent": 10}, "maxUnavailable": 1}

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from fairway.core.scaling.cron import CronFault, parse
+from fairway.serving.scaling.cron import CronFault, parse
 
 SUNDAY = datetime.fromisoformat("2026-11-15T15:20:30")
 

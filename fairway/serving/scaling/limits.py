@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Literal
 
-from fairway.core.scaling.model import (
+from fairway.serving.scaling.model import (
     Finding,
     Limits,
     Memory,

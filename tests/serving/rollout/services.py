@@ -10,9 +10,9 @@ from msgspec import convert
 from msgspec.structs import replace as with_values
 
 from fairway.api.rollout import ClusterRevision, RolloutSpec, RolloutStatus
-from fairway.core.rollouts.advance import advance
-from fairway.core.rollouts.case import Answer, Case, Counted, Place
-from fairway.core.rollouts.history import noted
+from fairway.serving.rollout.advance import advance
+from fairway.serving.rollout.case import Answer, Case, Counted, Place
+from fairway.serving.rollout.history import noted
 
 NOW = 1_794_729_600.0
 OLD, NEW = "old", "new"

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.core.rollouts.allowance import unavailable_most
-from fairway.core.rollouts.batches import batches_of
-from tests.core.rollouts.services import NEW, OLD, Run, World, spec
+from fairway.serving.rollout.allowance import unavailable_most
+from fairway.serving.rollout.batches import batches_of
+from tests.serving.rollout.services import NEW, OLD, Run, World, spec
 
 SERVICES = st.dictionaries(
     st.sampled_from(["beijing", "hangzhou", "shanghai", "wuhan", "xian"]),
