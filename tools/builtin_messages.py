@@ -5,8 +5,8 @@ Usage: python tools/builtin_messages.py API_FOLDER APIMACHINERY_FOLDER APIEXTENS
 Each folder is a module's root. The `generated.proto` files give field numbers and types; the tags
 of the Go structs beside them give the JSON names, which fields vanish when zero, and which are
 inlined. Only these facts of the wire format are kept, for the kinds served and all that they hold.
-fairway/server/protobuf.py says how the table is read. Run this when the Kubernetes version followed
-changes, and read the difference of the result.
+fairway/server/wire/protobuf.py says how the table is read. Run this when the Kubernetes version
+followed changes, and read the difference of the result.
 """
 
 from __future__ import annotations

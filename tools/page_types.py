@@ -15,7 +15,7 @@ from fairway.api.costs import COSTS_GROUP
 from fairway.api.meta import GROUP
 from fairway.api.serving import SERVING_GROUP
 from fairway.resources.catalogue import Catalogue
-from fairway.server import openapi
+from fairway.server.documents import openapi
 
 _GROUPS = (GROUP, SERVING_GROUP, COSTS_GROUP)
 

@@ -15,8 +15,8 @@ from fairway.controllers.timeline.drawing import Wanted
 from fairway.controllers.whatif.edits import confirm_seen, read_change
 from fairway.controllers.whatif.whatif import WhatIf
 from fairway.schema.node import JsonObject
-from fairway.server.asked import LogRequest, PodsRequest, TimelineRequest
-from fairway.server.histories import HistoryRequest
+from fairway.server.questions.history import HistoryRequest
+from fairway.server.questions.parameters import LogRequest, PodsRequest, TimelineRequest
 from fairway.streams.asking import Ask
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from fairway.api.errors import NotFound
 from fairway.resources.catalogue import Catalogue
+from fairway.server.access.rbac import Authorizer
+from fairway.server.access.service_accounts import FindUid
+from fairway.server.access.token_review import Vouch
 from fairway.server.metrics import Metrics
-from fairway.server.rbac import Authorizer
-from fairway.server.service_accounts import FindUid
-from fairway.server.vouching import Vouch
 from fairway.store.embedded.history import Change
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import BY_HUB, Patch, Store

@@ -21,8 +21,8 @@ from fairway.api.meta import JsonObject
 from fairway.api.names import AUTHORITY
 from fairway.app.on_kubernetes import NAMESPACE
 from fairway.clock import Clock
-from fairway.server.certificates import ServingFiles
-from fairway.server.private_files import write_private
+from fairway.server.access.certificates import ServingFiles
+from fairway.server.access.private_files import write_private
 from fairway.store.interface import BY_HUB, Patch, Store
 from fairway.store.keys import DEFINITIONS, SECRETS
 

@@ -36,11 +36,11 @@ from fairway.controllers.scheduling.planner import ProcessPlanner
 from fairway.controllers.terms import Settings as TermSettings
 from fairway.kinds.registry import LiveKinds, built_in
 from fairway.metrics.prometheus import PrometheusSources
-from fairway.server import certificates, kubeconfig
+from fairway.server.access import certificates, kubeconfig
+from fairway.server.access.audit import AuditLog
+from fairway.server.access.sign_in import origins_of
 from fairway.server.api import Api
-from fairway.server.audit import AuditLog
-from fairway.server.http import HttpServer
-from fairway.server.signing_in import origins_of
+from fairway.server.wire.http import HttpServer
 from fairway.store.interface import Store
 
 _RENEWAL_SECONDS = 12 * 3600.0

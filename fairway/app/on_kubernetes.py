@@ -26,8 +26,8 @@ from fairway.clock import Clock
 from fairway.kubeapi import KubeApi
 from fairway.resources.catalogue import standard_catalogue
 from fairway.schema.node import JsonObject
-from fairway.server.identity import Identity, authenticated
-from fairway.server.rbac import Authorizer
+from fairway.server.access.identity import Identity, authenticated
+from fairway.server.access.rbac import Authorizer
 from fairway.store.interface import BY_HUB, ResourceKey, Store, Stored
 from fairway.store.keys import (
     CLUSTER_ROLE_BINDINGS,

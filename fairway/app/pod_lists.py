@@ -18,7 +18,7 @@ from fairway.api.names import work_name
 from fairway.app.reaching import Output, Reaching
 from fairway.clock import timestamp
 from fairway.schema.node import JsonObject
-from fairway.server.asked import PodsRequest
+from fairway.server.questions.parameters import PodsRequest
 from fairway.streams.asking import Ask
 
 _AT_ONCE = 16  # clusters that are asked

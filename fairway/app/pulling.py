@@ -42,7 +42,7 @@ from fairway.controllers.plane import kept_up
 from fairway.kinds.registry import LiveKinds, built_in
 from fairway.kinds.rules import kinds_of
 from fairway.kubeapi import KubeApi
-from fairway.server.private_files import make_private_directory, read_private, write_private
+from fairway.server.access.private_files import make_private_directory, read_private, write_private
 from fairway.store.interface import Store, Stored
 from fairway.store.keys import KIND_RULES
 from fairway.store.kubernetes.store import KubernetesStore

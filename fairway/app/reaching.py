@@ -21,8 +21,8 @@ from fairway.app.replicas import Replicas
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
 from fairway.loops import end
-from fairway.server.asked import LogRequest, PodRequest
-from fairway.server.talks import CommandRequest, PortRequest
+from fairway.server.questions.parameters import LogRequest, PodRequest
+from fairway.server.questions.streams import CommandRequest, PortRequest
 from fairway.streams import memory
 from fairway.streams.asking import WELL, Ask, Channel, Outcome, TalkEnded
 from fairway.streams.line import USUAL, Limits, Line, Socket, Talk

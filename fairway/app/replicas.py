@@ -32,10 +32,10 @@ from fairway.clock import Clock
 from fairway.kubeapi import KubeApi
 from fairway.loops import end
 from fairway.schema.node import JsonObject
-from fairway.server import certificates
-from fairway.server.certificates import REPLICA, ServingFiles
-from fairway.server.exchange import Meeting, Request, Response, json_response
-from fairway.server.http import HttpServer
+from fairway.server.access import certificates
+from fairway.server.access.certificates import REPLICA, ServingFiles
+from fairway.server.wire.exchange import Meeting, Request, Response, json_response
+from fairway.server.wire.http import HttpServer
 from fairway.store.interface import BY_HUB, Patch, Store
 from fairway.store.keys import LEASES
 from fairway.streams.line import USUAL, Limits, Line, Serve, Socket

@@ -9,30 +9,30 @@ from fairway.app.backing import Backing
 from fairway.clock import Clock
 from fairway.page import built_files
 from fairway.schema.node import JsonObject
-from fairway.server import escalation
+from fairway.server.access import escalation
+from fairway.server.access.audit import AuditLog
+from fairway.server.access.discretion import PartsShown
+from fairway.server.access.identity import Identity
+from fairway.server.access.openid.flow import Flow
+from fairway.server.access.openid.id_tokens import IdTokens
+from fairway.server.access.openid.provider import Provider
+from fairway.server.access.openid.settings import Settings as OpenIdSettings
+from fairway.server.access.rbac import Authorizer
+from fairway.server.access.review_kinds import Reviewer
+from fairway.server.access.secret_box import Sealing, secret_of
+from fairway.server.access.service_accounts import ServiceAccountTokens
+from fairway.server.access.sign_in import SigningIn
+from fairway.server.access.token_review import Vouching
+from fairway.server.access.tokens import Authenticator
 from fairway.server.api import Api
-from fairway.server.audit import AuditLog
-from fairway.server.discretion import PartsShown
-from fairway.server.documents import Documents
-from fairway.server.identity import Identity
+from fairway.server.documents.page import Page
+from fairway.server.documents.plain_paths import Documents
 from fairway.server.metrics import Metrics
 from fairway.server.objects import Gate, Objects
-from fairway.server.openid.flow import Flow
-from fairway.server.openid.id_tokens import IdTokens
-from fairway.server.openid.provider import Provider
-from fairway.server.openid.settings import Settings as OpenIdSettings
-from fairway.server.page import Page
-from fairway.server.questions import Questions
-from fairway.server.rbac import Authorizer
-from fairway.server.reviewing import Reviewer
+from fairway.server.questions.questions import Questions
+from fairway.server.questions.streams import Talks
 from fairway.server.routes import Target
-from fairway.server.sealing import Sealing, secret_of
-from fairway.server.service_accounts import ServiceAccountTokens
-from fairway.server.signing_in import SigningIn
-from fairway.server.talks import Talks
-from fairway.server.tokens import Authenticator
-from fairway.server.vouching import Vouching
-from fairway.server.watching import Streams
+from fairway.server.wire.watches import Streams
 from fairway.store.keys import RBAC
 
 

@@ -12,7 +12,7 @@ from fairway.api.errors import AlreadyExists, NotFound
 from fairway.clock import Clock
 from fairway.resources.catalogue import Catalogue, standard_catalogue
 from fairway.schema.node import JsonObject
-from fairway.server.bootstrap_roles import bootstrap_objects, completed
+from fairway.server.access.bootstrap_roles import bootstrap_objects, completed
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import BY_HUB, Patch, ResourceKey, Store

@@ -56,7 +56,7 @@ def agent(*, given: str, data: Path | None, log_format: str) -> int:
     from fairway.app.pulling import PullOptions  # noqa: PLC0415 - as above
     from fairway.client.kubeconfig import data_home  # noqa: PLC0415 - as above
     from fairway.server import logs  # noqa: PLC0415 - as above
-    from fairway.server.private_files import RefusedFile  # noqa: PLC0415 - as above
+    from fairway.server.access.private_files import RefusedFile  # noqa: PLC0415 - as above
 
     logs.configure("json" if log_format == "json" else "text", level="INFO")
     session = current()

@@ -136,8 +136,8 @@ def read(given: SignIn) -> SignInOptions:
 
 
 def _provider(given: SignIn) -> Any:
-    from fairway.server.openid.settings import Settings, faults  # noqa: PLC0415 - as above
-    from fairway.server.private_files import read_private  # noqa: PLC0415 - as above
+    from fairway.server.access.openid.settings import Settings, faults  # noqa: PLC0415 - as above
+    from fairway.server.access.private_files import read_private  # noqa: PLC0415 - as above
 
     if not given["oidc_issuer_url"]:
         if given["oidc_client_id"]:

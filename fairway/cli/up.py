@@ -143,7 +143,7 @@ def up(  # noqa: PLR0913 - one argument for each option
     from fairway.client.errors import ClientError  # noqa: PLC0415 - as above
     from fairway.client.kubeconfig import data_home  # noqa: PLC0415 - as above
     from fairway.server import logs  # noqa: PLC0415 - as above
-    from fairway.server.private_files import RefusedFile  # noqa: PLC0415 - as above
+    from fairway.server.access.private_files import RefusedFile  # noqa: PLC0415 - as above
 
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("--tls-cert and --tls-key belong together.")

@@ -23,8 +23,8 @@ from fairway.api.serving import SERVING_GROUP
 from fairway.controllers import terms
 from fairway.deploy.settings import SYSTEM, Settings
 from fairway.kinds.registry import built_in
-from fairway.server.bootstrap_roles import BASIC_USER, FLEET_VIEWER, bootstrap_objects
-from fairway.server.identity import AUTHENTICATED
+from fairway.server.access.bootstrap_roles import BASIC_USER, FLEET_VIEWER, bootstrap_objects
+from fairway.server.access.identity import AUTHENTICATED
 from fairway.store.keys import ADMISSION, HTTP_ROUTES, resource_of
 from fairway.store.kubernetes import creators, held_back
 

@@ -22,25 +22,27 @@ from fairway.api.errors import (
 )
 from fairway.clock import Clock
 from fairway.resources.catalogue import Catalogue
-from fairway.server import audit, conversions, discovery, looking, rbac
-from fairway.server.discretion import part_of
-from fairway.server.documents import Documents
-from fairway.server.exchange import Request, Response, json_response
-from fairway.server.identity import ANONYMOUS, Identity
-from fairway.server.impersonation import impersonate
+from fairway.server.access import audit, rbac, read_only
+from fairway.server.access.discretion import part_of
+from fairway.server.access.identity import ANONYMOUS, Identity
+from fairway.server.access.impersonation import impersonate
+from fairway.server.access.openid.id_tokens import IdTokens
+from fairway.server.access.rbac import Authorizer
+from fairway.server.access.rbac_rules import Attributes
+from fairway.server.access.review_kinds import Reviewer
+from fairway.server.access.sign_in import SigningIn
+from fairway.server.access.token_review import Vouching
+from fairway.server.access.tokens import Authenticator
+from fairway.server.documents import discovery
+from fairway.server.documents.page import Page
+from fairway.server.documents.plain_paths import Documents
 from fairway.server.metrics import Metrics
 from fairway.server.objects import Call, Objects
-from fairway.server.openid.id_tokens import IdTokens
-from fairway.server.page import Page
-from fairway.server.questions import Questions
-from fairway.server.rbac import Authorizer
-from fairway.server.rbac_rules import Attributes
-from fairway.server.reviewing import Reviewer
+from fairway.server.questions.questions import Questions
+from fairway.server.questions.streams import Talks
 from fairway.server.routes import Target, target_of
-from fairway.server.signing_in import SigningIn
-from fairway.server.talks import Talks
-from fairway.server.tokens import Authenticator
-from fairway.server.vouching import Vouching
+from fairway.server.wire import conversions
+from fairway.server.wire.exchange import Request, Response, json_response
 
 _log = logging.getLogger(__name__)
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -128,8 +130,8 @@ class Api:
     async def _admit(self, request: Request, target: Target, seen: _Seen) -> Identity:
         """Who acts, and may."""
         identity = seen.identity = await self._authenticate(request)
-        if looking.is_marked(identity):
-            looking.confirm(target)
+        if read_only.is_marked(identity):
+            read_only.confirm(target)
         acting = impersonate(identity, request.headers, self.authorizer.authorize)
         if acting is not identity:
             seen.identity, seen.impersonated_by = acting, identity
@@ -155,7 +157,7 @@ class Api:
         if identity is None:
             self.metrics.authentication_failed()
             raise Unauthorized("Unauthorized")
-        return identity if within is None else looking.marked(identity)
+        return identity if within is None else read_only.marked(identity)
 
     async def _known(self, token: str) -> Identity | None:
         """Who a token stands for, by the first who knows it; one who is away stops no other."""

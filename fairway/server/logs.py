@@ -19,7 +19,7 @@ from typing import Any, Literal, TextIO
 
 from fairway.clock import micro_timestamp
 from fairway.disks import is_full
-from fairway.server.redaction import redact
+from fairway.server.access.redaction import redact
 
 _FULL_DISK_SECONDS = 60.0
 

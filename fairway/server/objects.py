@@ -11,13 +11,13 @@ from fairway.api.errors import ApiError, BadRequest, MethodNotAllowed, NotFound
 from fairway.clock import Clock
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
-from fairway.server import options, rendering, rows
-from fairway.server.duplicates import duplicate_fields
-from fairway.server.exchange import Request, Response, json_response
-from fairway.server.identity import Identity
+from fairway.server.access.identity import Identity
 from fairway.server.routes import Target
-from fairway.server.scaling import patched_scale, read_scale, write_scale
-from fairway.server.watching import Show, Streams
+from fairway.server.scale import patched_scale, read_scale, write_scale
+from fairway.server.wire import options, rendering, rows
+from fairway.server.wire.duplicate_keys import duplicate_fields
+from fairway.server.wire.exchange import Request, Response, json_response
+from fairway.server.wire.watches import Show, Streams
 from fairway.store.interface import Deletion, Page, ResourceKey, Store, Stored, Write
 
 # Makes of an object what its reader may see of it; None: everything.

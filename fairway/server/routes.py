@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairway.api.meta import GROUP
-from fairway.server.exchange import Request
+from fairway.server.wire.exchange import Request
 
 # What stands behind a namespace's name is either one of these or a kind inside it.
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})

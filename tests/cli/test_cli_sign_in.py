@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from fairway.app import SignInOptions
 from fairway.cli.sign_in import SignIn, read, sign_in_options
-from fairway.server import certificates
-from fairway.server.private_files import RefusedFile
+from fairway.server.access import certificates
+from fairway.server.access.private_files import RefusedFile
 
 PROVIDER = ("--oidc-issuer-url", "https://id.example.com", "--oidc-client-id", "fairway")
 

@@ -11,14 +11,14 @@ import pytest
 from fairway.app.answering import HubAnswers
 from fairway.app.reaching import Reaching
 from fairway.clock import VirtualClock
-from fairway.server.bootstrap_roles import bootstrap_objects
-from fairway.server.exchange import Request
-from fairway.server.identity import Identity
+from fairway.server.access.bootstrap_roles import bootstrap_objects
+from fairway.server.access.identity import Identity
+from fairway.server.access.rbac import Authorizer
+from fairway.server.access.rbac_rules import Attributes
 from fairway.server.objects import Call
-from fairway.server.questions import Questions
-from fairway.server.rbac import Authorizer
-from fairway.server.rbac_rules import Attributes
+from fairway.server.questions.questions import Questions
 from fairway.server.routes import target_of
+from fairway.server.wire.exchange import Request
 from fairway.store.embedded.store import EmbeddedStore
 from tests.controllers.fleets import Fleet, running
 from tests.controllers.test_history_run import SERVICE

@@ -9,7 +9,7 @@ from fairway.api.workload import Workload
 from fairway.app.pod_lists import PodLists
 from fairway.app.reaching import Reaching
 from fairway.clock import VirtualClock
-from fairway.server.asked import PodsRequest
+from fairway.server.questions.parameters import PodsRequest
 from fairway.store.embedded.store import EmbeddedStore
 from tests.controllers.fleets import Fleet, running
 from tests.controllers.test_running import FLEET, job

@@ -14,7 +14,7 @@ from fairway.api.kinds import KINDS
 from fairway.cli.main import run
 from fairway.deploy import manifests, member
 from fairway.deploy.settings import Settings, faults
-from fairway.server.tokens import Authenticator
+from fairway.server.access.tokens import Authenticator
 
 ROOT = Path(__file__).parents[2]
 Json = dict[str, Any]

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from fairway.app import Hub, HubOptions, open_hub
-from fairway.server.exchange import ByteStream, Request, Response
+from fairway.server.wire.exchange import ByteStream, Request, Response
 from tests.fuzz import promises
 
 T = TypeVar("T")

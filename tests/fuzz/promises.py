@@ -9,7 +9,7 @@ import msgspec
 
 from fairway.resources.resource import Resource
 from fairway.schema.validation import Findings, conform
-from fairway.server.exchange import Request, Response
+from fairway.server.wire.exchange import Request, Response
 
 if TYPE_CHECKING:
     from tests.fuzz.driver import Driver

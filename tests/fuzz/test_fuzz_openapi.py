@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 
 from fairway.api import crds
 from fairway.resources.catalogue import standard_catalogue
-from fairway.server import openapi
+from fairway.server.documents import openapi
 from tests.fuzz.budget import budget
 from tests.fuzz.serving import serving
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.server.exchange import Response
+from fairway.server.wire.exchange import Response
 from tests.fuzz import shapes
 from tests.fuzz.budget import budget
 from tests.fuzz.driver import Driver

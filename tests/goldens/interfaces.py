@@ -18,7 +18,7 @@ from fairway.controllers.timeline.drawing import Wanted
 from fairway.controllers.whatif.edits import read_change
 from fairway.controllers.whatif.whatif import WhatIf
 from fairway.resources.catalogue import Catalogue
-from fairway.server import openapi
+from fairway.server.documents import openapi
 from fairway.server.metrics import Metrics
 from tests.controllers.fleets import Fleet
 from tests.upgrade.story import hub, play

@@ -17,8 +17,8 @@ import jwt
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from fairway.server import certificates
-from fairway.server.openid.settings import Settings
+from fairway.server.access import certificates
+from fairway.server.access.openid.settings import Settings
 
 Json = dict[str, Any]
 CLIENT = "fairway"

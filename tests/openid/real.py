@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from fairway.server import certificates
-from fairway.server.openid.settings import Settings
+from fairway.server.access import certificates
+from fairway.server.access.openid.settings import Settings
 from tests.kubernetes.binaries import Missing, cache, locked
 from tests.ports import own_ports
 from tests.waiting import PATIENCE_SECONDS

@@ -16,9 +16,9 @@ from fairway.api.errors import Forbidden
 from fairway.app import SignInOptions
 from fairway.client import AsyncClient
 from fairway.clock import SystemClock
-from fairway.server.exchange import Request
-from fairway.server.identity import Identity, authenticated
-from fairway.server.vouching import Vouching
+from fairway.server.access.identity import Identity, authenticated
+from fairway.server.access.token_review import Vouching
+from fairway.server.wire.exchange import Request
 from tests.kubernetes import binaries
 from tests.kubernetes.demand import demand
 from tests.openid.calling import WHO, Browsing, hub_with

@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives import serialization
 
 from fairway.api.errors import Unavailable
 from fairway.clock import VirtualClock
-from fairway.server.identity import AUTHENTICATED
-from fairway.server.openid.claims import TokenRefused
-from fairway.server.openid.id_tokens import IdTokens
-from fairway.server.openid.provider import Provider
+from fairway.server.access.identity import AUTHENTICATED
+from fairway.server.access.openid.claims import TokenRefused
+from fairway.server.access.openid.id_tokens import IdTokens
+from fairway.server.access.openid.provider import Provider
 from tests.openid.issuing import Issuer, Key, elliptic_key, issuing, rsa_key
 
 FIRST, SECOND, THIRD = rsa_key("first"), rsa_key("second"), rsa_key("third")

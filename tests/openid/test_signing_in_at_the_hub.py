@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from fairway.app import SignInOptions
-from fairway.server.page import SAFETY
+from fairway.server.documents.page import SAFETY
 from tests.openid.calling import (
     CHALLENGE,
     NONCE,
@@ -201,7 +201,7 @@ async def test_nobody_else_renews_a_sign_in(
 
 
 def cookie_name(tab: str) -> str:
-    from fairway.server.signing_in import _cookie  # noqa: PLC0415 - the name is the hub's own
+    from fairway.server.access.sign_in import _cookie  # noqa: PLC0415 - the name is the hub's own
 
     return _cookie(tab)
 

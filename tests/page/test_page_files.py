@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import pytest
 
 from fairway.page import built_files
-from fairway.server.exchange import Request, Response
-from fairway.server.page import Page
+from fairway.server.documents.page import Page
+from fairway.server.wire.exchange import Request, Response
 
 FILES = {"index.html": b"<p>hello</p>", "assets/code-1a2b.js": b"run()" * 100}
 BROWSER = ("Accept", "text/html,application/xhtml+xml")

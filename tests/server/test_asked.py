@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fairway.api.errors import BadRequest
-from fairway.server.asked import decisions_of, timeline_of
-from fairway.server.exchange import Request
+from fairway.server.questions.parameters import decisions_of, timeline_of
+from fairway.server.wire.exchange import Request
 
 LONG = "9" * 5_000
 

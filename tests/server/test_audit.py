@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairway.server.audit import AuditLog, Entry, entry
-from fairway.server.identity import authenticated
-from fairway.server.rbac_rules import Attributes
+from fairway.server.access.audit import AuditLog, Entry, entry
+from fairway.server.access.identity import authenticated
+from fairway.server.access.rbac_rules import Attributes
 from tests.waiting import PATIENCE_SECONDS
 
 WANTED = Attributes(
@@ -108,7 +108,7 @@ async def test_closing_loses_no_line_and_keeps_their_order(tmp_path: Path) -> No
 async def test_a_full_buffer_is_written_at_once_rather_than_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairway.server.audit._BUFFERED_LINES_MAX", 10)
+    monkeypatch.setattr("fairway.server.access.audit._BUFFERED_LINES_MAX", 10)
     log = AuditLog(tmp_path / "audit.log")
     for number in range(25):
         log.record(line(number))

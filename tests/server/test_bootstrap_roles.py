@@ -11,8 +11,8 @@ import pytest
 from fairway.app import prepare_store
 from fairway.clock import VirtualClock
 from fairway.resources.catalogue import standard_catalogue
-from fairway.server.bootstrap_roles import bootstrap_objects, completed
-from fairway.server.rbac_rules import Rule, uncovered
+from fairway.server.access.bootstrap_roles import bootstrap_objects, completed
+from fairway.server.access.rbac_rules import Rule, uncovered
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, ResourceKey, Write

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from fairway.clock import VirtualClock
-from fairway.server import certificates, kubeconfig
-from fairway.server.private_files import RefusedFile
+from fairway.server.access import certificates, kubeconfig
+from fairway.server.access.private_files import RefusedFile
 
 DAY = 86_400
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.api.errors import Forbidden, NotFound
-from fairway.server import escalation
-from fairway.server.bootstrap_roles import bootstrap_objects
-from fairway.server.identity import Identity, authenticated
-from fairway.server.rbac import GROUP, Authorizer
-from fairway.server.rbac_rules import Rule, uncovered
+from fairway.server.access import escalation
+from fairway.server.access.bootstrap_roles import bootstrap_objects
+from fairway.server.access.identity import Identity, authenticated
+from fairway.server.access.rbac import GROUP, Authorizer
+from fairway.server.access.rbac_rules import Rule, uncovered
 
 JsonObject = dict[str, Any]
 BOB = authenticated("bob", groups=["team"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fairway.api.errors import BadRequest
-from fairway.server.exchange import Request
-from fairway.server.histories import HistoryRequest, history_request
+from fairway.server.questions.history import HistoryRequest, history_request
+from fairway.server.wire.exchange import Request
 
 
 def asked(mine: str = "team", **query: str) -> HistoryRequest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hub_calls import Caller, Json
 
-from fairway.server.openapi_v2 import PROTOBUF
+from fairway.server.documents.openapi_v2 import PROTOBUF
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hub_calls import MERGE, Caller, Json
 
-from fairway.server.rows import COLUMNS, row_of
+from fairway.server.wire.rows import COLUMNS, row_of
 from fairway.store.interface import Stored
 
 ROWS = {"Accept": "application/json;as=Rows;g=fairway.dev;v=v1alpha1"}

@@ -14,8 +14,8 @@ import pytest
 from hub_calls import Caller, config_map, until
 
 from fairway.app import Hub
-from fairway.server.exchange import Request, Response
-from fairway.server.http import BODY_BYTES_MAX, HttpServer
+from fairway.server.wire.exchange import Request, Response
+from fairway.server.wire.http import BODY_BYTES_MAX, HttpServer
 from tests.waiting import PATIENCE_SECONDS
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from fairway.api.errors import BadRequest, Forbidden
-from fairway.server.identity import Identity, authenticated
-from fairway.server.impersonation import impersonate
-from fairway.server.rbac import Authorizer
+from fairway.server.access.identity import Identity, authenticated
+from fairway.server.access.impersonation import impersonate
+from fairway.server.access.rbac import Authorizer
 
 BOSS = authenticated("boss", groups=["system:masters"])
 BOB = authenticated("bob")

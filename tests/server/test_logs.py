@@ -13,8 +13,8 @@ import pytest
 
 from fairway.api.errors import InsufficientStorage
 from fairway.server import logs
+from fairway.server.access.redaction import redact
 from fairway.server.logs import fields
-from fairway.server.redaction import redact
 
 _WEB_TOKEN = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
 

@@ -12,7 +12,7 @@ import schemathesis.specs.openapi.schemas  # compiled now: not after a test of d
 from fairway.resources.builtin import builtin_resources
 from fairway.resources.resource import Resource, ScalePaths
 from fairway.schema.node import parse
-from fairway.server import openapi
+from fairway.server.documents import openapi
 
 SCHEMA = {
     "type": "object",

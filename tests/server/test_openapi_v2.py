@@ -11,8 +11,8 @@ import pytest
 from fairway.resources.builtin import builtin_resources
 from fairway.resources.resource import Resource
 from fairway.schema.node import parse
-from fairway.server import openapi_v2
-from fairway.server.openapi_wire import varint
+from fairway.server.documents import openapi_v2
+from fairway.server.documents.openapi_wire import varint
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -17,7 +17,7 @@ from hub_calls import Answer, Caller, calling
 from fairway.api.discretion import ANOTHER
 from fairway.app import Hub
 from fairway.client.synchronous import LoopThread
-from fairway.server.questions import SUBRESOURCES
+from fairway.server.questions.questions import SUBRESOURCES
 from tests.two_teams import MEMBER_TOKEN, OURS, THEIRS, WORD, fill, running
 
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}

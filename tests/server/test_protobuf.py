@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from fairway.api.errors import BadRequest, UnsupportedMediaType
 from fairway.resources.builtin.definitions import definitions
 from fairway.resources.builtin.kinds import builtin_resources
-from fairway.server import options, protobuf
-from fairway.server.exchange import Request
+from fairway.server.wire import options, protobuf
+from fairway.server.wire.exchange import Request
 
 JsonObject = dict[str, Any]
 RECORDED = json.loads((Path(__file__).parent / "data/protobuf_bodies.json").read_text())

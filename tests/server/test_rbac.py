@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.server.bootstrap_roles import bootstrap_objects
-from fairway.server.identity import authenticated
-from fairway.server.rbac import GROUP, Authorizer, exact_name, forbidden
-from fairway.server.rbac_rules import Attributes, Rule
+from fairway.server.access.bootstrap_roles import bootstrap_objects
+from fairway.server.access.identity import authenticated
+from fairway.server.access.rbac import GROUP, Authorizer, exact_name, forbidden
+from fairway.server.access.rbac_rules import Attributes, Rule
 
 JsonObject = dict[str, Any]
 ALL = "system:authenticated"
@@ -234,8 +234,8 @@ def test_every_change_counts_at_once() -> None:
 
 
 def test_only_so_many_decisions_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairway.server.rbac._DECISIONS_MAX", 3)
-    monkeypatch.setattr("fairway.server.rbac._GRANTS_MAX", 2)
+    monkeypatch.setattr("fairway.server.access.rbac._DECISIONS_MAX", 3)
+    monkeypatch.setattr("fairway.server.access.rbac._GRANTS_MAX", 2)
     authorizer = Authorizer([role("r", PODS), bind("r", "User:bob")])
     for number in range(10):
         assert authorizer.authorize(ask(f"get pods n{number}")).allowed

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.api.errors import BadRequest, Invalid
-from fairway.server import reviews
-from fairway.server.bootstrap_roles import bootstrap_objects
-from fairway.server.identity import authenticated
-from fairway.server.rbac import Authorizer
-from fairway.server.service_accounts import ServiceAccountTokens
-from fairway.server.tokens import Authenticator
+from fairway.server.access import reviews
+from fairway.server.access.bootstrap_roles import bootstrap_objects
+from fairway.server.access.identity import authenticated
+from fairway.server.access.rbac import Authorizer
+from fairway.server.access.service_accounts import ServiceAccountTokens
+from fairway.server.access.tokens import Authenticator
 
 JsonObject = dict[str, Any]
 Parts = tuple[Authorizer, Authenticator, ServiceAccountTokens]

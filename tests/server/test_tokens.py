@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from fairway.api.errors import Invalid
 from fairway.clock import VirtualClock
-from fairway.server.identity import ANONYMOUS, split_service_account
-from fairway.server.private_files import RefusedFile, write_private
-from fairway.server.service_accounts import ServiceAccountTokens
-from fairway.server.tokens import Authenticator
+from fairway.server.access.identity import ANONYMOUS, split_service_account
+from fairway.server.access.private_files import RefusedFile, write_private
+from fairway.server.access.service_accounts import ServiceAccountTokens
+from fairway.server.access.tokens import Authenticator
 
 
 class Hub:
@@ -234,7 +234,7 @@ def test_an_answer_to_a_token_request_says_what_was_granted(hub: Hub) -> None:
 def test_only_so_many_verified_tokens_are_remembered(
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairway.server.tokens._CACHED_MAX", 2)
+    monkeypatch.setattr("fairway.server.access.tokens._CACHED_MAX", 2)
     tokens = [hub.bot_token() for _ in range(5)]
     assert all(hub.tokens.authenticate(token) for token in [*tokens, *tokens])
     assert len(hub.tokens._verified) == 2

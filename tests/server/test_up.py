@@ -22,7 +22,7 @@ from cryptography import x509
 from hub_calls import Caller, Json, Stream, calling, config_map
 
 from fairway.app import HubOptions, open_hub
-from fairway.server import certificates
+from fairway.server.access import certificates
 from tests.waiting import PATIENCE_SECONDS
 
 PATH = "/api/v1/namespaces/default/configmaps"

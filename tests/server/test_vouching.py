@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from fairway.clock import VirtualClock
-from fairway.server.identity import Identity, authenticated
-from fairway.server.vouching import Vouching
+from fairway.server.access.identity import Identity, authenticated
+from fairway.server.access.token_review import Vouching
 
 
 class Server:

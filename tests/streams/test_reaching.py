@@ -13,7 +13,7 @@ from fairway.api.errors import BadRequest, Forbidden, NotFound, Unavailable
 from fairway.client.asynchronous import WORKLOADS
 from fairway.client.errors import ConnectionFailed
 from fairway.kubeapi import KubeApi, path_of
-from fairway.server import talks
+from fairway.server.questions import streams
 from fairway.store.keys import CLUSTERS
 from fairway.streams.asking import PROTOCOL
 from tests.streams.rigs import CLOCK, Rig, elsewhere, fairway, here, rig
@@ -139,7 +139,7 @@ async def test_rights_are_those_of_whoever_asks(edge: Rig) -> None:
 async def test_who_loses_the_right_loses_the_stream(
     edge: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(talks, "_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(streams, "_AGAIN_SECONDS", 0.05)
     await edge.start("train", "sleep 60")
     editor = await edge.somebody("edit")
     query: dict[str, str | tuple[str, ...]] = {"command": ("sleep", "50")}
@@ -166,7 +166,7 @@ async def test_a_stolen_credential_serves_no_streams_of_another_cluster(edge: Ri
 async def test_an_agent_that_was_replaced_loses_its_stream(
     edge: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(talks, "_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(streams, "_AGAIN_SECONDS", 0.05)
     await edge.client.apply(elsewhere("other"))
     access = await edge.credential("other")
     former = KubeApi(access, CLOCK)

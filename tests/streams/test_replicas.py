@@ -23,9 +23,9 @@ from fairway.clock import SystemClock, VirtualClock
 from fairway.controllers.cache import Cache
 from fairway.kubeapi import KubeApi
 from fairway.loops import end
-from fairway.server import certificates
-from fairway.server.asked import LogRequest
-from fairway.server.talks import CommandRequest
+from fairway.server.access import certificates
+from fairway.server.questions.parameters import LogRequest
+from fairway.server.questions.streams import CommandRequest
 from fairway.store.interface import BY_HUB, Patch, Store
 from fairway.store.keys import LEASES
 from fairway.streams import memory

@@ -1,0 +1,41 @@
+"""The kubeconfig a hub leaves beside its data, so that `kubectl` and `fairway` find it at once.
+
+It holds the admin token, so its mode is 0600, and it is replaced whole: a client that reads it
+while a hub starts sees the old one or the new one.
+"""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import yaml
+
+from fairway.server.access.private_files import write_private
+
+FILE_NAME = "kubeconfig"
+CONTEXT = "fairway"
+
+
+def write(directory: Path, *, server: str, token: str, authority: bytes | None = None) -> Path:
+    """Writes DIR/kubeconfig for the admin; `authority` is the PEM of who signed the server."""
+    cluster = {"server": server}
+    if authority:
+        cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": CONTEXT, "cluster": cluster}],
+        "users": [{"name": "admin", "user": {"token": token}}],
+        "contexts": [
+            {
+                "name": CONTEXT,
+                "context": {"cluster": CONTEXT, "user": "admin", "namespace": "default"},
+            }
+        ],
+        "current-context": CONTEXT,
+        "preferences": {},
+    }
+    path = directory / FILE_NAME
+    write_private(path, yaml.safe_dump(content, sort_keys=False).encode())
+    return path

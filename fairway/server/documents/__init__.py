@@ -1,0 +1,1 @@
+"""What a hub says of itself: discovery, OpenAPI, health, metrics, the page's files."""

@@ -1,0 +1,52 @@
+"""The question of what happened: its parameters, and whose services may be told of.
+
+Queues and clusters are everybody's. The name of a service is that of a workload, so those alone are
+told of it who may list workloads where it is; to the others it is as if there were none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fairway.api.errors import BadRequest
+from fairway.server.questions.parameters import whole_number
+from fairway.server.wire.exchange import Request
+
+SERIES = ("queues", "clusters", "services")
+NAMES_MOST = 100
+POINTS_MOST = 1_000
+SINCE_MOST = 7 * 86_400
+_POINTS = 120
+_SINCE = 3_600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRequest:
+    """Of what, since when, and at how many moments at most."""
+
+    series: str
+    names: tuple[str, ...]  # one that is empty is the whole fleet
+    since: int  # seconds
+    points: int
+
+
+def history_request(request: Request, may_look: Callable[[str], bool]) -> HistoryRequest:
+    """What is asked for, as far as the caller may look into the namespaces of it."""
+    series = request.parameter("series")
+    if series not in SERIES:
+        raise BadRequest(f"series: expected one of {', '.join(SERIES)}, got {series!r}")
+    told = [one for value in request.parameters("name") for one in value.split(",") if one]
+    names = tuple(dict.fromkeys(told)) or ("",)
+    if len(names) > NAMES_MOST:
+        raise BadRequest(f"name: at most {NAMES_MOST} can be asked for at once, got {len(names)}")
+    if series == "services":
+        if names == ("",):
+            raise BadRequest("name: services are asked for by namespace/name")
+        names = tuple(one for one in names if may_look(one.partition("/")[0]))
+    return HistoryRequest(
+        series=series,
+        names=names,
+        since=whole_number(request, "since", least=60, most=SINCE_MOST) or _SINCE,
+        points=whole_number(request, "points", least=2, most=POINTS_MOST) or _POINTS,
+    )

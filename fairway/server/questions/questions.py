@@ -1,0 +1,205 @@
+"""Questions: what is worked out when read, and never stored.
+
+They are subresources, so that rights hold for them like for everything else:
+
+    workloads/NAME/explain      why it waits, and what would let it start
+    workloads/NAME/pods         its pods by name, a page at a time, and how many are in which state
+    workloads/NAME/log          the output of its pods, as text, followed if asked
+    workloads/NAME/exec         a command in one of its pods; see `streams`, as for the next two
+    workloads/NAME/portforward  a port of one of its pods
+    clusters/NAME/stream        the stream by which an agent is reached that calls its hub
+    workloads/NAME/traffic      how the load of a service should be shared by its clusters
+    fleets/fleet/traffic        the same of all services
+    fleets/fleet/decisions      what was decided lately, the latest last
+    fleets/fleet/history        how queues, clusters and services stood over the last hours and days
+    fleets/fleet/access         into which namespaces the caller may look, and what else
+    fleets/fleet/standing       queues with what they hold and who is next
+    fleets/fleet/timeline       who had which GPUs when, and who is expected next
+    fleets/fleet/snapshot       everything that a decision looks at, for `fairway plan`
+    fleets/fleet/whatif         the plan with some changes beside the plan without; by POST
+
+What is asked by people of one team among others tells no names of the others' workloads: such an
+answer goes through `discreet`, with what the caller `may` see. The snapshot is everything, and so
+for those alone who may see everything; how all traffic is shared is for who shares it.
+
+Who answers is given from outside; the server knows only what may be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from fairway.api.discretion import MayLook, discreet
+from fairway.api.errors import MethodNotAllowed, NotFound, Unavailable
+from fairway.api.meta import GROUP
+from fairway.schema.node import JsonObject
+from fairway.server.access.discretion import access_of, may_look
+from fairway.server.access.rbac import Authorizer
+from fairway.server.objects import Call
+from fairway.server.questions import parameters
+from fairway.server.questions.history import HistoryRequest, history_request
+from fairway.server.questions.parameters import LogRequest, PodsRequest, TimelineRequest
+from fairway.server.routes import OPENED
+from fairway.server.wire import options
+from fairway.server.wire.exchange import ByteStream, Response, json_response
+from fairway.store.interface import Store
+
+SUBRESOURCES = {
+    "workloads": ("explain", "pods", "log", "exec", "portforward", "traffic"),
+    "clusters": ("stream",),
+    "fleets": (
+        "access",
+        "decisions",
+        "history",
+        "snapshot",
+        "standing",
+        "timeline",
+        "traffic",
+        "whatif",
+    ),
+}
+_ASKED_BY_POST = frozenset({"whatif"})
+_OPENED = frozenset(subresource for _, subresource in OPENED)
+
+
+class Answers(Protocol):
+    """Who knows."""
+
+    async def explain(self, namespace: str, name: str, may: MayLook) -> JsonObject | None: ...
+
+    async def decisions(self, workload: str, most: int) -> list[JsonObject]: ...
+
+    async def standing(self) -> JsonObject: ...
+
+    async def snapshot(self) -> JsonObject: ...
+
+    async def timeline(self, request: TimelineRequest, may: MayLook) -> JsonObject: ...
+
+    async def traffic(self, namespace: str, name: str) -> JsonObject: ...
+
+    async def whatif(self, change: JsonObject, may: MayLook) -> JsonObject: ...
+
+    async def pods(self, request: PodsRequest) -> JsonObject: ...
+
+    async def history(self, request: HistoryRequest) -> JsonObject: ...
+
+    async def log(self, request: LogRequest) -> ByteStream:
+        """Output as it comes; returns once it is known that there is such output."""
+        ...
+
+
+class Questions:
+    """Answers what is worked out when read."""
+
+    def __init__(
+        self, store: Store, authorizer: Authorizer, answers: Answers | None = None
+    ) -> None:
+        self._store = store
+        self._authorizer = authorizer
+        self.answers_from: Answers | None = answers
+        self.is_deciding = False  # whether there is, was or will be somebody who answers
+
+    def answers(self, call: Call) -> bool:
+        target = call.target
+        return (
+            target.group == GROUP
+            and target.subresource in SUBRESOURCES.get(target.plural, ())
+            and target.subresource not in _OPENED
+        )
+
+    async def answer(self, call: Call) -> Response:
+        if call.target.verb != verb_of(call.target.subresource):
+            raise MethodNotAllowed(
+                "the server does not allow this method on the requested resource", details={}
+            )
+        if call.target.subresource == "access":
+            return json_response(access_of(self._authorizer, call.identity))
+        if self.answers_from is None:
+            raise self._unanswered()
+        if call.target.plural == "workloads":
+            # Raises NotFound for one that does not exist.
+            await self._store.get(call.key, call.target.name, call.namespace)
+        return await _ANSWERED[call.target.subresource](call, self.answers_from, self.may(call))
+
+    def may(self, call: Call) -> MayLook:
+        """Of which namespaces the caller may know what is in them; see `api/discretion`."""
+        return may_look(self._authorizer, call.identity, within=call.namespace)
+
+    def _unanswered(self) -> Unavailable:
+        if not self.is_deciding:
+            return Unavailable("this hub makes no decisions")
+        return Unavailable(
+            "the hub is starting or ending, ask again in a moment",
+            details={"retryAfterSeconds": 1},
+        )
+
+
+def verb_of(subresource: str) -> str:
+    """The verb by which a question is asked: one that carries much is a POST."""
+    return "create" if subresource in _ASKED_BY_POST | _OPENED else "get"
+
+
+async def _explain(call: Call, answers: Answers, may: MayLook) -> Response:
+    found = await answers.explain(call.namespace, call.target.name, may)
+    if found is None:
+        raise NotFound("nothing is to be decided on it any more", details={})
+    return json_response(found)
+
+
+async def _pods(call: Call, answers: Answers, may: MayLook) -> Response:
+    return json_response(await answers.pods(parameters.pods_of(call)))
+
+
+async def _log(call: Call, answers: Answers, may: MayLook) -> Response:
+    stream = await answers.log(parameters.log_of(call))
+    return Response(stream=stream, content_type="text/plain; charset=utf-8")
+
+
+async def _traffic(call: Call, answers: Answers, may: MayLook) -> Response:
+    is_one = call.target.plural == "workloads"
+    whose = (call.namespace, call.target.name) if is_one else ("", "")
+    return json_response(await answers.traffic(*whose))
+
+
+async def _decisions(call: Call, answers: Answers, may: MayLook) -> Response:
+    workload, most = parameters.decisions_of(call.request)
+    # What is found by its name is named thereby; to who may not look it is as if there were none.
+    is_seen = not workload or may(workload.partition("/")[0])
+    found = await answers.decisions(workload, most) if is_seen else []
+    return json_response(discreet({"decisions": found}, may))
+
+
+async def _history(call: Call, answers: Answers, may: MayLook) -> Response:
+    return json_response(await answers.history(history_request(call.request, may)))
+
+
+async def _standing(call: Call, answers: Answers, may: MayLook) -> Response:
+    return json_response(discreet(await answers.standing(), may))
+
+
+async def _timeline(call: Call, answers: Answers, may: MayLook) -> Response:
+    return json_response(await answers.timeline(parameters.timeline_of(call.request), may))
+
+
+async def _snapshot(call: Call, answers: Answers, may: MayLook) -> Response:
+    return json_response(await answers.snapshot())
+
+
+async def _whatif(call: Call, answers: Answers, may: MayLook) -> Response:
+    answer = await answers.whatif(options.object_body(call.request), may)
+    return json_response(discreet(answer, may))
+
+
+_ANSWERED: dict[str, Callable[[Call, Answers, MayLook], Awaitable[Response]]] = {
+    "explain": _explain,
+    "pods": _pods,
+    "log": _log,
+    "traffic": _traffic,
+    "decisions": _decisions,
+    "history": _history,
+    "standing": _standing,
+    "timeline": _timeline,
+    "snapshot": _snapshot,
+    "whatif": _whatif,
+}

@@ -1,0 +1,227 @@
+"""Streams in both directions: commands in pods, ports of pods, and agents that call their hub.
+
+They are subresources, opened as WebSockets by GET, and the right that they take is `create`:
+
+    workloads/NAME/exec         ?command=…&command=…&stdin&tty, over v5.channel.k8s.io
+    workloads/NAME/portforward  ?port=…, over the same: channel 0 to the pod, 1 from it
+    clusters/NAME/stream        an agent's, over v1.stream.fairway.dev; see `fairway.streams`
+
+Which pod: `pod`, `container` and `cluster`; without them, the first that runs. A stream ends when
+the right to it does. How it went comes last, as a Status on channel 3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from fairway.api.errors import ApiError, BadRequest, Forbidden, MethodNotAllowed, Unavailable
+from fairway.api.meta import GROUP
+from fairway.clock import Clock
+from fairway.loops import end
+from fairway.schema.node import JsonObject
+from fairway.server.objects import Call
+from fairway.server.questions.parameters import PodRequest, pod_of
+from fairway.server.routes import OPENED
+from fairway.server.wire.exchange import Meeting, Response
+from fairway.store.interface import Store
+from fairway.streams.asking import PROTOCOL, Channel, Outcome, TalkEnded
+from fairway.streams.line import Socket, Talk
+
+CHANNELS = "v5.channel.k8s.io"
+_END_OF = 255  # of the channel that is named next
+_UPWARD = (Channel.INPUT, Channel.SIZE)
+# Whether somebody still may what they were let do.
+MayStill = Callable[[], Awaitable[bool]]
+_AGAIN_SECONDS = 60.0  # between looks at whether somebody still may
+_BEAT_SECONDS = 15.0
+_COMMAND_BYTES_MOST = 32 << 10
+_PORT_MOST = 65_535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRequest(PodRequest):
+    """Which command in it."""
+
+    command: tuple[str, ...]
+    has_input: bool = False
+    has_terminal: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortRequest(PodRequest):
+    """Which port of it."""
+
+    port: int
+
+
+class Reach(Protocol):
+    """Who reaches agents."""
+
+    async def open(self, request: CommandRequest | PortRequest) -> Talk:
+        """A talk with the agent whose pod is meant, once what is asked for is there."""
+        ...
+
+    async def take(self, cluster: str, socket: Socket) -> None:
+        """Reaches the agent of a cluster by what it opened, for as long as that lasts."""
+        ...
+
+
+class Talks:
+    """Opens streams in both directions."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self.reach: Reach | None = None
+
+    def answers(self, call: Call) -> bool:
+        target = call.target
+        return target.group == GROUP and (target.plural, target.subresource) in OPENED
+
+    async def answer(self, call: Call, may_still: MayStill) -> Response:
+        target, reach = call.target, self.reach
+        if call.request.method != "GET":
+            raise MethodNotAllowed(
+                "the server does not allow this method on the requested resource", details={}
+            )
+        if reach is None:
+            raise Unavailable("this hub reaches no agents, or is about to start or to end")
+        found = (await self._store.get(call.key, target.name, call.namespace)).object()
+        if target.subresource == "stream":
+            meeting = self._called(target.name, found, reach, may_still)
+        else:
+            meeting = self._talked(call, reach, may_still)
+        # Last: who asks again without, to learn why there was no stream, is told.
+        if call.request.header("upgrade").lower() != "websocket":
+            raise BadRequest("a WebSocket is needed here")
+        return Response(status=101, meeting=meeting)
+
+    def _talked(self, call: Call, reach: Reach, may_still: MayStill) -> Meeting:
+        """A stream of somebody to a pod."""
+        request = _command(call) if call.target.subresource == "exec" else _port(call)
+
+        async def hold(socket: Socket) -> None:
+            await self._while_allowed(_talk(reach, request, socket), may_still)
+
+        return Meeting(hold=hold, protocols=(CHANNELS,))
+
+    def _called(
+        self, cluster: str, found: JsonObject, reach: Reach, may_still: MayStill
+    ) -> Meeting:
+        """The stream of an agent that runs elsewhere."""
+        spec = found["spec"]
+        if (spec.get("kubernetes") or {}).get("connection") != "Pull":
+            raise Forbidden(f"the hub looks after {cluster} by itself", details={})
+        if not spec.get("accepted", True):
+            raise Forbidden(f"{cluster} is not accepted", details={})
+
+        async def hold(socket: Socket) -> None:
+            with suppress(ConnectionError):
+                await self._while_allowed(reach.take(cluster, socket), may_still)
+
+        return Meeting(hold=hold, protocols=(PROTOCOL,), beat_seconds=_BEAT_SECONDS)
+
+    async def _while_allowed(self, work: Coroutine[Any, Any, None], may_still: MayStill) -> None:
+        """Lets something go on until it ends, or until it would be refused."""
+        working = asyncio.ensure_future(work)
+        looking = asyncio.ensure_future(self._until_refused(may_still))
+        try:
+            await asyncio.wait((working, looking), return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                working.result()
+        finally:
+            await end((working, looking))
+
+    async def _until_refused(self, may_still: MayStill) -> None:
+        while await may_still():
+            await self._clock.sleep(_AGAIN_SECONDS)
+
+
+def _command(call: Call) -> CommandRequest:
+    command = call.request.parameters("command")
+    if not command or not command[0]:
+        raise BadRequest("command: required, one for each word")
+    if sum(len(one) for one in command) > _COMMAND_BYTES_MOST:
+        raise BadRequest(f"command: at most {_COMMAND_BYTES_MOST} bytes in all")
+    if any("\0" in one for one in command):
+        raise BadRequest("command: a command has no zero bytes")
+    return CommandRequest(
+        **pod_of(call),
+        command=command,
+        has_input=bool(call.request.flag("stdin")),
+        has_terminal=bool(call.request.flag("tty")),
+    )
+
+
+def _port(call: Call) -> PortRequest:
+    given = call.request.parameter("port")
+    if not given.isdecimal() or not 0 < int(given) <= _PORT_MOST:
+        raise BadRequest(f"port: expected a number from 1 to {_PORT_MOST}, got {given!r}")
+    return PortRequest(**pod_of(call), port=int(given))
+
+
+async def _talk(reach: Reach, request: CommandRequest | PortRequest, socket: Socket) -> None:
+    """Carries a talk between an agent and a client, until either has no more to say."""
+    try:
+        talk = await reach.open(request)
+    except ApiError as error:
+        with suppress(ConnectionError):
+            await socket.send(bytes((Channel.STATUS,)) + msgspec.json.encode(error.status()))
+        return
+    ways = [asyncio.ensure_future(one(socket, talk)) for one in (_up, _down)]
+    try:
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for way in ways:
+            if way.done():
+                way.result()
+    except ConnectionError:
+        return  # the client has gone
+    finally:
+        await talk.close()
+        await end(ways)
+
+
+async def _up(socket: Socket, talk: Talk) -> None:
+    """From the client; returns when it has gone."""
+    try:
+        while (message := await socket.receive()) is not None:
+            if len(message) == 2 and message[0] == _END_OF:
+                await talk.end(message[1])
+            elif len(message) > 1 and message[0] in _UPWARD:
+                await talk.send(message[0], message[1:])
+    except TalkEnded:
+        await asyncio.Event().wait()  # the way down tells how it ended
+
+
+async def _down(socket: Socket, talk: Talk) -> None:
+    """To the client, and at the end how it went."""
+    while (received := await talk.receive()) is not None:
+        channel, content = received
+        end_of = bytes((_END_OF, channel))
+        await socket.send(bytes((channel,)) + content if content else end_of)
+    outcome = talk.outcome or Outcome()
+    await socket.send(bytes((Channel.STATUS,)) + msgspec.json.encode(status_of(outcome)))
+
+
+def status_of(outcome: Outcome) -> JsonObject:
+    """How a talk ended, as a Status in the form that Kubernetes gives it."""
+    status: JsonObject = {"apiVersion": "v1", "kind": "Status", "metadata": {}}
+    if outcome.is_well and not outcome.exit_code:
+        return {**status, "status": "Success"}
+    if outcome.is_well:
+        code = str(outcome.exit_code)
+        return {
+            **status,
+            "status": "Failure",
+            "reason": "NonZeroExitCode",
+            "message": f"command terminated with non-zero exit code: {code}",
+            "details": {"causes": [{"reason": "ExitCode", "message": code}]},
+        }
+    failed = {"status": "Failure", "reason": outcome.reason, "message": outcome.message}
+    return {**status, **failed}

@@ -1,0 +1,1 @@
+"""Requests and answers on the wire: HTTP, query parameters, bodies, tables, watches."""

@@ -1,0 +1,62 @@
+"""Answers a Kubernetes server that asks for objects in another version of their kind.
+
+The answer follows from the question alone and tells nothing else, so nobody is asked who they are:
+API servers do not say it to a conversion webhook unless they are told to.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fairway.api import versions
+from fairway.api.crds import CONVERSION_PATH
+from fairway.api.errors import BadRequest
+from fairway.api.meta import JsonObject
+from fairway.server.wire.exchange import Request, Response, json_response
+
+_KIND = "ConversionReview"
+_API_VERSION = "apiextensions.k8s.io/v1"
+
+
+class _Asked(msgspec.Struct, rename={"api_version": "desiredAPIVersion"}):
+    uid: str
+    api_version: str
+    objects: list[dict[str, Any]]
+
+
+class _Review(msgspec.Struct):
+    request: _Asked
+
+
+def answer(request: Request) -> Response | None:
+    """The answer if it is a conversion that is asked for; None: it is for somebody else."""
+    if request.method != "POST" or request.path != CONVERSION_PATH:
+        return None
+    try:
+        asked = msgspec.json.decode(request.body, type=_Review).request
+    except msgspec.MsgspecError as fault:
+        raise BadRequest(f"the body is no {_KIND} of {_API_VERSION}: {fault}") from None
+    return json_response(
+        {"apiVersion": _API_VERSION, "kind": _KIND, "response": {"uid": asked.uid, **_told(asked)}}
+    )
+
+
+def _told(asked: _Asked) -> JsonObject:
+    strange = [one for one in asked.objects if not _is_known(one, asked.api_version)]
+    if strange:
+        first = f"{strange[0].get('apiVersion')} {strange[0].get('kind')}"
+        message = f"this hub cannot convert {first} to {asked.api_version}"
+        return {"result": {"status": "Failure", "message": message}}
+    converted = [versions.convert(one, asked.api_version) for one in asked.objects]
+    return {"result": {"status": "Success"}, "convertedObjects": converted}
+
+
+def _is_known(body: JsonObject, api_version: str) -> bool:
+    group, _, version = api_version.rpartition("/")
+    was_group, _, was = str(body.get("apiVersion", "")).rpartition("/")
+    kind = str(body.get("kind", ""))
+    if was_group != group or not versions.has_room(body):
+        return False
+    return versions.knows(group, kind, version) and versions.knows(group, kind, was)

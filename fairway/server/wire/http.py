@@ -1,0 +1,212 @@
+"""The one module here that knows the HTTP library.
+
+Requests become `Request`, answers become responses or chunked streams; nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote
+
+from aiohttp import ClientError, web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from fairway.api.errors import ApiError, BadRequest, TooLarge, readable
+from fairway.server.documents.page import PREFIX, SAFETY
+from fairway.server.wire.exchange import ByteStream, Meeting, Request, Response, json_response
+from fairway.sockets import WebSocket
+
+BODY_BYTES_MAX = 3 << 20
+_PACKED_BYTES = 128 << 10  # what is smaller is sent sooner than packed
+_HEADER_BYTES_MAX = 64 << 10
+# A stream whose client takes nothing for so long is ended.
+_STALLED_SECONDS = 60.0
+# How long streams get to say goodbye when the hub stops.
+_FAREWELL_SECONDS = 1.0
+MESSAGE_BYTES_MAX = 1 << 20  # of one message of a stream in both directions
+_NO_UPGRADE = BadRequest("a WebSocket is needed here, version 13")
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+class HttpServer:
+    """Serves an answer function on one address."""
+
+    def __init__(
+        self,
+        answer: Answer,
+        *,
+        address: str = "127.0.0.1",
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+        stalled_seconds: float = _STALLED_SECONDS,
+    ) -> None:
+        self._answer = answer
+        self._address = address
+        self._port = port
+        self._tls = tls
+        self._stalled_seconds = stalled_seconds
+        self._runner: web.ServerRunner | None = None
+        self._streams: set[asyncio.Task[Any]] = set()
+
+    async def start(self) -> int:
+        """Begins to listen; returns the port."""
+        server = web.Server(
+            self._handle,
+            access_log=None,
+            keepalive_timeout=120.0,
+            max_line_size=_HEADER_BYTES_MAX,
+            max_field_size=_HEADER_BYTES_MAX,
+            handler_cancellation=True,  # a watch ends as soon as its client goes
+        )
+        self._runner = web.ServerRunner(server, shutdown_timeout=5.0)
+        await self._runner.setup()
+        site = web.TCPSite(
+            self._runner, self._address, self._port, ssl_context=self._tls, backlog=1024
+        )
+        await site.start()
+        return int(self._runner.addresses[0][1])
+
+    async def close(self) -> None:
+        """Ends streams, lets requests under way finish, and stops listening."""
+        if self._streams:
+            # A reader that stalls must not hold up the end.
+            _, stalled = await asyncio.wait(self._streams, timeout=_FAREWELL_SECONDS)
+            for stream in stalled:
+                stream.cancel()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _handle(self, incoming: web.BaseRequest) -> web.StreamResponse:
+        try:
+            request = await _read(incoming)
+        except ApiError as error:
+            response = json_response(error.status(), status=error.code)
+            return _whole(response, incoming.path)
+        # What a client asked for is done and written down, even if it does not wait for it.
+        response = await asyncio.shield(self._answer(request))
+        if response.meeting is not None:
+            return await self._meet(incoming, response.meeting)
+        if response.stream is None:
+            return _whole(await _packed(request, response), request.path)
+        return await self._send(incoming, response, response.stream)
+
+    async def _send(
+        self, incoming: web.BaseRequest, response: Response, stream: ByteStream
+    ) -> web.StreamResponse:
+        answer = web.StreamResponse(status=response.status, headers=_headers(response))
+        task = asyncio.current_task()
+        assert task is not None
+        self._streams.add(task)
+        try:
+            answer.enable_chunked_encoding()
+            await answer.prepare(incoming)
+            async for chunk in stream:
+                async with asyncio.timeout(self._stalled_seconds):
+                    await answer.write(chunk)
+            await answer.write_eof()
+        except (ConnectionError, asyncio.CancelledError, TimeoutError, ApiError):
+            # The client is gone or takes nothing, the hub is stopping, or there is no more to be
+            # had of what was promised: without its end the client knows that it was cut.
+            if incoming.transport is not None:
+                incoming.transport.abort()
+        finally:
+            self._streams.discard(task)
+            await stream.aclose()
+        return answer
+
+    async def _meet(self, incoming: web.BaseRequest, meeting: Meeting) -> web.StreamResponse:
+        socket = web.WebSocketResponse(
+            protocols=meeting.protocols,
+            heartbeat=meeting.beat_seconds,
+            max_msg_size=MESSAGE_BYTES_MAX,
+            compress=False,
+            timeout=_FAREWELL_SECONDS,
+        )
+        if not socket.can_prepare(incoming).ok:
+            return _whole(json_response(_NO_UPGRADE.status(), status=_NO_UPGRADE.code))
+        task = asyncio.current_task()
+        assert task is not None
+        self._streams.add(task)
+        try:
+            await socket.prepare(incoming)
+            await meeting.hold(WebSocket(socket))
+            await socket.close()
+        except (ConnectionError, asyncio.CancelledError, TimeoutError):
+            if incoming.transport is not None:
+                incoming.transport.abort()
+        finally:
+            self._streams.discard(task)
+        return socket
+
+
+async def _read(incoming: web.BaseRequest) -> Request:
+    length = incoming.content_length
+    if length is not None and length > BODY_BYTES_MAX:
+        raise _too_large()
+    body = b""
+    if incoming.body_exists:
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async for chunk in incoming.content.iter_any():
+                size += len(chunk)
+                if size > BODY_BYTES_MAX:
+                    raise _too_large()
+                chunks.append(chunk)
+        except (web.RequestPayloadError, HttpProcessingError, ClientError) as fault:
+            raise BadRequest("the body of the request cannot be read") from fault
+        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    url = incoming.rel_url
+    return Request(
+        method=incoming.method,
+        path=unquote(url.raw_path) if "%" in url.raw_path else url.raw_path,
+        query=tuple(url.query.items()) if url.raw_query_string else (),
+        headers=tuple(incoming.headers.items()),
+        body=body,
+        source=incoming.remote or "",
+    )
+
+
+async def _packed(request: Request, response: Response) -> Response:
+    """What is large is packed, as by a kube-apiserver: lists shrink to a seventh, in a thread.
+
+    The one that is given stays as it is: it may be kept for others, who cannot unpack.
+    """
+    if len(response.body) < _PACKED_BYTES or "Content-Encoding" in response.headers:
+        return response
+    headers = {**response.headers, "Vary": "Accept-Encoding"}
+    if "gzip" not in request.header("accept-encoding"):
+        return replace(response, headers=headers)
+    body = await asyncio.to_thread(gzip.compress, response.body, 1, mtime=0)
+    return replace(response, body=body, headers={**headers, "Content-Encoding": "gzip"})
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(f"Request entity too large: limit is {BODY_BYTES_MAX}")
+
+
+def _headers(response: Response) -> dict[str, str]:
+    # Answers depend on who asks and change at any time, so nobody on the way may keep them.
+    return {
+        "Content-Type": response.content_type,
+        "Cache-Control": "no-cache, private",
+        "X-Content-Type-Options": "nosniff",
+        **response.headers,
+    }
+
+
+def _whole(response: Response, path: str = "") -> web.Response:
+    headers = _headers(response)
+    if path.startswith(PREFIX):
+        headers = {**SAFETY, **headers}  # refusals have the policy of the page as well
+    answer = web.Response(status=response.status, body=response.body, headers=headers)
+    for warning in response.warnings:
+        # A line break in a header would end it, and what follows would be the client's own.
+        quoted = readable(warning).replace("\\", "\\\\").replace('"', '\\"')
+        answer.headers.add("Warning", f'299 - "{quoted}"')
+    return answer
