@@ -16,10 +16,10 @@ from typing import TypeVar
 
 from bench import fleets
 from bench.figures import Report
+from fairway.controllers.history.answers import Asked, answer
 from fairway.controllers.history.book import Book, Seen
-from fairway.controllers.history.keeping import Journal
-from fairway.controllers.history.reading import Asked, answer
-from fairway.controllers.history.sights import Sights
+from fairway.controllers.history.book_lines import Journal
+from fairway.controllers.history.samples import Sights
 from fairway.core.explain.samples import Gauges, gauges
 from fairway.core.snapshot import Snapshot
 

@@ -9,9 +9,9 @@ import msgspec
 from fairway.api.discretion import MayLook
 from fairway.app.pod_lists import PodLists
 from fairway.app.reaching import DECISIONS, Output, Reaching
-from fairway.controllers.history.reading import Asked
+from fairway.controllers.history.answers import Asked
 from fairway.controllers.plane import ControlPlane
-from fairway.controllers.timeline.drawing import Wanted
+from fairway.controllers.timeline.picture import Wanted
 from fairway.controllers.whatif.edits import confirm_seen, read_change
 from fairway.controllers.whatif.whatif import WhatIf
 from fairway.schema.node import JsonObject

@@ -14,7 +14,7 @@ from fairway.cli.commands import Command, global_options
 from fairway.cli.session import Failure, current, say
 
 if TYPE_CHECKING:
-    from fairway.controllers.scheduling.recording import Replay
+    from fairway.controllers.scheduling.record import Replay
 
 DUMP_EXAMPLES = """
     fairway snapshot dump -o fleet.json     to a file
@@ -76,7 +76,7 @@ def replay(*, place: Path, output: str) -> int:
     """
     # The core is much larger than the client; only this command pays for it.
     from fairway.app.records import read_segment, segments  # noqa: PLC0415 - as above
-    from fairway.controllers.scheduling.recording import replay as again  # noqa: PLC0415 - as above
+    from fairway.controllers.scheduling.record import replay as again  # noqa: PLC0415 - as above
 
     if not place.exists():
         raise Failure(f'the path "{place}" does not exist')

@@ -22,31 +22,31 @@ from fairway.controllers.accounting.controller import Accounting
 from fairway.controllers.autoscaling.controller import Autoscaling
 from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
-from fairway.controllers.clusters import Clusters
-from fairway.controllers.heartbeats import LOOK_SECONDS
-from fairway.controllers.history.keeping import Keeper, NoKeeper
-from fairway.controllers.history.sampling import History
+from fairway.controllers.clusters.controller import Clusters
+from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
+from fairway.controllers.history.book_lines import Keeper, NoKeeper
+from fairway.controllers.history.sampler import History
 from fairway.controllers.inventory.controller import Inventory
-from fairway.controllers.kindrules import KindRules
+from fairway.controllers.kind_rules import KindRules
 from fairway.controllers.lifecycle.controller import Lifecycle
-from fairway.controllers.measuring import Measuring
+from fairway.controllers.metric_sources import Measuring
 from fairway.controllers.migrations import Migrations
-from fairway.controllers.natives import Natives
-from fairway.controllers.notes import Notes
+from fairway.controllers.native_objects import Natives
+from fairway.controllers.object_events import Notes
 from fairway.controllers.queues import Queues
 from fairway.controllers.rollouts.controller import Rollouts
 from fairway.controllers.scheduling.planner import InlinePlanner, Planner
-from fairway.controllers.scheduling.recording import NoSink, RecordingPlanner, Sink
+from fairway.controllers.scheduling.record import NoSink, RecordingPlanner, Sink
 from fairway.controllers.scheduling.scheduler import FED, Scheduler
 from fairway.controllers.scheduling.scheduler import Settings as SchedulerSettings
-from fairway.controllers.shadows import Shadows
-from fairway.controllers.states import States
+from fairway.controllers.shadow import Shadows
 from fairway.controllers.terms import Settings, Terms
 from fairway.controllers.timeline.spans import NoSpanKeeper, SpanKeeper
 from fairway.controllers.timeline.timeline import Timeline
 from fairway.controllers.traffic.controller import Traffic
-from fairway.controllers.volumes import Volumes
+from fairway.controllers.volume_claims import Volumes
 from fairway.controllers.works.controller import Works
+from fairway.controllers.works.states import States
 from fairway.core.explain.samples import fair_of
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import end, in_slices

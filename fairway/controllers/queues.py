@@ -18,7 +18,7 @@ from fairway.api.errors import ApiError
 from fairway.api.queue import FlavorUsage, Queue, QueueStatus, RememberedUsage
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
-from fairway.controllers.heartbeats import LOOK_SECONDS
+from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.core.explain.queue_status import Standing
 from fairway.core.quota.fading import decayed

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import fairway
-from fairway.controllers.children import start_python
+from fairway.controllers.child_processes import start_python
 from fairway.controllers.scheduling.planner import ProcessPlanner
-from fairway.controllers.scheduling.planning import Planned
+from fairway.controllers.scheduling.planner_state import Planned
 from fairway.controllers.whatif.edits import read_change
 from fairway.controllers.whatif.whatif import WhatIf
 

@@ -14,7 +14,7 @@ import pytest
 from fairway.api.errors import Conflict, Invalid, Timeout, Unavailable
 from fairway.api.meta import JsonObject
 from fairway.clock import VirtualClock
-from fairway.controllers.scheduling.committing import FINALIZER
+from fairway.controllers.scheduling.commit import FINALIZER
 from fairway.core.plan import Admit
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import ResourceKey, Stored, Watch, WatchEvent, Write

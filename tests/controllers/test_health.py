@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from fairway.api.cluster import AvoidedNode, Cluster
 from fairway.api.fleet import Health
-from fairway.controllers.health import (
+from fairway.controllers.clusters.health import (
     Heard,
     Observation,
     aside,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fairway.controllers.history.answers import Asked, answer, part_of
 from fairway.controllers.history.book import (
     FLEET,
     OTHERS,
@@ -17,8 +18,7 @@ from fairway.controllers.history.book import (
     largest,
     total,
 )
-from fairway.controllers.history.keeping import Journal
-from fairway.controllers.history.reading import Asked, answer, part_of
+from fairway.controllers.history.book_lines import Journal
 
 NOW = 1_800_000_000  # a multiple of 600
 GPU = part_of("h100", "nvidia.com/gpu")

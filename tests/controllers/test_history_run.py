@@ -11,7 +11,7 @@ from fairway.app import prepare_store
 from fairway.app.histories import HistoryFile
 from fairway.app.records import segments
 from fairway.clock import VirtualClock
-from fairway.controllers.history.reading import Asked
+from fairway.controllers.history.answers import Asked
 from fairway.resources.catalogue import standard_catalogue
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairway.controllers.inventory.learning import (
+from fairway.controllers.inventory.stock import (
     Ask,
     Look,
     Question,

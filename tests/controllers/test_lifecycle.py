@@ -13,9 +13,9 @@ from fairway.api.fleet import FleetSpec, Health, Retry
 from fairway.api.meta import Taint, Toleration
 from fairway.api.work import Work
 from fairway.api.workload import Workload
+from fairway.controllers.lifecycle.attempt_ends import AVOIDED_SECONDS
 from fairway.controllers.lifecycle.case import Case, Change, Place, PodsSeen, Settings
-from fairway.controllers.lifecycle.ending import AVOIDED_SECONDS
-from fairway.controllers.lifecycle.following import next_status
+from fairway.controllers.lifecycle.next_status import next_status
 from tests.controllers.lives import (
     NOW,
     READY,

@@ -13,7 +13,7 @@ from fairway.api.fleet import FleetSpec
 from fairway.api.meta import Taint
 from fairway.api.workload import Workload
 from fairway.controllers.lifecycle.case import Case, Place, PodsSeen, Seen, Settings
-from fairway.controllers.lifecycle.following import next_status
+from fairway.controllers.lifecycle.next_status import next_status
 from tests.controllers.lives import NOW, claimed, moment, placement, replicas, running, tasks, text
 from tests.controllers.test_lifecycle import MAY_FOLLOW, told_to_stop
 

@@ -17,12 +17,12 @@ from fairway.api.workload import Workload
 from fairway.clock import VirtualClock, timestamp
 from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
-from fairway.controllers.clusters import Clusters
+from fairway.controllers.clusters.controller import Clusters
 from fairway.controllers.lifecycle.controller import Lifecycle
-from fairway.controllers.notes import Notes
-from fairway.controllers.states import States
+from fairway.controllers.object_events import Notes
 from fairway.controllers.terms import Settings, Terms
 from fairway.controllers.works.controller import Works
+from fairway.controllers.works.states import States
 from fairway.kinds.registry import built_in
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import ResourceKey, Write

@@ -10,7 +10,7 @@ from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.api.meta import Condition
 from fairway.clock import VirtualClock
-from fairway.controllers.shadows import DIFFERS
+from fairway.controllers.shadow import DIFFERS
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import ResourceKey, Selection
 from fairway.store.keys import CLUSTERS

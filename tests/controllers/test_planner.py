@@ -17,7 +17,7 @@ from fairway.api.discretion import ANOTHER, everywhere
 from fairway.clock import VirtualClock, micro_timestamp
 from fairway.controllers.scheduling.planner import PlannerFault, ProcessPlanner
 from fairway.controllers.scheduling.planner_process import serve
-from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+from fairway.controllers.scheduling.planner_state import Fed, Planned, Planning
 from fairway.core.snapshot import Snapshot
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.view.view import View

@@ -12,7 +12,7 @@ from fairway.api.errors import Unavailable
 from fairway.clock import VirtualClock
 from fairway.controllers.plane import ControlPlane, PlaneOptions
 from fairway.controllers.scheduling.planner import InlinePlanner, PlannerFault
-from fairway.controllers.scheduling.planning import Fed
+from fairway.controllers.scheduling.planner_state import Fed
 from fairway.controllers.terms import Settings
 from fairway.core.explain.queue_status import Standing
 from fairway.kinds.registry import built_in

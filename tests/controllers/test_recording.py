@@ -8,8 +8,8 @@ from pathlib import Path
 from fairway.app.records import FileSink, read_segment, segments
 from fairway.clock import VirtualClock
 from fairway.controllers.scheduling.planner import InlinePlanner
-from fairway.controllers.scheduling.planning import Fed, Planned
-from fairway.controllers.scheduling.recording import NoSink, RecordingPlanner
+from fairway.controllers.scheduling.planner_state import Fed, Planned
+from fairway.controllers.scheduling.record import NoSink, RecordingPlanner
 from fairway.core.plan import Admit
 from fairway.store.embedded.store import EmbeddedStore
 from tests.controllers.fleets import running

@@ -8,7 +8,7 @@ import pytest
 
 from fairway.api import codec
 from fairway.api.cluster import Cluster
-from fairway.controllers.inventory.releasing import AT_ONCE_MOST, Idling, leaving
+from fairway.controllers.inventory.release import AT_ONCE_MOST, Idling, leaving
 from fairway.core.provisioning.idle_nodes import Idle, idle_nodes
 from fairway.view.view import View
 

@@ -9,7 +9,7 @@ import pytest
 from fairway.api.claim import PlacedPodSet, Placement
 from fairway.api.report import WorkState
 from fairway.api.work import PodSetStatus, RevisionPods
-from fairway.controllers.rollouts.gathering import counted
+from fairway.controllers.rollouts.inputs import counted
 from fairway.serving.rollout.case import Counted
 
 MARKS = {"": "first", "new": "new"}

@@ -14,8 +14,8 @@ import pytest
 from fairway.api.errors import Unavailable
 from fairway.api.meta import JsonObject
 from fairway.clock import VirtualClock
-from fairway.controllers.scheduling.committing import Outcome
-from fairway.controllers.scheduling.planning import Planned
+from fairway.controllers.scheduling.commit import Outcome
+from fairway.controllers.scheduling.planner_state import Planned
 from fairway.core.plan import Admit, Preempt
 from fairway.store.embedded.store import EmbeddedStore
 from tests.controllers.fleets import Fleet, running

@@ -16,7 +16,7 @@ from fairway.api.meta import Condition
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.controllers.lifecycle.case import Seen, Settings
-from fairway.controllers.lifecycle.following import next_status
+from fairway.controllers.lifecycle.next_status import next_status
 from fairway.controllers.works.adoption import ADOPTED
 from fairway.controllers.works.derive import Delete, Derived, Known, derive
 from fairway.controllers.works.manifests import dependencies_of

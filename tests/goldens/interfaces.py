@@ -13,8 +13,8 @@ from fairway.api.costs import COSTS_GROUP
 from fairway.api.meta import GROUP
 from fairway.api.serving import SERVING_GROUP
 from fairway.clock import VirtualClock
-from fairway.controllers.history.reading import Asked
-from fairway.controllers.timeline.drawing import Wanted
+from fairway.controllers.history.answers import Asked
+from fairway.controllers.timeline.picture import Wanted
 from fairway.controllers.whatif.edits import read_change
 from fairway.controllers.whatif.whatif import WhatIf
 from fairway.resources.catalogue import Catalogue

@@ -26,7 +26,7 @@ from fairway.api.meta import ObjectMeta
 from fairway.api.workload import Workload, WorkloadSpec
 from fairway.clock import SystemClock
 from fairway.controllers.autoscaling.bounds import Bounds, limits_of
-from fairway.controllers.autoscaling.others import others_of, send_away
+from fairway.controllers.autoscaling.other_autoscalers import others_of, send_away
 from fairway.controllers.autoscaling.readings import target_of
 from fairway.controllers.autoscaling.services import Service
 from fairway.kinds.decision import work_label

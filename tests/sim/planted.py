@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 from fairway.agent import duties, tending
-from fairway.controllers.scheduling import committing
+from fairway.controllers.scheduling import commit
 from fairway.core.snapshot import Snapshot
 from fairway.sim.run import simulate
 from fairway.store.embedded import refusals, store
@@ -33,11 +33,11 @@ class Bug:
 
 def _writes_blindly(_: Any) -> Any:
     """A status is written over whatever is there by now."""
-    own = committing.write_status
+    own = commit.write_status
 
     async def write_status(store: Any, body: Any, status: Any, write: Any) -> Any:
         metadata = body["metadata"]
-        newest = await store.get(committing.WORKLOADS, metadata["name"], metadata["namespace"])
+        newest = await store.get(commit.WORKLOADS, metadata["name"], metadata["namespace"])
         version = newest.object()["metadata"]["resourceVersion"]
         body = {**body, "metadata": {**metadata, "resourceVersion": version}}
         return await own(store, body, status, write)
@@ -73,7 +73,7 @@ def _conflicts_never(_: Any) -> Any:
 BUGS = (
     Bug(
         sentence="the committer writes a decision over what changed meanwhile (a lost update)",
-        target=committing,
+        target=commit,
         name="write_status",
         make=_writes_blindly,
     ),

@@ -23,7 +23,7 @@ from fairway.api.flavor import Flavor
 from fairway.api.fleet import Accounting as Settings
 from fairway.api.meta import ObjectMeta
 from fairway.clock import Clock
-from fairway.controllers.accounting.metering import Held, holdings_of, owner_of, read_held
+from fairway.controllers.accounting.meters import Held, holdings_of, owner_of, read_held
 from fairway.controllers.cache import Cache
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.core.costs.accounts import DAY, Accounts, Holding, Key, Place, Supply, folded

@@ -17,7 +17,7 @@ from fairway.api.errors import ApiError, Conflict
 from fairway.api.meta import JsonObject
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.controllers.autoscaling import others, pods, telling
+from fairway.controllers.autoscaling import autoscaler_status, other_autoscalers, pods
 from fairway.controllers.autoscaling.bounds import BadSchedule, Bounds, bounds_of, limits_of
 from fairway.controllers.autoscaling.readings import Reader, metrics_of, needs_usage
 from fairway.controllers.autoscaling.services import (
@@ -28,10 +28,10 @@ from fairway.controllers.autoscaling.services import (
     workload_of,
 )
 from fairway.controllers.cache import Cache
-from fairway.controllers.measuring import Measuring
-from fairway.controllers.notes import Notes
-from fairway.controllers.states import States
+from fairway.controllers.metric_sources import Measuring
+from fairway.controllers.object_events import Notes
 from fairway.controllers.statuses import with_status
+from fairway.controllers.works.states import States
 from fairway.kinds.registry import KnownKinds
 from fairway.loops import Loop
 from fairway.serving.scaling.decide import decide
@@ -138,10 +138,10 @@ class Autoscaling:
             service = await self._service(autoscaler)
             status = await self._decided(name, autoscaler, service, bounds)
         except BadSchedule as fault:
-            status = telling.refused(autoscaler, "InvalidSchedule", str(fault), now)
+            status = autoscaler_status.refused(autoscaler, "InvalidSchedule", str(fault), now)
             bounds = Bounds(least=0, most=0)
         except NotScalable as fault:
-            status = telling.refused(autoscaler, fault.reason, str(fault), now)
+            status = autoscaler_status.refused(autoscaler, fault.reason, str(fault), now)
         await self._write(body, autoscaler, status)
         again = now + PERIOD_SECONDS
         return again if bounds.until is None else min(again, bounds.until)
@@ -169,12 +169,12 @@ class Autoscaling:
         known, since = self._alone.get(name, (-1, now))
         if known == generation and now - since < _ALONE_SECONDS:
             return
-        for other in await others.others_of(service, store=self._store):
+        for other in await other_autoscalers.others_of(service, store=self._store):
             if not (autoscaler.spec.take_over and other.gives_way):
                 raise NotScalable(
                     "OtherAutoscaler", f"its count is set by {other.name} already; {other.advice}"
                 )
-            await others.send_away(other, service, store=self._store)
+            await other_autoscalers.send_away(other, service, store=self._store)
             await self._notes.say(service.found, "AutoscalerTakenOver", f"{other.name} gave way")
             raise Conflict(f"{other.name} gave way; the object is read anew")
         self._alone[name] = (generation, now)
@@ -189,7 +189,7 @@ class Autoscaling:
     ) -> FleetAutoscalerStatus:
         """Decides, carries out, and says what was done."""
         limits = limits_of(autoscaler.spec, bounds, pods_per_replica=service.pods_per_replica)
-        memory = self._memories.get(name) or telling.remembered(autoscaler.status)
+        memory = self._memories.get(name) or autoscaler_status.remembered(autoscaler.status)
         metrics = metrics_of(autoscaler)
         seen_pods = await self._pods(service, metrics)
         now = self._clock.now()
@@ -212,10 +212,10 @@ class Autoscaling:
         if verdict.replicas != service.wanted:
             refusal = await self._carry_out(service, verdict)
             if refusal:
-                return telling.refused(autoscaler, "FailedUpdateScale", refusal, now)
+                return autoscaler_status.refused(autoscaler, "FailedUpdateScale", refusal, now)
             self._scaled_at[name] = now
         self._memories[name] = verdict.memory
-        return telling.decided(
+        return autoscaler_status.decided(
             autoscaler,
             verdict,
             bounds,

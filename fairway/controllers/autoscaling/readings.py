@@ -26,7 +26,7 @@ from fairway.api.autoscaler import (
 from fairway.api.meta import LabelSelector
 from fairway.controllers.autoscaling.pods import Pods
 from fairway.controllers.autoscaling.services import Service
-from fairway.controllers.measuring import Measuring
+from fairway.controllers.metric_sources import Measuring
 from fairway.metrics import presets
 from fairway.metrics.interface import MetricsFault, NoSample, Sample, Source, value
 from fairway.serving.scaling import model

@@ -9,8 +9,9 @@ Everything is bounded: so many names of each kind, so many parts of each, so man
 track. Past these the largest names are kept and the rest is summed under the name `(others)`; of a
 track that is too large the oldest goes first. Moments at which nobody looked are gaps.
 
-Modules: `tracks` is one resolution, `book` names and tracks together, `services` and `sights` what
-is seen, `sampling` who looks, `reading` answers, `keeping` how a hub that is started again goes on.
+Modules: `tracks` is one resolution, `book` names and tracks together, `services` and `samples` what
+is seen, `sampler` who looks, `answers` what is asked for, `book_lines` how a hub that is started
+again goes on.
 
 The question is `fleets/fleet/history`. Its parameters, and its answer:
 

@@ -16,10 +16,10 @@ from fairway.api.meta import JsonObject
 from fairway.api.pools import ElasticPool, PoolBelief, PoolStatus
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
-from fairway.controllers.inventory import learning, releasing
-from fairway.controllers.inventory.asking import Asking
-from fairway.controllers.inventory.learning import Look, Question
-from fairway.controllers.inventory.releasing import Idling
+from fairway.controllers.inventory import release, stock
+from fairway.controllers.inventory.asks import Asking
+from fairway.controllers.inventory.release import Idling
+from fairway.controllers.inventory.stock import Look, Question
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.store.interface import Patch, Store, Write
 from fairway.store.keys import CLUSTERS, WORKLOADS
@@ -99,8 +99,8 @@ class Inventory:
             has_come = look.nodes > before.nodes
             look = replace(look, came_at=now if has_come else before.came_at)
         self._looks[key] = look
-        belief = learning.belief_of(known)
-        after = learning.learned(
+        belief = stock.belief_of(known)
+        after = stock.learned(
             Question(
                 belief=belief,
                 before=before,
@@ -117,7 +117,7 @@ class Inventory:
         fault = (seen.fault if is_told else _SLOW) if has_failed else known.fault if known else ""
         if has_failed:
             _log.info("%s: pool %s is out of stock: %s", *key, fault)
-        return learning.stored_as(pool.name, after, fault)
+        return stock.stored_as(pool.name, after, fault)
 
     # Nodes that nobody needs.
 
@@ -130,7 +130,7 @@ class Inventory:
         now = self._clock.now()
         idle = [one for one in idle if one.cluster in clusters]
         self._idling.look(idle, now)
-        for name, nodes in releasing.leaving(clusters, idle, self._idling, now).items():
+        for name, nodes in release.leaving(clusters, idle, self._idling, now).items():
             plain = [codec.to_plain(one) for one in nodes]
             await self._write(clusters[name], {"leavingNodes": plain})
 

@@ -5,10 +5,10 @@ settings that hold for it, and now. Nothing else is remembered, so that a hub th
 on as if nothing had happened.
 
     case            what is looked at, and the change that comes of it
-    following       next_status: the life of a workload in one screen
+    next_status     next_status: the life of a workload in one screen
     troubles        why a part of a claim can't stay where it is
-    ending          how attempts end: history, receipt, what is released, when it is tried again
-    counting        pods, replicas, feedback and conditions of all clusters together
-    sweeping        the tasks of an Independent workload
+    attempt_ends    how attempts end: history, receipt, what is released, when it is tried again
+    counts          pods, replicas, feedback and conditions of all clusters together
+    tasks           the tasks of an Independent workload
     recovery        causes of failures and the verdict on each (causes.yaml)
 """

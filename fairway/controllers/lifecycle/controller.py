@@ -14,18 +14,18 @@ from fairway.api.names import FINALIZER, work_name
 from fairway.api.queue import Queue
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.controllers import health
 from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
-from fairway.controllers.heartbeats import LOOK_SECONDS, Heartbeats
-from fairway.controllers.lifecycle import gathering
+from fairway.controllers.clusters import health
+from fairway.controllers.clusters.heartbeats import LOOK_SECONDS, Heartbeats
+from fairway.controllers.lifecycle import inputs
 from fairway.controllers.lifecycle.case import Case, Change, NodeAside
-from fairway.controllers.lifecycle.following import next_status
-from fairway.controllers.notes import Notes
-from fairway.controllers.scheduling.committing import head_of, write_status
-from fairway.controllers.states import States
+from fairway.controllers.lifecycle.next_status import next_status
+from fairway.controllers.object_events import Notes
+from fairway.controllers.scheduling.commit import head_of, write_status
 from fairway.controllers.works.adoption import is_own
 from fairway.controllers.works.roster import Roster
+from fairway.controllers.works.states import States
 from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Patch, Store, Stored, Write
 from fairway.store.keys import CLUSTERS, FLEETS, LEASES, POLICIES, QUEUES, WORKLOADS
@@ -125,7 +125,7 @@ class Lifecycle:
 
     def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
         found = self._cache.get(Cluster, name[1]) if stored else None
-        pools = gathering.failed_pools(found) if found else None
+        pools = inputs.failed_pools(found) if found else None
         told = (found.spec, found.status.phase, pools) if found else None
         if self._is_news("cluster", name, told):
             self._mark_placed(name[1])
@@ -194,14 +194,14 @@ class Lifecycle:
         return Case(
             workload=workload,
             now=now,
-            works=gathering.states_of(self._states, name, held & set(sent)),
+            works=inputs.states_of(self._states, name, held & set(sent)),
             places={
-                one: gathering.place_of(found, self._beats.of(one))
+                one: inputs.place_of(found, self._beats.of(one))
                 for one in held
                 if (found := self._cache.get(Cluster, one)) is not None
             },
             sent=sent,
-            settings=gathering.settings(self._cache, workload, fleet),
+            settings=inputs.settings(self._cache, workload, fleet),
             may_move=not fleet.paused and not self._board.is_open("Moves", fleet),
             refreshes=now - self._written.get(name, 0.0) >= _COUNTS_SECONDS,
         )

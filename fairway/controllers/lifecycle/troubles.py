@@ -24,7 +24,7 @@ from fairway.controllers.lifecycle.case import (
     lost_action,
     silence_allowed,
 )
-from fairway.controllers.lifecycle.counting import is_ready
+from fairway.controllers.lifecycle.counts import is_ready
 from fairway.controllers.lifecycle.recovery import (
     Before,
     Blame,

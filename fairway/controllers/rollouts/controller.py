@@ -23,16 +23,16 @@ from fairway.api.serving import serving_api_version
 from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
-from fairway.controllers.measuring import Measuring
-from fairway.controllers.notes import Notes
-from fairway.controllers.phases import Phases
-from fairway.controllers.rollouts import asking
-from fairway.controllers.rollouts.gathering import case_of
+from fairway.controllers.clusters.phases import Phases
+from fairway.controllers.metric_sources import Measuring
+from fairway.controllers.object_events import Notes
+from fairway.controllers.rollouts import gate_numbers
+from fairway.controllers.rollouts.inputs import case_of
 from fairway.controllers.rollouts.register import Register, workload_of
-from fairway.controllers.scheduling.committing import head_of, write_status
-from fairway.controllers.states import States
+from fairway.controllers.scheduling.commit import head_of, write_status
 from fairway.controllers.statuses import with_status
 from fairway.controllers.works.roster import Roster
+from fairway.controllers.works.states import States
 from fairway.kinds.decision import REVISION
 from fairway.kinds.registry import KnownKinds
 from fairway.kinds.updating import mark_of
@@ -151,10 +151,10 @@ class Rollouts:
         status = await self._noted(rollout, workload, now)
         case = with_fields(case_of(self._cache, self._states, rollout, workload, status), now=now)
         found = advance(case)
-        due = asking.due(rollout, found.status, now)
+        due = gate_numbers.due(rollout, found.status, now)
         if due:
             answers = [
-                await asking.ask(self._measuring, rollout, found.status, one, now=now)
+                await gate_numbers.ask(self._measuring, rollout, found.status, one, now=now)
                 for one in due
             ]
             found = advance(with_fields(case, status=found.status, answers=tuple(answers)))

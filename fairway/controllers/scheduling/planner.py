@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 from fairway.api.explanations import Explanation
-from fairway.controllers.children import start_python
-from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+from fairway.controllers.child_processes import start_python
+from fairway.controllers.scheduling.planner_state import Fed, Planned, Planning
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
 from fairway.core.explain.queue_status import Standing

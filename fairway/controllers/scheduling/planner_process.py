@@ -11,7 +11,7 @@ import traceback
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from fairway.controllers.scheduling.planning import Planning
+from fairway.controllers.scheduling.planner_state import Planning
 
 _LENGTH = struct.Struct("<I")
 _NICENESS = 5  # the API goes first

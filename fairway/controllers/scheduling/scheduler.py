@@ -30,11 +30,12 @@ from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
-from fairway.controllers.notes import Notes
-from fairway.controllers.scheduling import restraint
+from fairway.controllers.object_events import Notes
+from fairway.controllers.scheduling import breaker_limits
 from fairway.controllers.scheduling.arrivals import Arrivals
+from fairway.controllers.scheduling.breaker_limits import Restrained
 from fairway.controllers.scheduling.claims import Context
-from fairway.controllers.scheduling.committing import (
+from fairway.controllers.scheduling.commit import (
     BY_SCHEDULER,
     Committer,
     Outcome,
@@ -42,9 +43,8 @@ from fairway.controllers.scheduling.committing import (
     write_status,
 )
 from fairway.controllers.scheduling.planner import PlannerFault, PlannerLost
-from fairway.controllers.scheduling.planning import Fed, Planned, SetAside
-from fairway.controllers.scheduling.recording import RecordingPlanner
-from fairway.controllers.scheduling.restraint import Restrained
+from fairway.controllers.scheduling.planner_state import Fed, Planned, SetAside
+from fairway.controllers.scheduling.record import RecordingPlanner
 from fairway.controllers.terms import NotLeader, Terms
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
@@ -305,7 +305,7 @@ class Scheduler:
         outcome = await self._committer.commit(with_fields(planned, steps=allowed.steps), context)
         for workload, stored in outcome.stored.items():
             self._await_echo(workload, stored)
-        for name, nanos in restraint.counted(allowed.steps, outcome.written, self._price_of):
+        for name, nanos in breaker_limits.counted(allowed.steps, outcome.written, self._price_of):
             self._board.spend(name, nanos)
         if allowed.refused:
             # The core is told of an open breaker by the fleet's status, and then plans again.
@@ -346,7 +346,7 @@ class Scheduler:
                 await self._forget([key])
 
     def _restrained(self, planned: Planned) -> Restrained:
-        return restraint.restrained(
+        return breaker_limits.restrained(
             deals_of(planned.steps),
             self._board.breakers,
             self._cache.fleet().spec.breakers,

@@ -18,7 +18,7 @@ import msgspec
 from fairway.api.reasons import Code
 from fairway.clock import Clock, parse_timestamp
 from fairway.controllers.cache import Cache
-from fairway.controllers.timeline.reading import Place, Reserved, Seen, read_seen
+from fairway.controllers.timeline.workload_parts import Place, Reserved, Seen, read_seen
 from fairway.store.interface import Stored
 from fairway.store.keys import WORKLOADS
 from fairway.store.mirrors import Name

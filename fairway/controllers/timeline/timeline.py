@@ -19,7 +19,7 @@ from fairway.clock import Clock
 from fairway.controllers.cache import Cache
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.controllers.timeline.ahead import Ahead
-from fairway.controllers.timeline.drawing import Drawn, MayName, Wanted, of_ahead, of_span, picture
+from fairway.controllers.timeline.picture import Drawn, MayName, Wanted, of_ahead, of_span, picture
 from fairway.controllers.timeline.spans import SpanKeeper, Spans
 
 _KEPT_SECONDS = 3.0

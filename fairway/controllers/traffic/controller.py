@@ -13,13 +13,13 @@ from fairway.api.meta import JsonObject
 from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
-from fairway.controllers.notes import Notes
-from fairway.controllers.phases import Phases
-from fairway.controllers.scheduling.committing import head_of, write_status
-from fairway.controllers.states import States
+from fairway.controllers.clusters.phases import Phases
+from fairway.controllers.object_events import Notes
+from fairway.controllers.scheduling.commit import head_of, write_status
 from fairway.controllers.traffic import routes
-from fairway.controllers.traffic.weighing import traffic_of
+from fairway.controllers.traffic.weights import traffic_of
 from fairway.controllers.works.roster import Roster
+from fairway.controllers.works.states import States
 from fairway.kinds.plain import child, listed
 from fairway.loops import Alarm, Loop
 from fairway.serving.traffic import differs

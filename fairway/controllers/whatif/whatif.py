@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fairway.api.errors import BadRequest, InternalError, Timeout, TooManyRequests
-from fairway.controllers.children import start_python
+from fairway.controllers.child_processes import start_python
 from fairway.controllers.whatif.edits import Change, JsonObject
 
 _SECONDS_MAX = 60.0

@@ -6,5 +6,6 @@ what it gave changes nothing.
     derive          which works are made, changed, tombstoned or deleted
     manifests       the objects of a work, with the decision written into them
     generated       objects for workloads that say only which pods they need
+    states          states of works, as agents tell them
     victims         whether those that must yield are gone
 """

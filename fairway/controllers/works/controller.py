@@ -17,11 +17,10 @@ from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
-from fairway.controllers.lifecycle import gathering
-from fairway.controllers.notes import Notes
+from fairway.controllers.lifecycle import inputs
+from fairway.controllers.object_events import Notes
 from fairway.controllers.rollouts.register import Register, Stage, stages_of
 from fairway.controllers.scheduling.claims import last_attempt
-from fairway.controllers.states import States
 from fairway.controllers.terms import NotLeader, Terms
 from fairway.controllers.works.adoption import is_adopted, is_own
 from fairway.controllers.works.derive import (
@@ -34,8 +33,9 @@ from fairway.controllers.works.derive import (
     is_refused,
 )
 from fairway.controllers.works.manifests import dependencies_of
+from fairway.controllers.works.revisions import Stages, as_staged
 from fairway.controllers.works.roster import Roster
-from fairway.controllers.works.staging import Stages, as_staged
+from fairway.controllers.works.states import States
 from fairway.controllers.works.victims import Incarnations, mentioned
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import Alarm, Loop, in_slices
@@ -211,7 +211,7 @@ class Works:
             return False
         if status.claim or status.releasing:
             return False
-        seen = gathering.states_of(self._states, name, set(works))
+        seen = inputs.states_of(self._states, name, set(works))
         return workload.metadata.deletion_timestamp is None and all(
             is_own(one, workload)
             and not one.spec.tombstone
@@ -230,7 +230,7 @@ class Works:
         if any(is_adopted(one) and one.spec.attempt > last for one in works.values()):
             return True  # its claim is about to be what it was
         return any(
-            state.attempt > last and not gathering.seen_of(state).is_over
+            state.attempt > last and not inputs.seen_of(state).is_over
             for cluster, state in self._states.of_work(own).items()
             if cluster not in works and self._cache.get(Cluster, cluster) is not None
         )
@@ -272,7 +272,7 @@ class Works:
             now=self._clock.now(),
             term=self._terms.term,
             works=works,
-            seen=gathering.states_of(self._states, name, clusters),
+            seen=inputs.states_of(self._states, name, clusters),
             clusters={name: one for name, one in found.items() if one is not None},
             kinds=self._kinds,
         )
@@ -291,7 +291,7 @@ class Works:
             victims=self._victims(name, workload),
             stages=stages,
             objects=await self._objects(workload, stages) if workload.status.claim else (),
-            settings=gathering.settings(self._cache, workload, fleet),
+            settings=inputs.settings(self._cache, workload, fleet),
         )
 
     def _stages(self, workload: Workload) -> dict[str, Stage] | None:

@@ -12,11 +12,11 @@ from typing import Any
 from fairway.api.errors import ApiError
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
+from fairway.controllers.history.answers import Asked, answer
 from fairway.controllers.history.book import RESOLUTIONS, Book
-from fairway.controllers.history.keeping import Journal, Keeper
-from fairway.controllers.history.reading import Asked, answer
+from fairway.controllers.history.book_lines import Journal, Keeper
+from fairway.controllers.history.samples import Sights
 from fairway.controllers.history.services import Services
-from fairway.controllers.history.sights import Sights
 from fairway.controllers.scheduling.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairway.api.rollout import Gate, Rollout, RolloutStatus
-from fairway.controllers.measuring import Measuring
+from fairway.controllers.metric_sources import Measuring
 from fairway.controllers.rollouts.register import workload_of
 from fairway.metrics.interface import MetricsFault, value
 from fairway.serving.rollout.case import Answer

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fairway.api.names import AGENT_LEASE, CUT_OFF, work_namespace
 from fairway.clock import Clock
-from fairway.controllers.health import Heard, first_look
+from fairway.controllers.clusters.health import Heard, first_look
 from fairway.store.mirrors import Mirror
 
 LOOK_SECONDS = 5.0

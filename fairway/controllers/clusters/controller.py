@@ -19,15 +19,15 @@ from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet, FleetStatus
 from fairway.api.names import work_namespace
 from fairway.clock import Clock
-from fairway.controllers import health
 from fairway.controllers.board import Board
 from fairway.controllers.breakers import restored
 from fairway.controllers.cache import Cache
-from fairway.controllers.health import Observation
-from fairway.controllers.heartbeats import LOOK_SECONDS, Heartbeats
-from fairway.controllers.states import States
+from fairway.controllers.clusters import health
+from fairway.controllers.clusters.health import Observation
+from fairway.controllers.clusters.heartbeats import LOOK_SECONDS, Heartbeats
 from fairway.controllers.statuses import with_status
 from fairway.controllers.works.roster import Roster
+from fairway.controllers.works.states import States
 from fairway.store.interface import Store, Write
 from fairway.store.keys import CLUSTERS, FLEETS, LEASES
 from fairway.view.prices import node_price

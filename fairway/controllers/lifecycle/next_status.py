@@ -16,10 +16,10 @@ from fairway.api.claim import Claim, Placement
 from fairway.api.names import FINALIZER, OVER
 from fairway.api.reasons import Code
 from fairway.api.workload import WorkloadStatus
-from fairway.controllers.lifecycle import counting, ending, resizing, staying
+from fairway.controllers.lifecycle import attempt_ends, counts, leaving_replicas, resize
+from fairway.controllers.lifecycle.attempt_ends import End, ended, moment, settled
 from fairway.controllers.lifecycle.case import Case, Change
-from fairway.controllers.lifecycle.ending import End, ended, moment, settled
-from fairway.controllers.lifecycle.sweeping import Swept, swept, text
+from fairway.controllers.lifecycle.tasks import Swept, swept, text
 from fairway.controllers.lifecycle.troubles import NEVER, Trouble, gives_up_at, trouble_of
 from fairway.controllers.scheduling.claims import last_attempt, summary_of
 from fairway.controllers.works.adoption import claim_of
@@ -51,7 +51,7 @@ def _finished(case: Case, found: Change) -> Change:
         found,
         status=replace(
             status,
-            conditions=counting.conditions_of(status, now=case.now, generation=generation),
+            conditions=counts.conditions_of(status, now=case.now, generation=generation),
         ),
     )
 
@@ -67,7 +67,7 @@ def _waiting(case: Case) -> Change:
         replicas = sum(one.replicas or 0 for one in claim.placements)
         return Change(status=replace(status, phase="Claimed", claim=claim, replicas=replicas))
     if spec.cancelled:
-        return Change(status=ending.cancelled(case, status))
+        return Change(status=attempt_ends.cancelled(case, status))
     if spec.hold != "None":
         if status.phase == "Held":
             return Change()
@@ -127,7 +127,7 @@ def _stopping(case: Case) -> Change:
     status = case.workload.status
     left = _still_there(case, status)
     if len(left) != len(status.releasing) or not left:
-        status = replace(status, releasing=left, pods=counting.counted(case, status))
+        status = replace(status, releasing=left, pods=counts.counted(case, status))
         status = settled(case, status)
     due = min((gives_up_at(case, one) for one in left), default=NEVER)
     return Change(status=status, wake_at=None if due == NEVER else due)
@@ -142,7 +142,7 @@ def _is_gone(case: Case, placement: Placement, status: WorkloadStatus) -> bool:
     """Whether a place is left; `status` has what the workload holds from now on."""
     if not placement.cluster or gives_up_at(case, placement) <= case.now:
         return True
-    if staying.stays(placement) and status.claim is not None:
+    if leaving_replicas.stays(placement) and status.claim is not None:
         return False
     seen = case.works.get(placement.cluster)
     if seen is None or seen.attempt < placement.attempt:
@@ -150,7 +150,7 @@ def _is_gone(case: Case, placement: Placement, status: WorkloadStatus) -> bool:
     if seen.phase == "Gone" or seen.attempt > placement.attempt:
         return True
     # Some replicas left and others stay: they are gone when no more pods are there than stay.
-    counts = staying.pods_that_stay(placement, status)
+    counts = leaving_replicas.pods_that_stay(placement, status)
     if counts is None:
         return False
     return bool(seen.pods) and all(
@@ -190,7 +190,7 @@ def _claimed(case: Case) -> Change:
         return Change(status=overtaken)
     status = case.workload.status
     status = replace(status, releasing=_still_there(case, status))
-    status = staying.let_go(case, status)
+    status = leaving_replicas.let_go(case, status)
     status = _no_longer_avoiding(case, _with_wishes(case, status))
     sweep = swept(case, case.workload.spec.tasks) if case.workload.spec.tasks else None
     for look in (_outcome, _asked, _limit):
@@ -217,11 +217,11 @@ def _outcome(case: Case, status: WorkloadStatus, sweep: Swept | None) -> Workloa
         if len(sweep.failed) > (most or 0):
             end = End(reason=Code.TASKS_FAILED.value, blame="Program", is_retried=False)
             return ended(case, told, end)
-        return ending.succeeded(case, told) if sweep.is_over else None
+        return attempt_ends.succeeded(case, told) if sweep.is_over else None
     seen = [case.seen(one) for one in status.claim.placements]
     if seen and all(one is not None and one.phase == "Succeeded" for one in seen):
-        counts = counting.counted(case, status)
-        return replace(ending.succeeded(case, status), pods=counts)
+        counted = counts.counted(case, status)
+        return replace(attempt_ends.succeeded(case, status), pods=counted)
     return None
 
 
@@ -263,9 +263,9 @@ def _with_tasks(case: Case, status: WorkloadStatus, sweep: Swept) -> WorkloadSta
         # What comes to a cluster that is done must not be taken for what ended there.
         rises = len(sweep.placements) < len(claim.placements)
         attempt = claim.attempt + rises
-        placements = ending.with_attempt(sweep.placements, claim)
+        placements = attempt_ends.with_attempt(sweep.placements, claim)
         return replace(status, claim=replace(claim, attempt=attempt, placements=placements))
-    return ending.rested(case, status)
+    return attempt_ends.rested(case, status)
 
 
 def _placed(case: Case, status: WorkloadStatus) -> Change:
@@ -276,7 +276,7 @@ def _placed(case: Case, status: WorkloadStatus) -> Change:
     times = [one for one in looks if isinstance(one, float)]
     if troubles:
         return _troubled(case, status, troubles, times)
-    status = resizing.resized(case, _with_readiness(case, status))
+    status = resize.resized(case, _with_readiness(case, status))
     status = _with_counts(case, status)
     return Change(status=status, wake_at=_wake_at(case, status, times))
 
@@ -286,24 +286,24 @@ def _troubled(
 ) -> Change:
     assert status.claim is not None, "only what holds a claim is looked at"
     is_whole = case.workload.spec.mode == "Gang" or len(troubles) == len(status.claim.placements)
-    is_whole = is_whole and not staying.may_outlast(case, status, troubles)
+    is_whole = is_whole and not leaving_replicas.may_outlast(case, status, troubles)
     before = sum(one.replicas or 0 for one in status.claim.placements)
-    stuck = [one for one in troubles if resizing.leaves_some(case, one)]
+    stuck = [one for one in troubles if resize.leaves_some(case, one)]
     if stuck:
-        status = resizing.taken_back(case, status, stuck)
+        status = resize.taken_back(case, status, stuck)
         troubles = [one for one in troubles if one not in stuck]
         is_whole = False
     nodes = tuple(one.node for one in troubles if one.node is not None)
     moves = sum(one.is_move for one in (*troubles, *stuck))
     if troubles:
-        end = ending.end_of(troubles)
-        if is_whole or ending.is_final(case, status, end):
+        end = attempt_ends.end_of(troubles)
+        if is_whole or attempt_ends.is_final(case, status, end):
             status = ended(case, status, end)
         else:
-            status = ending.shrunk(case, status, troubles)
+            status = attempt_ends.shrunk(case, status, troubles)
     if status.claim is not None:
         after = sum(one.replicas or 0 for one in status.claim.placements)
-        status = _summarised(staying.restored(status, before - after))
+        status = _summarised(leaving_replicas.restored(status, before - after))
         status = _with_readiness(case, status)  # what is left may be well
     status = _trimmed(case, status)
     return Change(
@@ -324,13 +324,13 @@ def _trimmed(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     status = settled(case, replace(status, releasing=left))
     if status.phase == "Succeeded":
         return status
-    return replace(status, pods=counting.counted(case, status))
+    return replace(status, pods=counts.counted(case, status))
 
 
 _READY: Mapping[str, Callable[[Case, Sequence[Placement]], bool]] = {
-    "Gang": lambda case, placed: all(counting.is_ready(case, one) for one in placed),
-    "Divided": lambda case, placed: any(counting.has_ready_pod(case, one) for one in placed),
-    "Independent": lambda case, placed: any(counting.has_started(case, one) for one in placed),
+    "Gang": lambda case, placed: all(counts.is_ready(case, one) for one in placed),
+    "Divided": lambda case, placed: any(counts.has_ready_pod(case, one) for one in placed),
+    "Independent": lambda case, placed: any(counts.has_started(case, one) for one in placed),
 }
 
 
@@ -353,7 +353,7 @@ def _with_readiness(case: Case, status: WorkloadStatus) -> WorkloadStatus:
         started_at=status.started_at or at,
         claim=replace(claim, ready_at=at),
         requeue=requeue,
-        selector=counting.selector_of(case.workload),
+        selector=counts.selector_of(case.workload),
     )
 
 
@@ -367,14 +367,14 @@ def _ready_at(case: Case, claim: Claim) -> float:
 
 def _with_counts(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     """Counts and feedback, if anything else is written or they are worth it by themselves."""
-    pods = counting.counted(case, status)
-    feedback = counting.feedback_of([case.sent[one] for one in sorted(case.sent)])
+    pods = counts.counted(case, status)
+    feedback = counts.feedback_of([case.sent[one] for one in sorted(case.sent)])
     changed = replace(status, pods=pods, feedback=feedback)
     if status != case.workload.status or feedback != status.feedback:
         return changed
     if status.phase != "Running" or pods == status.pods:
         return status
-    is_news = case.refreshes or counting.is_worth_writing(status.pods, pods)
+    is_news = case.refreshes or counts.is_worth_writing(status.pods, pods)
     return changed if is_news else status
 
 

@@ -23,7 +23,7 @@ from fairway.api.names import FINALIZER, namespace_and_name
 from fairway.api.workload import Workload, WorkloadStatus
 from fairway.controllers.scheduling import claims
 from fairway.controllers.scheduling.claims import Context
-from fairway.controllers.scheduling.planning import Planned
+from fairway.controllers.scheduling.planner_state import Planned
 from fairway.core.plan import Admit, Move, Preempt, Provision, Reservation, Step
 from fairway.store.interface import Patch, Store, Stored, Write
 from fairway.store.keys import WORKLOADS

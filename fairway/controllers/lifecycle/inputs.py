@@ -13,9 +13,9 @@ from fairway.api.queue import Queue
 from fairway.api.report import WorkState
 from fairway.api.workload import Workload
 from fairway.controllers.cache import Cache
-from fairway.controllers.health import Heard
+from fairway.controllers.clusters.health import Heard
 from fairway.controllers.lifecycle.case import Place, PodsSeen, Seen, Settings, settings_of
-from fairway.controllers.states import States
+from fairway.controllers.works.states import States
 
 _QUEUES_DEEP = 64  # a tree of queues is not deeper; what is, goes round
 

@@ -12,8 +12,8 @@ from itertools import accumulate
 from typing import Any, Final, Literal
 
 from fairway.controllers.timeline.ahead import Ahead
-from fairway.controllers.timeline.reading import Reserved, starts_at
 from fairway.controllers.timeline.spans import Span
+from fairway.controllers.timeline.workload_parts import Reserved, starts_at
 from fairway.loops import in_slices
 
 MOST: Final = 100  # spans of a group that are drawn one by one, where nobody says otherwise

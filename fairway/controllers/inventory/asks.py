@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fairway.api import codec
 from fairway.api.errors import ApiError
 from fairway.api.workload import Workload
-from fairway.controllers.inventory.learning import Ask
+from fairway.controllers.inventory.stock import Ask
 from fairway.store.interface import Stored
 from fairway.store.mirrors import Mirror, Name
 

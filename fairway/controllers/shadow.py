@@ -20,7 +20,7 @@ from fairway.api.meta import Condition
 from fairway.api.names import namespace_and_name
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
-from fairway.controllers.notes import Notes
+from fairway.controllers.object_events import Notes
 from fairway.controllers.scheduling.planner import PlannerLost
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.controllers.statuses import with_status

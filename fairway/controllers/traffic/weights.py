@@ -15,8 +15,8 @@ from fairway.api.names import work_name
 from fairway.api.report import WorkState
 from fairway.api.workload import TrafficWeight, Workload
 from fairway.controllers.cache import Cache
-from fairway.controllers.lifecycle.staying import placements_now
-from fairway.controllers.states import States
+from fairway.controllers.lifecycle.leaving_replicas import placements_now
+from fairway.controllers.works.states import States
 from fairway.serving.traffic import Backend, weights
 
 

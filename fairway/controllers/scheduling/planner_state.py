@@ -16,7 +16,7 @@ import msgspec
 from fairway.api.errors import ApiError
 from fairway.api.explanations import Explanation
 from fairway.api.reasons import headline
-from fairway.controllers.scheduling.noticing import Notice
+from fairway.controllers.scheduling.wake_ups import Notice
 from fairway.controllers.timeline import ahead
 from fairway.core import cycle
 from fairway.core.costs import supplies

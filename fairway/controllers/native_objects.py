@@ -29,7 +29,7 @@ from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
-from fairway.controllers.notes import Notes
+from fairway.controllers.object_events import Notes
 from fairway.kinds import job_status
 from fairway.kinds.held_back import advice, is_held_back
 from fairway.kinds.interface import Kind

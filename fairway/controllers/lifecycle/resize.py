@@ -17,8 +17,8 @@ from fairway.api.claim import PlacedPodSet, Placement
 from fairway.api.meta import Condition
 from fairway.api.reasons import Code
 from fairway.api.workload import WorkloadStatus
+from fairway.controllers.lifecycle.attempt_ends import avoiding, moment
 from fairway.controllers.lifecycle.case import Case
-from fairway.controllers.lifecycle.ending import avoiding, moment
 from fairway.controllers.lifecycle.troubles import Trouble, stuck
 from fairway.kinds.native import derived_pod_sets
 from fairway.view.workloads import grows

@@ -19,7 +19,7 @@ import msgspec
 
 from fairway.api.explanations import Explanation
 from fairway.controllers.scheduling.planner import Planner
-from fairway.controllers.scheduling.planning import Fed, Planned, Planning
+from fairway.controllers.scheduling.planner_state import Fed, Planned, Planning
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
 from fairway.core.explain.queue_status import Standing

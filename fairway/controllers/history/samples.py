@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from fairway.controllers.history.answers import part_of
 from fairway.controllers.history.book import FLEET, Seen, Sight, fewer, largest, total
-from fairway.controllers.history.reading import part_of
 from fairway.core.explain.samples import Gauges, PlaceGauge, QueueGauge
 
 

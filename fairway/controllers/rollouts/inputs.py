@@ -15,9 +15,9 @@ from fairway.api.rollout import APPROVED, RESUMED, RevisionNote, Rollout, Rollou
 from fairway.api.work import PodSetStatus
 from fairway.api.workload import Workload
 from fairway.controllers.cache import Cache
-from fairway.controllers.lifecycle import gathering
-from fairway.controllers.lifecycle.staying import placements_now
-from fairway.controllers.states import States
+from fairway.controllers.lifecycle import inputs
+from fairway.controllers.lifecycle.leaving_replicas import placements_now
+from fairway.controllers.works.states import States
 from fairway.kinds.updating import is_divisible, step_most
 from fairway.serving.rollout.case import Case, Counted, Place
 
@@ -32,8 +32,8 @@ def case_of(
     assert template is not None, "only workloads with a template have Rollouts that count"
     first, annotations = template.manifests[0], rollout.metadata.annotations
     fleet = cache.fleet().spec
-    queues = gathering.queues_of(cache, workload, fleet)
-    policy = gathering.policy_of(cache, workload, queues, fleet)
+    queues = inputs.queues_of(cache, workload, fleet)
+    policy = inputs.policy_of(cache, workload, queues, fleet)
     places = tuple(_places(cache, states, workload, status.history, policy))
     return Case(
         spec=rollout.spec,

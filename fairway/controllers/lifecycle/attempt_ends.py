@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from fairway.api.claim import Claim, PastAttempt, Placement
 from fairway.api.reasons import Code
 from fairway.api.workload import Requeue, WorkloadStatus
-from fairway.controllers.lifecycle import staying
+from fairway.controllers.lifecycle import leaving_replicas
 from fairway.controllers.lifecycle.case import Case
 from fairway.controllers.lifecycle.recovery import Blame, back_off
 from fairway.controllers.lifecycle.troubles import Trouble
@@ -192,7 +192,7 @@ def shrunk(case: Case, status: WorkloadStatus, troubles: Sequence[Trouble]) -> W
     history = history[-HISTORY_MOST:]
     requeue, _ = _requeue(case, status, end_of(troubles), history)
     charged = tuple(
-        staying.leaving(case.workload, one, leaving[one.cluster].reason)
+        leaving_replicas.leaving(case.workload, one, leaving[one.cluster].reason)
         for one in gone
         if leaving[one.cluster].is_charged
     )
