@@ -21,9 +21,9 @@ from bench.figures import Report, percentile, resident_mib
 from bench.processes import children, cpu_seconds, hub
 from bench.running import _FLAVOR, _cluster, _queue, workload
 from fairway.api.names import work_name
-from fairway.app.on_kubernetes import prepare_kubernetes
 from fairway.clock import SystemClock
 from fairway.controllers.cache import CLUSTERS, FLAVORS, QUEUES, WORKLOADS, WORKS
+from fairway.hub.on_kubernetes import prepare_kubernetes
 from fairway.kubeapi import KubeApi, load_access
 from fairway.store.interface import Selection, Stored, WatchFrom, Write
 from fairway.store.kubernetes.store import KubernetesStore

@@ -1,9 +1,15 @@
 """The composition root: the only place where concrete parts are chosen and put together."""
 
+from fairway.app.api_server import SignInOptions
+from fairway.app.embedded_store import (
+    load_demo,
+    open_store,
+    prepare_store,
+    settle_memory,
+    settle_threads,
+)
 from fairway.app.hub import Hub, HubOptions, open_hub
-from fairway.app.on_kubernetes import OnKubernetes
-from fairway.app.serving import SignInOptions
-from fairway.app.storing import load_demo, open_store, prepare_store, settle_memory, settle_threads
+from fairway.hub.on_kubernetes import OnKubernetes
 
 __all__ = [
     "Hub",

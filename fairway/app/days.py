@@ -25,7 +25,7 @@ from fairway.api.cluster import Cluster
 from fairway.api.meta import JsonObject
 from fairway.api.names import work_name
 from fairway.api.workload import Workload
-from fairway.app.storing import prepare_store
+from fairway.app.embedded_store import prepare_store
 from fairway.controllers.plane import ControlPlane, PlaneOptions, run_all
 from fairway.controllers.terms import Settings
 from fairway.demo.days.day import HOUR, HOURS, NAMESPACE, SERVICE, Day, Reading

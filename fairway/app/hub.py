@@ -13,27 +13,27 @@ from pathlib import Path
 
 from fairway.agent.fleet import Agents
 from fairway.app.agents import make_agents
-from fairway.app.answering import HubAnswers
-from fairway.app.backing import Backing, embedded
-from fairway.app.converting import Conversions, client_of, with_shared_authority
-from fairway.app.histories import HistoryFile
-from fairway.app.keeping import SpanFile
-from fairway.app.metering import AgentMeter
-from fairway.app.on_kubernetes import (
+from fairway.app.api_server import SignInOptions, make_api, make_openid
+from fairway.app.embedded_store import load_demo, open_store, prepare_store
+from fairway.clock import Clock, SystemClock
+from fairway.controllers.plane import ControlPlane, PlaneOptions, kept_up, run_all
+from fairway.controllers.scheduling.planner import ProcessPlanner
+from fairway.controllers.terms import Settings as TermSettings
+from fairway.hub.agent_lines import Reaching
+from fairway.hub.answers import HubAnswers
+from fairway.hub.backing import Backing, embedded
+from fairway.hub.conversion import Conversions, client_of, with_shared_authority
+from fairway.hub.decision_log import BackgroundSink, FileSink
+from fairway.hub.history_log import HistoryFile
+from fairway.hub.on_kubernetes import (
     OnKubernetes,
     backing_of,
     open_kubernetes,
     prepare_kubernetes,
 )
-from fairway.app.reaching import Reaching
-from fairway.app.records import BackgroundSink, FileSink
-from fairway.app.replicas import Place, among_replicas
-from fairway.app.serving import SignInOptions, make_api, make_openid
-from fairway.app.storing import load_demo, open_store, prepare_store
-from fairway.clock import Clock, SystemClock
-from fairway.controllers.plane import ControlPlane, PlaneOptions, kept_up, run_all
-from fairway.controllers.scheduling.planner import ProcessPlanner
-from fairway.controllers.terms import Settings as TermSettings
+from fairway.hub.pod_usage import AgentMeter
+from fairway.hub.replicas import Place, among_replicas
+from fairway.hub.span_log import SpanFile
 from fairway.kinds.registry import LiveKinds, built_in
 from fairway.metrics.prometheus import PrometheusSources
 from fairway.server.access import certificates, kubeconfig

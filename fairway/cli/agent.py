@@ -14,7 +14,7 @@ from fairway.cli.commands import Command
 from fairway.cli.session import Failure, current, say
 
 if TYPE_CHECKING:
-    from fairway.app.pulling import PullOptions
+    from fairway.app.agent_process import PullOptions
 
 EXAMPLES = """
     fairway agent --join fwj1.…                    as `fairway join --pull` printed it
@@ -52,9 +52,9 @@ def agent(*, given: str, data: Path | None, log_format: str) -> int:
     """
     from fairway.agent.joining.admitting import Refused  # noqa: PLC0415 - starts fast without it
     from fairway.agent.joining.invitations import BadInvitation, read  # noqa: PLC0415 - as above
-    from fairway.app.on_kubernetes import OnKubernetes  # noqa: PLC0415 - as above
-    from fairway.app.pulling import PullOptions  # noqa: PLC0415 - as above
+    from fairway.app.agent_process import PullOptions  # noqa: PLC0415 - as above
     from fairway.client.kubeconfig import data_home  # noqa: PLC0415 - as above
+    from fairway.hub.on_kubernetes import OnKubernetes  # noqa: PLC0415 - as above
     from fairway.server import logs  # noqa: PLC0415 - as above
     from fairway.server.access.private_files import RefusedFile  # noqa: PLC0415 - as above
 
@@ -81,7 +81,7 @@ def _text(given: str) -> str:
 
 async def _run(options: PullOptions) -> None:
     """Runs until the process is told to end; what runs for works goes on."""
-    from fairway.app.pulling import run_agent  # noqa: PLC0415 - see above
+    from fairway.app.agent_process import run_agent  # noqa: PLC0415 - see above
 
     running = asyncio.ensure_future(run_agent(options))
     loop = asyncio.get_running_loop()

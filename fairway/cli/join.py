@@ -157,7 +157,7 @@ def join(  # noqa: PLR0913 - one argument for each option
 
 def _member(session: Session) -> Access:
     """The cluster that joins; it must be named, since the usual one is the hub."""
-    from fairway.app.on_kubernetes import OnKubernetes, access_to  # noqa: PLC0415 - starts fast
+    from fairway.hub.on_kubernetes import OnKubernetes, access_to  # noqa: PLC0415 - starts fast
 
     if not session.kubeconfig and not session.context:
         raise click.UsageError("--context or --kubeconfig names the cluster that joins.")

@@ -75,8 +75,8 @@ def replay(*, place: Path, output: str) -> int:
     answered. The exit code is 1 if a decision comes out differently now.
     """
     # The core is much larger than the client; only this command pays for it.
-    from fairway.app.records import read_segment, segments  # noqa: PLC0415 - as above
     from fairway.controllers.scheduling.record import replay as again  # noqa: PLC0415 - as above
+    from fairway.hub.decision_log import read_segment, segments  # noqa: PLC0415 - as above
 
     if not place.exists():
         raise Failure(f'the path "{place}" does not exist')

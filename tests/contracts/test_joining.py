@@ -22,11 +22,11 @@ from fairway.api.meta import ObjectMeta
 from fairway.api.names import work_namespace
 from fairway.api.report import ClusterReport, ClusterReportSpec
 from fairway.app import HubOptions, open_hub
-from fairway.app.on_kubernetes import prepare_kubernetes
-from fairway.app.pulling import Desk, PullOptions, join, renew
+from fairway.app.agent_process import Desk, PullOptions, join, renew
 from fairway.client.access import Access
 from fairway.client.kubeconfig import load_access
 from fairway.clock import SystemClock
+from fairway.hub.on_kubernetes import prepare_kubernetes
 from fairway.kubeapi import KubeApi, path_of
 from fairway.store.interface import Patch, Selection, WatchFrom
 from fairway.store.keys import (

@@ -20,11 +20,11 @@ from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.app import prepare_store
 from fairway.app.agents import make_agents
-from fairway.app.on_kubernetes import prepare_kubernetes
 from fairway.clock import Clock, SystemClock, VirtualClock
 from fairway.controllers.cache import CLUSTERS, QUEUES, WORKLOADS, WORKS
 from fairway.controllers.plane import ControlPlane, PlaneOptions, run_all
 from fairway.controllers.terms import NotLeader, Settings, Terms
+from fairway.hub.on_kubernetes import prepare_kubernetes
 from fairway.kinds.registry import built_in
 from fairway.loops import end
 from fairway.store.embedded.store import EmbeddedStore

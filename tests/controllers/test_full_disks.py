@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fairway.app.histories import HistoryFile
-from fairway.app.records import BackgroundSink, FileSink, read_segment, segments
+from fairway.hub.decision_log import BackgroundSink, FileSink, read_segment, segments
+from fairway.hub.history_log import HistoryFile
 
 NOISE = [os.urandom(2_000).hex().encode() for _ in range(4)]
 

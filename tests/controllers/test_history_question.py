@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairway.app.answering import HubAnswers
-from fairway.app.reaching import Reaching
 from fairway.clock import VirtualClock
+from fairway.hub.agent_lines import Reaching
+from fairway.hub.answers import HubAnswers
 from fairway.server.access.bootstrap_roles import bootstrap_objects
 from fairway.server.access.identity import Identity
 from fairway.server.access.rbac import Authorizer

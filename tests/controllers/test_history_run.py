@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from fairway.app import prepare_store
-from fairway.app.histories import HistoryFile
-from fairway.app.records import segments
 from fairway.clock import VirtualClock
 from fairway.controllers.history.answers import Asked
+from fairway.hub.decision_log import segments
+from fairway.hub.history_log import HistoryFile
 from fairway.resources.catalogue import standard_catalogue
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore

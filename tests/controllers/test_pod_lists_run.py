@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from fairway.api.workload import Workload
-from fairway.app.pod_lists import PodLists
-from fairway.app.reaching import Reaching
 from fairway.clock import VirtualClock
+from fairway.hub.agent_lines import Reaching
+from fairway.hub.pod_lists import PodLists
 from fairway.server.questions.parameters import PodsRequest
 from fairway.store.embedded.store import EmbeddedStore
 from tests.controllers.fleets import Fleet, running

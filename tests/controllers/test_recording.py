@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairway.app.records import FileSink, read_segment, segments
 from fairway.clock import VirtualClock
 from fairway.controllers.scheduling.planner import InlinePlanner
 from fairway.controllers.scheduling.planner_state import Fed, Planned
 from fairway.controllers.scheduling.record import NoSink, RecordingPlanner
 from fairway.core.plan import Admit
+from fairway.hub.decision_log import FileSink, read_segment, segments
 from fairway.store.embedded.store import EmbeddedStore
 from tests.controllers.fleets import running
 from tests.controllers.test_running import FLEET, job

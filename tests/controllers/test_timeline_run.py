@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from fairway.app.keeping import SpanFile
 from fairway.clock import VirtualClock
 from fairway.controllers.timeline import ahead
 from fairway.controllers.timeline.picture import By, Drawn, Wanted, picture
 from fairway.controllers.timeline.spans import Span, ending_of
 from fairway.controllers.timeline.workload_parts import Seen, read_seen
+from fairway.hub.span_log import SpanFile
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Write
 from fairway.store.keys import WORKLOADS

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from fairway.app.keeping import SpanFile
 from fairway.clock import VirtualClock, timestamp
 from fairway.controllers.cache import Cache
 from fairway.controllers.timeline import spans as spans_module
 from fairway.controllers.timeline.picture import Drawn, Wanted, picture
 from fairway.controllers.timeline.spans import Span, Spans
+from fairway.hub.span_log import SpanFile
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Stored
 from fairway.store.keys import WORKLOADS

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fairway.api import crds
-from fairway.app.storing import open_store, prepare_store
+from fairway.app.embedded_store import open_store, prepare_store
 from fairway.clock import SystemClock
 from fairway.kubeapi import KubeApi, load_access
 from fairway.store.embedded.store import EmbeddedStore

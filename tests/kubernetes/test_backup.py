@@ -18,11 +18,11 @@ from fairway.agent.drivers.simulated.driver import Worlds
 from fairway.api import codec
 from fairway.api.workload import Workload
 from fairway.app.agents import make_agents
-from fairway.app.on_kubernetes import prepare_kubernetes
 from fairway.clock import SystemClock
 from fairway.controllers.plane import ControlPlane as Plane
 from fairway.controllers.plane import PlaneOptions
 from fairway.controllers.terms import NAME, Settings
+from fairway.hub.on_kubernetes import prepare_kubernetes
 from fairway.kinds.registry import built_in
 from fairway.kubeapi import KubeApi, load_access
 from fairway.loops import end

@@ -16,10 +16,10 @@ from fairway.api import codec
 from fairway.api.names import FINALIZER
 from fairway.api.submission import SUBMITTED_BY
 from fairway.api.workload import Workload
-from fairway.app.on_kubernetes import prepare_kubernetes
 from fairway.clock import SystemClock
 from fairway.controllers.cache import WORKLOADS, WORKS
 from fairway.controllers.terms import LEASES, NAME
+from fairway.hub.on_kubernetes import prepare_kubernetes
 from fairway.kubeapi import KubeApi, load_access
 from fairway.store.interface import Patch, WatchFrom, Write
 from fairway.store.keys import DEFINITIONS

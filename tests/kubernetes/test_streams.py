@@ -19,10 +19,10 @@ import pytest
 
 from fairway.api.errors import Forbidden, NotFound, Unauthorized
 from fairway.app import HubOptions, open_hub
-from fairway.app.on_kubernetes import OnKubernetes
 from fairway.client import AsyncClient
 from fairway.client.kubeconfig import load_access
 from fairway.clock import SystemClock
+from fairway.hub.on_kubernetes import OnKubernetes
 from fairway.kubeapi import KubeApi
 from fairway.store.kubernetes.store import KubernetesStore
 from tests.endtoend.hubs import HubProcess

@@ -10,9 +10,9 @@ import pytest
 from fairway.agent.answering import answer
 from fairway.agent.drivers.kubernetes.metering import seconds
 from fairway.agent.drivers.simulated.driver import SimulatedDriver
-from fairway.app.metering import AgentMeter
-from fairway.app.reaching import Reaching
 from fairway.clock import VirtualClock
+from fairway.hub.agent_lines import Reaching
+from fairway.hub.pod_usage import AgentMeter
 from fairway.metrics.interface import PodUsage, Refused, Unreachable
 from fairway.streams.asking import WELL, Ask
 from tests.controllers.conftest import clock, store  # noqa: F401 - fixtures

@@ -15,12 +15,12 @@ from fairway.agent.fleet import Agents
 from fairway.api.errors import ApiError, Forbidden, NotFound, Unavailable
 from fairway.api.names import REPLICAS
 from fairway.app import open_store, prepare_store
-from fairway.app.on_kubernetes import NAMESPACE
-from fairway.app.reaching import Reaching
-from fairway.app.replicas import Place, Replicas, Said, among_replicas
 from fairway.client.access import Access
 from fairway.clock import SystemClock, VirtualClock
 from fairway.controllers.cache import Cache
+from fairway.hub.agent_lines import Reaching
+from fairway.hub.on_kubernetes import NAMESPACE
+from fairway.hub.replicas import Place, Replicas, Said, among_replicas
 from fairway.kubeapi import KubeApi
 from fairway.loops import end
 from fairway.server.access import certificates

@@ -15,10 +15,10 @@ from typing import Any
 
 from fairway.api import codec
 from fairway.app import prepare_store
-from fairway.app.histories import HistoryFile
-from fairway.app.keeping import SpanFile
-from fairway.app.records import FileSink
 from fairway.clock import VirtualClock
+from fairway.hub.decision_log import FileSink
+from fairway.hub.history_log import HistoryFile
+from fairway.hub.span_log import SpanFile
 from fairway.resources.catalogue import standard_catalogue
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore

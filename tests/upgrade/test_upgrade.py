@@ -18,10 +18,10 @@ from fairway.api.kinds import KINDS
 from fairway.api.rollout import Rollout
 from fairway.api.schemas import schema_of
 from fairway.app import HubOptions, open_hub
-from fairway.app.records import read_segment, segments
 from fairway.clock import VirtualClock
 from fairway.controllers.history.answers import Asked
 from fairway.controllers.scheduling.record import replay
+from fairway.hub.decision_log import read_segment, segments
 from fairway.resources.resource import Resource
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, ResourceKey, Write

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairway.app.backing import Backing
 from fairway.clock import Clock
+from fairway.hub.backing import Backing
 from fairway.page import built_files
 from fairway.schema.node import JsonObject
 from fairway.server.access import escalation

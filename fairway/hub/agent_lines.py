@@ -17,9 +17,9 @@ from fairway.agent.fleet import Agents
 from fairway.api.errors import ApiError, NotFound, Timeout, Unavailable, from_status
 from fairway.api.names import work_name
 from fairway.api.workload import Workload
-from fairway.app.replicas import Replicas
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
+from fairway.hub.replicas import Replicas
 from fairway.loops import end
 from fairway.server.questions.parameters import LogRequest, PodRequest
 from fairway.server.questions.streams import CommandRequest, PortRequest

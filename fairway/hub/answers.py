@@ -7,13 +7,13 @@ from collections.abc import Callable
 import msgspec
 
 from fairway.api.discretion import MayLook
-from fairway.app.pod_lists import PodLists
-from fairway.app.reaching import DECISIONS, Output, Reaching
 from fairway.controllers.history.answers import Asked
 from fairway.controllers.plane import ControlPlane
 from fairway.controllers.timeline.picture import Wanted
 from fairway.controllers.whatif.edits import confirm_seen, read_change
 from fairway.controllers.whatif.whatif import WhatIf
+from fairway.hub.agent_lines import DECISIONS, Output, Reaching
+from fairway.hub.pod_lists import PodLists
 from fairway.schema.node import JsonObject
 from fairway.server.questions.history import HistoryRequest
 from fairway.server.questions.parameters import LogRequest, PodsRequest, TimelineRequest

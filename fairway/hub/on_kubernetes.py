@@ -18,11 +18,11 @@ import msgspec
 
 from fairway.api import crds
 from fairway.api.errors import AlreadyExists, Forbidden, NotFound, Unavailable
-from fairway.app.backing import Backing
 from fairway.client.access import Access
 from fairway.client.errors import ConfigError
 from fairway.client.kubeconfig import access_of, from_service_account, read
 from fairway.clock import Clock
+from fairway.hub.backing import Backing
 from fairway.kubeapi import KubeApi
 from fairway.resources.catalogue import standard_catalogue
 from fairway.schema.node import JsonObject

@@ -19,8 +19,8 @@ from fairway.api.errors import AlreadyExists, ApiError, Conflict, Forbidden, Not
 from fairway.api.kinds import KINDS
 from fairway.api.meta import JsonObject
 from fairway.api.names import AUTHORITY
-from fairway.app.on_kubernetes import NAMESPACE
 from fairway.clock import Clock
+from fairway.hub.on_kubernetes import NAMESPACE
 from fairway.server.access.certificates import ServingFiles
 from fairway.server.access.private_files import write_private
 from fairway.store.interface import BY_HUB, Patch, Store

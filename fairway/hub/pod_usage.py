@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fairway.api.errors import ApiError, MethodNotAllowed
-from fairway.app.reaching import Output, Reaching
+from fairway.hub.agent_lines import Output, Reaching
 from fairway.metrics.interface import PodUsage, Refused, Unreachable
 from fairway.streams.asking import Ask
 

@@ -15,8 +15,8 @@ from fairway.agent.drivers.interface import PodSeen
 from fairway.agent.pod_lists import PodPage
 from fairway.api.errors import ApiError, InternalError, NotFound
 from fairway.api.names import work_name
-from fairway.app.reaching import Output, Reaching
 from fairway.clock import timestamp
+from fairway.hub.agent_lines import Output, Reaching
 from fairway.schema.node import JsonObject
 from fairway.server.questions.parameters import PodsRequest
 from fairway.streams.asking import Ask

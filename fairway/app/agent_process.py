@@ -34,11 +34,11 @@ from fairway.api.codec import decode
 from fairway.api.errors import ApiError
 from fairway.api.kindrule import KindRule
 from fairway.app.inventories import inventory_of
-from fairway.app.on_kubernetes import OnKubernetes, access_to
 from fairway.client.access import Access
 from fairway.client.errors import ClientError
 from fairway.clock import Clock, SystemClock, timestamp
 from fairway.controllers.plane import kept_up
+from fairway.hub.on_kubernetes import OnKubernetes, access_to
 from fairway.kinds.registry import LiveKinds, built_in
 from fairway.kinds.rules import kinds_of
 from fairway.kubeapi import KubeApi

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from fairway.app.records import FileSink, read_segment, segments
+from fairway.hub.decision_log import FileSink, read_segment, segments
 
 _log = logging.getLogger(__name__)
 
