@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from fairway.agent import cluster_status
-from fairway.agent.answering import answer
+from fairway.agent.answers import answer
 from fairway.agent.cluster_status import AgentFacts
 from fairway.agent.drivers.interface import Driver, DriverFault
 from fairway.agent.hub import Hub
@@ -24,8 +24,8 @@ from fairway.agent.memory import Memory
 from fairway.agent.settings import AgentSettings
 from fairway.agent.sight import Sight
 from fairway.agent.states import FindKind
-from fairway.agent.telling import Teller
-from fairway.agent.tending import Tender
+from fairway.agent.teller import Teller
+from fairway.agent.tender import Tender
 from fairway.api.cluster import Cluster
 from fairway.api.codec import decode
 from fairway.api.errors import ApiError

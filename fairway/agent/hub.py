@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from fairway.agent.joining.rights import owner_of
+from fairway.agent.join.rights import owner_of
 from fairway.api.codec import to_plain
 from fairway.api.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from fairway.api.meta import JsonObject, ObjectMeta

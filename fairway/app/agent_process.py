@@ -20,13 +20,13 @@ import msgspec
 
 from fairway import __version__
 from fairway.agent.agent import Agent
-from fairway.agent.calling import Caller
+from fairway.agent.call_home import Caller
 from fairway.agent.drivers.interface import DriverFault
 from fairway.agent.drivers.kubernetes.driver import KubernetesDriver
 from fairway.agent.fleet import Agents
-from fairway.agent.joining import asking, sealing
-from fairway.agent.joining.admitting import Credential, Refused, Request
-from fairway.agent.joining.invitations import Invitation
+from fairway.agent.join import agent_side, sealed_box
+from fairway.agent.join.hub_side import Credential, Refused, Request
+from fairway.agent.join.invitations import Invitation
 from fairway.agent.memory import Memory
 from fairway.agent.settings import AgentSettings
 from fairway.api.cluster import Cluster
@@ -102,7 +102,7 @@ class Desk:
     def key(self) -> bytes:
         """The key to ask with, the same until it has served."""
         if not self._key.exists():
-            write_private(self._key, sealing.new_key())
+            write_private(self._key, sealed_box.new_key())
         return read_private(self._key)
 
     def access(self, membership: Membership) -> Access:
@@ -177,7 +177,7 @@ async def join(desk: Desk, options: PullOptions, clock: Clock) -> Membership:
     hub = KubeApi(desk.access(membership), clock)
     try:
         with suppress(ApiError):  # else it ends by itself before long
-            await asking.use_up(hub, membership.cluster)
+            await agent_side.use_up(hub, membership.cluster)
     finally:
         await hub.close()
     return membership
@@ -188,18 +188,18 @@ async def _ask(
 ) -> Credential:
     key = desk.key()
     request = Request(
-        public_key=sealing.public_of(key),
+        public_key=sealed_box.public_of(key),
         host=socket.gethostname(),
         version=__version__,
         asked_at=timestamp(clock.now()),
     )
     hub = KubeApi(invitation.access(), clock)
     try:
-        await asking.ask(hub, invitation.cluster, request)
+        await agent_side.ask(hub, invitation.cluster, request)
         tell(f"Asked to be {invitation.cluster}, with the key {request.fingerprint}.")
         words = f"fairway accept {invitation.cluster} --fingerprint {request.fingerprint}"
         tell(f"Waiting until an administrator of the hub runs: {words}")
-        return await asking.accepted(hub, invitation.cluster, key, clock)
+        return await agent_side.accepted(hub, invitation.cluster, key, clock)
     finally:
         await hub.close()
 
@@ -210,7 +210,7 @@ async def keep_renewing(desk: Desk, hub: KubeApi, clock: Clock) -> None:
         membership = desk.membership()
         assert membership is not None, "it has joined"
         held = Credential(token="", expires_at=membership.expires_at)
-        left = asking.due_at(held, membership.given_at) - clock.now()
+        left = agent_side.due_at(held, membership.given_at) - clock.now()
         if left > 0:
             await clock.sleep(min(left, _SECONDS_MOST))
             continue
@@ -223,7 +223,7 @@ async def keep_renewing(desk: Desk, hub: KubeApi, clock: Clock) -> None:
 
 async def renew(desk: Desk, membership: Membership, hub: KubeApi, clock: Clock) -> None:
     """Takes another credential in the place of the one that is held."""
-    credential = await asking.renewed(hub, membership.cluster)
+    credential = await agent_side.renewed(hub, membership.cluster)
     newer = msgspec.structs.replace(
         membership, expires_at=credential.expires_at, given_at=clock.now()
     )

@@ -13,7 +13,7 @@ from fairway.agent.drivers.kubernetes.driver import KubernetesDriver
 from fairway.agent.drivers.local.driver import LocalDriver
 from fairway.agent.drivers.simulated.driver import Worlds
 from fairway.agent.fleet import Agents
-from fairway.agent.joining.renewing import Renewing
+from fairway.agent.join.token_renewal import Renewing
 from fairway.agent.memory import Memory
 from fairway.agent.settings import AgentSettings
 from fairway.api.cluster import Cluster

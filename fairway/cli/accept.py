@@ -6,7 +6,7 @@ import asyncio
 
 import click
 
-from fairway.agent.joining import admitting
+from fairway.agent.join import hub_side
 from fairway.cli import terminal
 from fairway.cli.commands import Command
 from fairway.cli.completion import complete_clusters
@@ -40,16 +40,16 @@ def accept(*, name: str, fingerprint: str, is_sure: bool, mode: str | None) -> i
         asyncio.run(
             _accept(current().find_access(), name, fingerprint, is_sure=is_sure, mode=mode or "")
         )
-    except admitting.Refused as error:
+    except hub_side.Refused as error:
         raise Failure(str(error)) from error
     return 0
 
 
 async def _accept(access: Access, name: str, fingerprint: str, *, is_sure: bool, mode: str) -> None:
     async with opened(access) as hub:
-        request = await admitting.asked(hub, name)
+        request = await hub_side.asked(hub, name)
         if request is None:
-            if not await admitting.trust(hub, name, mode=mode):
+            if not await hub_side.trust(hub, name, mode=mode):
                 raise Failure(f"nobody has asked to be {name} yet: start its agent first")
             terminal.write([f"cluster.fairway.dev/{name} accepted"])
             return
@@ -59,5 +59,5 @@ async def _accept(access: Access, name: str, fingerprint: str, *, is_sure: bool,
             raise Failure(f"that is not the key {fingerprint}: nothing was accepted")
         if not fingerprint and not is_sure:
             click.confirm("Is that the key that your agent shows?", abort=True, err=True)
-        await admitting.accept(hub, name, request, mode=mode)
+        await hub_side.accept(hub, name, request, mode=mode)
         terminal.write([f"cluster.fairway.dev/{name} accepted"])

@@ -50,8 +50,8 @@ def agent(*, given: str, data: Path | None, log_format: str) -> int:
 
     The cluster is the one of the pod's own account, or that --kubeconfig and --context name.
     """
-    from fairway.agent.joining.admitting import Refused  # noqa: PLC0415 - starts fast without it
-    from fairway.agent.joining.invitations import BadInvitation, read  # noqa: PLC0415 - as above
+    from fairway.agent.join.hub_side import Refused  # noqa: PLC0415 - starts fast without it
+    from fairway.agent.join.invitations import BadInvitation, read  # noqa: PLC0415 - as above
     from fairway.app.agent_process import PullOptions  # noqa: PLC0415 - as above
     from fairway.client.kubeconfig import data_home  # noqa: PLC0415 - as above
     from fairway.hub.on_kubernetes import OnKubernetes  # noqa: PLC0415 - as above

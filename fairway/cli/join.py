@@ -24,7 +24,7 @@ from fairway.client.access import Access
 from fairway.client.wire import Object
 
 if TYPE_CHECKING:
-    from fairway.agent.joining.admitting import Wanted
+    from fairway.agent.join.hub_side import Wanted
 
 EXAMPLES = """
     fairway join --name hangzhou-1 --context hz1                read-only at first
@@ -138,7 +138,7 @@ def join(  # noqa: PLR0913 - one argument for each option
             raise click.UsageError(
                 "With --pull, the hub is named by --hub-kubeconfig, --hub-context."
             )
-        from fairway.agent.joining.admitting import Wanted  # noqa: PLC0415 - starts fast
+        from fairway.agent.join.hub_side import Wanted  # noqa: PLC0415 - starts fast
 
         return _invite(
             hub,
@@ -177,9 +177,9 @@ def _allowed(text: str, mode: str) -> tuple[str, ...]:
 
 
 def _rights(kinds: Sequence[tuple[str, str]], wish: Wish) -> list[Object]:
-    from fairway.agent.joining import pushing  # noqa: PLC0415 - starts fast without it
+    from fairway.agent.join import push  # noqa: PLC0415 - starts fast without it
 
-    return pushing.member_objects(
+    return push.member_objects(
         kinds, may_act=wish.may_act, allowed=wish.allowed, may_renew=not wish.is_pull
     )
 
@@ -196,29 +196,29 @@ def _print_rights(session: Session, wish: Wish) -> int:
 
 
 async def _push(access: Access, hub_access: Access, wish: Wish) -> int:
-    from fairway.agent.joining import admitting, pushing  # noqa: PLC0415 - starts fast without it
+    from fairway.agent.join import hub_side, push  # noqa: PLC0415 - starts fast without it
     from fairway.cli import surveying  # noqa: PLC0415 - as above
 
     found = await surveying.look(access)
     show(surveying.table(found))
-    pushed = pushing.Pushed(
+    pushed = push.Pushed(
         cluster=wish.name, mode=wish.mode, topology=found.topology if wish.discovers else ()
     )
     rights = _rights(found.kinds, wish)
     drafts = found.flavors if wish.discovers else []
     if wish.is_dry:
-        made = [*rights, *drafts, pushing.cluster_object(pushed)]
+        made = [*rights, *drafts, push.cluster_object(pushed)]
         terminal.write(["", to_documents(made)])
         return 0
     try:
         async with surveying.opened(access) as member:
-            credential = await pushing.prepare(member, rights)
-        config = pushing.kubeconfig(access, credential.token)
-        pushed = replace(pushed, context=pushing.context_of(credential.token))
+            credential = await push.prepare(member, rights)
+        config = push.kubeconfig(access, credential.token)
+        pushed = replace(pushed, context=push.context_of(credential.token))
         async with surveying.opened(hub_access) as hub:
             await surveying.add_missing(hub, drafts)
-            await pushing.enter(hub, pushed, config)
-    except admitting.Refused as error:
+            await push.enter(hub, pushed, config)
+    except hub_side.Refused as error:
         raise Failure(str(error)) from error
     _tell(wish, credential.expires_at, drafts, found.elastic_pools if wish.discovers else [])
     return 0
@@ -239,8 +239,8 @@ def _tell(
 
 
 def _invite(hub: Session, wish: Wish, url: str, wanted: Wanted) -> int:
-    from fairway.agent.joining import admitting  # noqa: PLC0415 - starts fast without it
-    from fairway.agent.joining.invitations import Invitation  # noqa: PLC0415 - as above
+    from fairway.agent.join import hub_side  # noqa: PLC0415 - starts fast without it
+    from fairway.agent.join.invitations import Invitation  # noqa: PLC0415 - as above
     from fairway.cli.surveying import opened  # noqa: PLC0415 - as above
 
     access = hub.find_access()
@@ -251,13 +251,13 @@ def _invite(hub: Session, wish: Wish, url: str, wanted: Wanted) -> int:
 
     async def invite() -> Invitation:
         async with opened(access) as api:
-            return await admitting.invite(api, seen, wish.name, wanted)
+            return await hub_side.invite(api, seen, wish.name, wanted)
 
     if wish.is_dry:
         raise click.UsageError("--dry-run is for joining by push.")
     try:
         invitation = asyncio.run(invite())
-    except admitting.Refused as error:
+    except hub_side.Refused as error:
         raise Failure(str(error)) from error
     say(f"Run this where {wish.name} can be reached, within {wanted.seconds // 60} minutes:\n")
     terminal.write([f"fairway agent --join {invitation.text()}"])

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from fairway.agent.drivers.kubernetes import survey
-from fairway.agent.drivers.kubernetes.making import kinds_for_works
 from fairway.agent.drivers.kubernetes.nodes import ReadNode
+from fairway.agent.drivers.kubernetes.objects import kinds_for_works
 from fairway.api.cluster import Permits
 from fairway.api.errors import AlreadyExists
 from fairway.cli.render_table import Grid

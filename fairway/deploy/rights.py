@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fairway.agent.joining import pushing
+from fairway.agent.join import push
 from fairway.api.costs import COSTS_GROUP
 from fairway.api.kindrule import KINDS_GROUP
 from fairway.api.kinds import KINDS
@@ -82,7 +82,7 @@ def _beside() -> list[JsonObject]:
         rule("", ["events"], (*_READ, "create", "patch")),
         rule("", ["configmaps", "serviceaccounts"], ("get",)),  # they travel with workloads
         # The way to a cluster that joined, with a token that is renewed before it ends.
-        rule("", ["secrets"], ("get", "update"), [pushing.SECRET]),
+        rule("", ["secrets"], ("get", "update"), [push.SECRET]),
         rule("", ["persistentvolumeclaims"], (*_READ, "patch")),  # pinned to a cluster by a mark
         # Another autoscaler of the same object is found, and gives way where that was asked for.
         rule("autoscaling", ["horizontalpodautoscalers"], ("list", "delete")),

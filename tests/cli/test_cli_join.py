@@ -9,20 +9,20 @@ import pytest
 import yaml
 from cli_outcome import Fairway
 
-from fairway.agent.joining import asking, sealing
-from fairway.agent.joining.admitting import Request
-from fairway.agent.joining.invitations import Invitation, read
+from fairway.agent.join import agent_side, sealed_box
+from fairway.agent.join.hub_side import Request
+from fairway.agent.join.invitations import Invitation, read
 from fairway.client import Client
 from fairway.clock import SystemClock
 from fairway.kubeapi import KubeApi
 
 
 def asks(invitation: Invitation, key: bytes) -> Request:
-    request = Request(public_key=sealing.public_of(key), host="edge-host", version="0.1")
+    request = Request(public_key=sealed_box.public_of(key), host="edge-host", version="0.1")
 
     async def ask() -> None:
         hub = KubeApi(invitation.access(), SystemClock())
-        await asking.ask(hub, invitation.cluster, request)
+        await agent_side.ask(hub, invitation.cluster, request)
         await hub.close()
 
     asyncio.run(ask())
@@ -48,7 +48,7 @@ def test_a_cluster_is_invited_asks_and_is_accepted_by_its_key(
     assert "nobody has asked to be edge-7 yet" in early.err
 
     request = asks(
-        invitation_in(fairway("join", "--name", "edge-7", "--pull").out), sealing.new_key()
+        invitation_in(fairway("join", "--name", "edge-7", "--pull").out), sealed_box.new_key()
     )
     wrong = fairway("accept", "edge-7", "--fingerprint", "0000-0000-0000-0000")
     assert wrong.code == 1
@@ -69,7 +69,7 @@ def test_a_cluster_is_invited_asks_and_is_accepted_by_its_key(
 
 def test_deleting_a_cluster_takes_its_agents_rights(fairway: Fairway, client: Client) -> None:
     invitation = invitation_in(fairway("join", "--name", "brief", "--pull").out)
-    asks(invitation, sealing.new_key())
+    asks(invitation, sealed_box.new_key())
     assert fairway("accept", "brief", "--yes").code == 0
     role = client.get("clusterroles", "fairway:cluster:brief")
     assert [one["kind"] for one in role["metadata"]["ownerReferences"]] == ["Cluster"]
@@ -198,7 +198,7 @@ def test_an_agent_that_joined_before_gets_the_rights_of_today_by_being_accepted_
     fairway: Fairway, client: Client
 ) -> None:
     invited = fairway("join", "--name", "edge-9", "--pull")
-    asks(invitation_in(invited.out), sealing.new_key())
+    asks(invitation_in(invited.out), sealed_box.new_key())
     assert fairway("accept", "edge-9", "--yes").code == 0
     client.delete("secrets", "fairway-join", namespace="fairway-cluster-edge-9")
     name = "fairway:cluster:edge-9"

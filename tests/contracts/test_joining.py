@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from fairway.agent.hub import Hub
-from fairway.agent.joining import admitting, asking, rights, sealing
-from fairway.agent.joining.admitting import Refused, Request, Wanted
-from fairway.agent.joining.invitations import BadInvitation, Invitation, read
+from fairway.agent.join import agent_side, hub_side, rights, sealed_box
+from fairway.agent.join.hub_side import Refused, Request, Wanted
+from fairway.agent.join.invitations import BadInvitation, Invitation, read
 from fairway.api.errors import ApiError, Forbidden, NotFound, Unauthorized
 from fairway.api.meta import ObjectMeta
 from fairway.api.names import work_namespace
@@ -71,7 +71,7 @@ class Admin:
     opened: list[KubeApi] = field(default_factory=list)
 
     async def invite(self, cluster: str = "edge", **wanted: Any) -> Invitation:
-        invitation = await admitting.invite(self.api, self.access, cluster, Wanted(**wanted))
+        invitation = await hub_side.invite(self.api, self.access, cluster, Wanted(**wanted))
         namespace = work_namespace(cluster)
         guest = self.as_account(namespace, rights.GUEST)
         await heeded(lambda: guest.get(SECRETS, rights.GUEST, namespace))
@@ -111,8 +111,8 @@ async def _prepared(access: Access) -> AsyncIterator[Admin]:
     api = KubeApi(access, CLOCK)
     try:
         await _clear(api)
-        await admitting.make_namespace(api, OTHER)
-        await admitting.apply_all(api, [_cluster("other"), _work(OTHER), _report("other-0")])
+        await hub_side.make_namespace(api, OTHER)
+        await hub_side.apply_all(api, [_cluster("other"), _work(OTHER), _report("other-0")])
         admin = Admin(api=api, access=access)
         yield admin
         for one in admin.opened:
@@ -171,8 +171,8 @@ def _report(name: str) -> dict[str, Any]:
 
 
 def asker(host: str = "here") -> tuple[bytes, Request]:
-    key = sealing.new_key()
-    return key, Request(public_key=sealing.public_of(key), host=host)
+    key = sealed_box.new_key()
+    return key, Request(public_key=sealed_box.public_of(key), host=host)
 
 
 async def admitted(admin: Admin) -> KubeApi:
@@ -180,9 +180,9 @@ async def admitted(admin: Admin) -> KubeApi:
     invitation = await admin.invite()
     key, request = asker()
     guest = admin.seen_by(invitation.access())
-    await asking.ask(guest, "edge", request)
-    await admitting.accept(admin.api, "edge", request)
-    credential = await asking.accepted(guest, "edge", key, CLOCK)
+    await agent_side.ask(guest, "edge", request)
+    await hub_side.accept(admin.api, "edge", request)
+    credential = await agent_side.accepted(guest, "edge", key, CLOCK)
     agent = admin.as_account(OWN, rights.AGENT)
     await heeded(lambda: agent.get(CLUSTERS, "edge"))
     await heeded(lambda: listed(agent, WORKS, Selection(namespace=OWN)))
@@ -284,7 +284,7 @@ async def test_a_stolen_credential_reaches_that_cluster_alone(admin: Admin) -> N
 
 async def test_an_agent_can_do_all_that_agents_do(admin: Admin) -> None:
     api = await admitted(admin)
-    await admitting.apply_all(admin.api, [_work(OWN)])
+    await hub_side.apply_all(admin.api, [_work(OWN)])
     store = KubernetesStore(api)
     hub = Hub(store, "edge", clock=CLOCK, epoch=1)
     for _ in range(2):
@@ -317,7 +317,7 @@ async def test_an_invitation_is_worth_nothing_but_to_ask(admin: Admin) -> None:
     tried = await outcomes(beyond(guest, OWN))
     own = await outcomes(
         {
-            "get the agent's token": asking.renewed(guest, "edge"),
+            "get the agent's token": agent_side.renewed(guest, "edge"),
             "read its cluster": guest.get(CLUSTERS, "edge"),
             "withdraw the request": guest.delete(SECRETS, rights.GUEST, namespace=OWN),
         }
@@ -330,18 +330,18 @@ async def test_a_second_agent_of_the_same_name_is_refused(admin: Admin) -> None:
     guest = admin.seen_by(invitation.access())
     key, first = asker("here")
     other_key, second = asker("elsewhere")
-    await asking.ask(guest, "edge", first)
-    await asking.ask(guest, "edge", first)  # whoever starts again is not another
+    await agent_side.ask(guest, "edge", first)
+    await agent_side.ask(guest, "edge", first)  # whoever starts again is not another
     with pytest.raises(Refused, match="another agent has asked to be edge, from here"):
-        await asking.ask(guest, "edge", second)
-    await admitting.accept(admin.api, "edge", first)
+        await agent_side.ask(guest, "edge", second)
+    await hub_side.accept(admin.api, "edge", first)
     with pytest.raises(Refused, match="somebody else was accepted"):
-        await asking.accepted(guest, "edge", other_key, CLOCK)
-    credential = await asking.accepted(guest, "edge", key, CLOCK)
+        await agent_side.accepted(guest, "edge", other_key, CLOCK)
+    credential = await agent_side.accepted(guest, "edge", key, CLOCK)
     agent = admin.as_token(credential.token)
-    await asking.use_up(agent, "edge")
+    await agent_side.use_up(agent, "edge")
     with pytest.raises(Refused, match="the invitation is over"):
-        await asking.ask(admin.seen_by(invitation.access()), "edge", second)
+        await agent_side.ask(admin.seen_by(invitation.access()), "edge", second)
     with pytest.raises(Refused, match="has an agent"):
         await admin.invite()
 
@@ -353,8 +353,8 @@ async def test_a_new_invitation_ends_an_agents_credential_and_older_invitations(
     second = await admin.invite()
     _, request = asker()
     with pytest.raises(Refused, match="the invitation is over"):
-        await asking.ask(admin.seen_by(first.access()), "edge", request)
-    await asking.ask(admin.seen_by(second.access()), "edge", request)
+        await agent_side.ask(admin.seen_by(first.access()), "edge", request)
+    await agent_side.ask(admin.seen_by(second.access()), "edge", request)
     agent = await admitted(admin)
     await agent.get(CLUSTERS, "edge")
     await admin.invite(replaces=True)
@@ -390,10 +390,10 @@ async def test_an_agent_keeps_its_credential_to_itself_and_renews_it(
     options = PullOptions(data=desk.folder, invitation=invitation, tell=lambda _: None)
     joining = asyncio.ensure_future(join(desk, options, CLOCK))
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while (request := await admitting.asked(admin.api, "edge")) is None:
+        while (request := await hub_side.asked(admin.api, "edge")) is None:
             await asyncio.sleep(0.05)
-    assert request.public_key == sealing.public_of(desk.key())
-    await admitting.accept(admin.api, "edge", request, mode="Manage")
+    assert request.public_key == sealed_box.public_of(desk.key())
+    await hub_side.accept(admin.api, "edge", request, mode="Manage")
     membership = await joining
     assert await join(desk, options, CLOCK) == membership  # the same invitation, used up
     modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in desk.folder.iterdir()}
@@ -409,18 +409,18 @@ async def test_an_agent_keeps_its_credential_to_itself_and_renews_it(
 
 
 def test_credentials_are_renewed_while_most_of_their_life_is_left() -> None:
-    week = admitting.Credential(token="", expires_at="1970-01-08T00:00:00Z")
-    assert asking.due_at(week, 0.0) == 24 * 3600.0
+    week = hub_side.Credential(token="", expires_at="1970-01-08T00:00:00Z")
+    assert agent_side.due_at(week, 0.0) == 24 * 3600.0
 
 
 def test_what_is_sealed_for_one_key_is_opened_by_that_key_alone() -> None:
-    key, other = sealing.new_key(), sealing.new_key()
-    sealed = sealing.seal(sealing.public_of(key), b"a token")
-    assert sealing.opened(key, sealed) == b"a token"
+    key, other = sealed_box.new_key(), sealed_box.new_key()
+    sealed = sealed_box.seal(sealed_box.public_of(key), b"a token")
+    assert sealed_box.opened(key, sealed) == b"a token"
     altered = sealed[:-8] + ("A" if sealed[-8] != "A" else "B") + sealed[-7:]
     for wrong, text in ((other, sealed), (key, altered), (key, ""), (key, "no text of ours")):
-        with pytest.raises(sealing.NotSealedForUs):
-            sealing.opened(wrong, text)
+        with pytest.raises(sealed_box.NotSealedForUs):
+            sealed_box.opened(wrong, text)
 
 
 @pytest.mark.parametrize(

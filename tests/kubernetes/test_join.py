@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fairway.agent.joining.renewing import Renewing, claims_of
+from fairway.agent.join.token_renewal import Renewing, claims_of
 from fairway.api.cluster import Cluster
 from fairway.api.codec import decode
 from fairway.app import HubOptions, open_hub

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairway.agent.answering import answer
-from fairway.agent.drivers.kubernetes.metering import seconds
+from fairway.agent.answers import answer
+from fairway.agent.drivers.kubernetes.pod_usage import seconds
 from fairway.agent.drivers.simulated.driver import SimulatedDriver
 from fairway.clock import VirtualClock
 from fairway.hub.agent_lines import Reaching

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
-from fairway.agent import duties, tending
+from fairway.agent import duties, tender
 from fairway.controllers.scheduling import commit
 from fairway.core.snapshot import Snapshot
 from fairway.sim.run import simulate
@@ -85,7 +85,7 @@ BUGS = (
     ),
     Bug(
         sentence="an agent carries out what a leader of the past says",
-        target=tending,
+        target=tender,
         name="verdict",
         make=_ignores_terms,
     ),
@@ -96,7 +96,7 @@ BUGS = (
         make=_forgets_releasing,
     ),
 )
-assert duties.verdict is tending.verdict, "the agent asks what is patched"
+assert duties.verdict is tender.verdict, "the agent asks what is patched"
 
 
 @contextmanager

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from fairway.agent.agent import Agent
-from fairway.agent.calling import Caller
+from fairway.agent.call_home import Caller
 from fairway.agent.drivers.local.driver import LocalDriver
 from fairway.agent.fleet import Agents
-from fairway.agent.joining import admitting, rights
+from fairway.agent.join import hub_side, rights
 from fairway.agent.memory import Memory
 from fairway.agent.settings import AgentSettings
 from fairway.api.cluster import Cluster
@@ -95,9 +95,9 @@ class Rig:
         api = KubeApi(self.access, CLOCK)
         try:
             found = await self.client.get("clusters.fairway.dev", cluster)
-            await admitting.make_namespace(api, work_namespace(cluster))
-            await admitting.apply_all(api, rights.agent_objects(cluster, rights.owner_of(found)))
-            given = await admitting.token_of(api, work_namespace(cluster), rights.AGENT, 3600)
+            await hub_side.make_namespace(api, work_namespace(cluster))
+            await hub_side.apply_all(api, rights.agent_objects(cluster, rights.owner_of(found)))
+            given = await hub_side.token_of(api, work_namespace(cluster), rights.AGENT, 3600)
         finally:
             await api.close()
         return replace(self.access, token=given.token, certificate=b"", key=b"")
@@ -121,7 +121,7 @@ class Rig:
             )
         api = KubeApi(self.access, CLOCK)
         try:
-            given = await admitting.token_of(api, "team", name, 3600)
+            given = await hub_side.token_of(api, "team", name, 3600)
         finally:
             await api.close()
         access = replace(self.access, token=given.token, certificate=b"", key=b"")

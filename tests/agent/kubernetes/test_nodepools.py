@@ -8,7 +8,7 @@ import pytest
 
 from fairway.agent.drivers.kubernetes.nodepools import KARPENTER_GROUP, Found, found
 from fairway.agent.drivers.kubernetes.nodes import Node
-from fairway.agent.drivers.kubernetes.provisioning import read_request
+from fairway.agent.drivers.kubernetes.provisioning_requests import read_request
 from fairway.api.cluster import Cluster
 from fairway.api.codec import decode
 from fairway.api.pools import InstanceType

@@ -6,7 +6,7 @@ import pytest
 
 from fairway.agent.drivers.interface import PodSeen
 from fairway.agent.drivers.kubernetes.pods import NO_USE, OwnPod
-from fairway.agent.drivers.kubernetes.streaming import called
+from fairway.agent.drivers.kubernetes.streams import called
 
 JOB = ("train-0-x7k2p", "train-1-9bcdf", "train-10-aaaaa")
 DEPLOYMENT = ("web-7d9c5b8f6c-2xkzq", "web-7d9c5b8f6c-9mmfd")

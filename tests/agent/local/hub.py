@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fairway.agent.drivers.local import keeping
+from fairway.agent.drivers.local import pod_keeper
 from fairway.agent.drivers.local.pods import LocalPod
 from fairway.api.codec import decode
 from fairway.api.work import Work
@@ -28,7 +28,7 @@ def die() -> None:
 
 
 def _before_the_plan() -> None:
-    keeping.volumes.make = lambda _plans: die()
+    pod_keeper.volumes.make = lambda _plans: die()
 
 
 def _before_the_start() -> None:

@@ -18,7 +18,7 @@ from fairway.agent.drivers.interface import (
     Observation,
     PortQuery,
 )
-from fairway.agent.drivers.kubernetes.opened import KeepAccess, Opened
+from fairway.agent.drivers.kubernetes.open_driver import KeepAccess, Opened
 from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError
 from fairway.api.work import Stop, Work

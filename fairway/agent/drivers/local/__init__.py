@@ -21,9 +21,9 @@ reads. A hub that is killed loses nothing: the next one reads the folders.
 
 At most one supervisor ever runs a plan: it holds the lock, and refuses a plan that has a state.
 
-`driver` is what an agent calls and what hears of changes, `keeping` decides which pods start, wait
+`driver` is what an agent calls and what hears of changes, `pod_keeper` decides which pods start, wait
 and end, `plans` resolves a pod (with `environment`, `volumes` and `hosts`), `machine` and `slots`
-are the room there is (with `gpus`), `works` and `pods` are what is on disk, `telling` and `logs`
+are the room there is (with `gpus`), `works` and `pods` are what is on disk, `observation` and `logs`
 what is told of it, and `supervisor/` is the process beside each pod.
 
 What a machine is not: images are not pulled (commands run from the machine itself), limits are

@@ -26,13 +26,13 @@ from fairway.agent.drivers.interface import (
 )
 from fairway.agent.drivers.local import gpus
 from fairway.agent.drivers.local.commands import container_of, has_ended, run_beside
-from fairway.agent.drivers.local.keeping import Keeping
 from fairway.agent.drivers.local.logs import Output
 from fairway.agent.drivers.local.machine import look
+from fairway.agent.drivers.local.observation import note_checkpoint, seen
 from fairway.agent.drivers.local.plans import Limits
+from fairway.agent.drivers.local.pod_keeper import Keeping
 from fairway.agent.drivers.local.pods import LocalPod
 from fairway.agent.drivers.local.slots import Slots
-from fairway.agent.drivers.local.telling import note_checkpoint, seen
 from fairway.agent.drivers.local.works import FindKind, Kept, checked_name, folders_of_pods
 from fairway.api.amounts import Quantity
 from fairway.api.cluster import Cluster

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fairway.agent.drivers.interface import PodPhase, PodSeen
-from fairway.agent.drivers.replacing import Part
+from fairway.agent.drivers.pod_replacement import Part
 from fairway.agent.drivers.simulated.nodes import Need, Node, Nodes
 from fairway.agent.drivers.simulated.timers import Timers
 from fairway.api.cluster import SimulatedDriver

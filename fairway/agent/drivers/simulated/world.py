@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from fairway.agent.drivers.interface import NodeSeen, Observation, WorkSeen
-from fairway.agent.drivers.replacing import digest_of, ended_next
+from fairway.agent.drivers.pod_replacement import digest_of, ended_next
 from fairway.agent.drivers.simulated.lives import LivePod, Lives
 from fairway.agent.drivers.simulated.made import Made
 from fairway.agent.drivers.simulated.nodes import Node, Nodes, is_alike, need_of, node_seen

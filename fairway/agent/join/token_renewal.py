@@ -17,9 +17,9 @@ import msgspec
 import yaml
 
 from fairway.agent.drivers.kubernetes import rights as member_rights
-from fairway.agent.joining import pushing
-from fairway.agent.joining.admitting import data_of, token_of
-from fairway.agent.joining.asking import due_between
+from fairway.agent.join import push
+from fairway.agent.join.agent_side import due_between
+from fairway.agent.join.hub_side import data_of, token_of
 from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError, Conflict, Forbidden
 from fairway.api.names import work_namespace
@@ -75,8 +75,8 @@ class Renewing:
         self._context = settings.context if settings is not None else ""
         self._is_ours = named is not None and (named.namespace, named.name, named.key) == (
             self._namespace,
-            pushing.SECRET,
-            pushing.KEY,
+            push.SECRET,
+            push.KEY,
         )
 
     async def run(self, api: KubeApi, access: Access) -> None:
@@ -107,12 +107,10 @@ class Renewing:
         secret, text = await self._secret()
         if (kept := self._token_in(text)) != token:
             return kept
-        given = await token_of(
-            api, pushing.NAMESPACE, member_rights.AGENT, pushing.CREDENTIAL_SECONDS
-        )
+        given = await token_of(api, push.NAMESPACE, member_rights.AGENT, push.CREDENTIAL_SECONDS)
         config = _with_token(yaml.safe_load(text), token, given.token)
         content = yaml.safe_dump(config, sort_keys=False).encode()
-        data = {**secret["data"], pushing.KEY: base64.b64encode(content).decode()}
+        data = {**secret["data"], push.KEY: base64.b64encode(content).decode()}
         # The version that was read goes along, so that nobody else's token is written over.
         changed = {**secret, "data": data}
         try:
@@ -124,14 +122,14 @@ class Renewing:
 
     async def _secret(self) -> tuple[JsonObject, str]:
         """What the hub keeps, and the kubeconfig in it."""
-        secret = (await self._store.get(SECRETS, pushing.SECRET, self._namespace)).object()
-        return secret, data_of(secret).get(pushing.KEY, b"").decode()
+        secret = (await self._store.get(SECRETS, push.SECRET, self._namespace)).object()
+        return secret, data_of(secret).get(push.KEY, b"").decode()
 
     def _token_in(self, text: str) -> str:
-        return access_of_text(text, source=pushing.SECRET, context=self._context).token
+        return access_of_text(text, source=push.SECRET, context=self._context).token
 
 
-_ACCOUNT = member_rights.account(pushing.NAMESPACE, member_rights.AGENT)
+_ACCOUNT = member_rights.account(push.NAMESPACE, member_rights.AGENT)
 
 
 def _with_token(config: JsonObject, before: str, after: str) -> JsonObject:

@@ -13,7 +13,7 @@ import msgspec
 
 from fairway.agent.drivers.interface import DriverFault
 from fairway.agent.drivers.kubernetes import marks, rights
-from fairway.agent.drivers.kubernetes.following import read_object
+from fairway.agent.drivers.kubernetes.watches import read_object
 from fairway.agent.settings import Rate
 from fairway.api.cluster import KubernetesDriver
 from fairway.api.errors import (

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fairway.agent.joining import rights, sealing
-from fairway.agent.joining.invitations import Invitation
+from fairway.agent.join import rights, sealed_box
+from fairway.agent.join.invitations import Invitation
 from fairway.api.errors import AlreadyExists, NotFound
 from fairway.api.meta import API_VERSION, JsonObject
 from fairway.api.names import work_namespace
@@ -42,7 +42,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fingerprint(self) -> str:
-        return sealing.fingerprint(self.public_key)
+        return sealed_box.fingerprint(self.public_key)
 
 
 class Credential(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +123,7 @@ async def accept(hub: KubeApi, cluster: str, request: Request, *, mode: str = ""
     await apply_all(hub, rights.agent_objects(cluster, owner))
     credential = await token_of(hub, namespace, rights.AGENT, CREDENTIAL_SECONDS)
     try:
-        sealed = sealing.seal(request.public_key, msgspec.json.encode(credential))
+        sealed = sealed_box.seal(request.public_key, msgspec.json.encode(credential))
     except ValueError as error:
         raise Refused(f"who asks to be {cluster} shows no usable key") from error
     await _change(hub, cluster, {"accepted": True, **({"mode": mode} if mode else {})})

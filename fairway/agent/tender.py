@@ -17,7 +17,7 @@ from fairway.agent.memory import Kept, Memory
 from fairway.agent.settings import AgentSettings, Rate
 from fairway.agent.sight import Sight
 from fairway.agent.states import FindKind, Told, gone, silenced, state_of
-from fairway.agent.telling import Teller
+from fairway.agent.teller import Teller
 from fairway.api.work import Work
 from fairway.clock import Clock
 

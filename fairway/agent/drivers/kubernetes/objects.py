@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fairway.agent.drivers.kubernetes import marks
-from fairway.agent.drivers.kubernetes.following import Following
-from fairway.agent.drivers.kubernetes.hands import Hands, Refused
 from fairway.agent.drivers.kubernetes.keys import ObjectKey, key_of, key_of_kind
 from fairway.agent.drivers.kubernetes.picture import Picture
+from fairway.agent.drivers.kubernetes.watches import Following
 from fairway.agent.drivers.kubernetes.works import Kept
+from fairway.agent.drivers.kubernetes.writes import Hands, Refused
 from fairway.api.cluster import Permits
 from fairway.api.errors import ApiError, Forbidden
 from fairway.api.meta import JsonObject

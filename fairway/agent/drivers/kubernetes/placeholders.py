@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from hashlib import sha256
 
 from fairway.agent.drivers.kubernetes import marks
-from fairway.agent.drivers.kubernetes.ending import Ending
-from fairway.agent.drivers.kubernetes.hands import Hands, Refused
+from fairway.agent.drivers.kubernetes.object_ends import Ending
 from fairway.agent.drivers.kubernetes.picture import Picture
 from fairway.agent.drivers.kubernetes.works import Kept
+from fairway.agent.drivers.kubernetes.writes import Hands, Refused
 from fairway.api.meta import JsonObject
 from fairway.api.work import Work
 from fairway.kinds.decision import ATTEMPT, POD_SET, WORK

@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from fairway.agent.drivers.kubernetes import rights as member_rights
-from fairway.agent.joining.admitting import (
+from fairway.agent.join.hub_side import (
     Credential,
     Refused,
     apply_all,

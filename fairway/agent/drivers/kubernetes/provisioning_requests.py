@@ -16,8 +16,8 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from fairway.agent.drivers.kubernetes import marks
-from fairway.agent.drivers.kubernetes.following import read_object
-from fairway.agent.drivers.kubernetes.hands import Hands
+from fairway.agent.drivers.kubernetes.watches import read_object
+from fairway.agent.drivers.kubernetes.writes import Hands
 from fairway.api.meta import JsonObject
 from fairway.api.pools import ElasticPool
 from fairway.api.work import Work

@@ -12,8 +12,8 @@ from contextlib import suppress
 
 import msgspec
 
-from fairway.agent.joining import admitting, rights, sealing
-from fairway.agent.joining.admitting import Credential, Refused, Request, data_of
+from fairway.agent.join import hub_side, rights, sealed_box
+from fairway.agent.join.hub_side import Credential, Refused, Request, data_of
 from fairway.api.errors import ApiError, Conflict, Forbidden, NotFound, Unauthorized
 from fairway.api.names import work_namespace
 from fairway.clock import Clock, parse_timestamp
@@ -80,9 +80,9 @@ async def accepted(hub: KubeApi, cluster: str, key: bytes, clock: Clock) -> Cred
 
 def _opened(cluster: str, key: bytes, sealed: bytes) -> Credential:
     try:
-        content = sealing.opened(key, sealed.decode())
+        content = sealed_box.opened(key, sealed.decode())
         return msgspec.json.decode(content, type=Credential)
-    except (sealing.NotSealedForUs, msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (sealed_box.NotSealedForUs, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Refused(f"somebody else was accepted as {cluster}") from error
 
 
@@ -95,8 +95,8 @@ async def use_up(hub: KubeApi, cluster: str) -> None:
 
 async def renewed(hub: KubeApi, cluster: str) -> Credential:
     """Another credential of the same account."""
-    seconds = admitting.CREDENTIAL_SECONDS
-    return await admitting.token_of(hub, work_namespace(cluster), rights.AGENT, seconds)
+    seconds = hub_side.CREDENTIAL_SECONDS
+    return await hub_side.token_of(hub, work_namespace(cluster), rights.AGENT, seconds)
 
 
 def due_at(credential: Credential, given_at: float) -> float:

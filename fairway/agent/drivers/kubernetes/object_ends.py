@@ -11,12 +11,12 @@ import asyncio
 from collections.abc import Callable
 
 from fairway.agent.drivers.kubernetes import marks
-from fairway.agent.drivers.kubernetes.hands import Hands, Refused
 from fairway.agent.drivers.kubernetes.keys import ObjectKey, key_of_kind
-from fairway.agent.drivers.kubernetes.making import Making
+from fairway.agent.drivers.kubernetes.objects import Making
 from fairway.agent.drivers.kubernetes.picture import Picture
 from fairway.agent.drivers.kubernetes.pods import OwnPod
 from fairway.agent.drivers.kubernetes.works import Kept, Works
+from fairway.agent.drivers.kubernetes.writes import Hands, Refused
 from fairway.api.equality import same
 from fairway.api.meta import JsonObject
 from fairway.api.work import Work

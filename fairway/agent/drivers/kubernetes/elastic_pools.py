@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairway.agent.drivers.interface import PoolSeen
 from fairway.agent.drivers.kubernetes.nodepools import Found
 from fairway.agent.drivers.kubernetes.picture import Picture
-from fairway.agent.drivers.kubernetes.provisioning import Provisioning
+from fairway.agent.drivers.kubernetes.provisioning_requests import Provisioning
 from fairway.api.cluster import Cluster
 from fairway.api.pools import ElasticPool
 

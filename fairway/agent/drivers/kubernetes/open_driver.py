@@ -18,21 +18,21 @@ from fairway.agent.drivers.interface import (
     DriverFault,
     Observation,
 )
-from fairway.agent.drivers.kubernetes import nodepools, provisioning
+from fairway.agent.drivers.kubernetes import nodepools, provisioning_requests
 from fairway.agent.drivers.kubernetes.accelerators import accelerators_of
-from fairway.agent.drivers.kubernetes.ending import Ending
-from fairway.agent.drivers.kubernetes.following import Following
-from fairway.agent.drivers.kubernetes.hands import Hands, Refused
+from fairway.agent.drivers.kubernetes.elastic_pools import Offering
 from fairway.agent.drivers.kubernetes.keys import key_of, key_of_kind
-from fairway.agent.drivers.kubernetes.making import Making
-from fairway.agent.drivers.kubernetes.metering import Metering
-from fairway.agent.drivers.kubernetes.offering import Offering
+from fairway.agent.drivers.kubernetes.object_ends import Ending
+from fairway.agent.drivers.kubernetes.objects import Making
 from fairway.agent.drivers.kubernetes.picture import Picture
-from fairway.agent.drivers.kubernetes.provisioning import Provisioning
-from fairway.agent.drivers.kubernetes.reserving import Reserving
+from fairway.agent.drivers.kubernetes.placeholders import Reserving
+from fairway.agent.drivers.kubernetes.pod_usage import Metering
+from fairway.agent.drivers.kubernetes.provisioning_requests import Provisioning
 from fairway.agent.drivers.kubernetes.scores import PREFIX, scores
-from fairway.agent.drivers.kubernetes.streaming import Streaming
+from fairway.agent.drivers.kubernetes.streams import Streaming
+from fairway.agent.drivers.kubernetes.watches import Following
 from fairway.agent.drivers.kubernetes.works import Kept, Works
+from fairway.agent.drivers.kubernetes.writes import Hands, Refused
 from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError
 from fairway.api.work import Stop, Work
@@ -164,9 +164,11 @@ class Opened:
         versions = (one.version for one in catalogue.served if one.plural == "resourceslices")
         self._devices_version = next(versions, "")
         self._names = tuple(sorted({f"{one.api_version}/{one.kind}" for one in self._kinds}))
-        requests = (one for one in catalogue.served if one.group == provisioning.GROUP)
+        requests = (one for one in catalogue.served if one.group == provisioning_requests.GROUP)
         self.provisioning.serve(
-            next((one.version for one in requests if one.plural == provisioning.PLURAL), "")
+            next(
+                (one.version for one in requests if one.plural == provisioning_requests.PLURAL), ""
+            )
         )
         inventory = self._cluster.spec.inventory
         if inventory is not None and inventory.node_pools:

@@ -17,10 +17,10 @@ from fairway.agent.drivers.local import plans, volumes
 from fairway.agent.drivers.local.environment import PodFault, Surroundings
 from fairway.agent.drivers.local.hosts import Hosts, free_ports
 from fairway.agent.drivers.local.machine import Machine
+from fairway.agent.drivers.local.observation import note_checkpoint, played
 from fairway.agent.drivers.local.plans import Ground, Limits, Plain
 from fairway.agent.drivers.local.pods import LocalPod, boot, write_json
 from fairway.agent.drivers.local.slots import DoesNotFit, Share, Slots
-from fairway.agent.drivers.local.telling import note_checkpoint, played
 from fairway.agent.drivers.local.works import (
     FindKind,
     Kept,
@@ -31,7 +31,7 @@ from fairway.agent.drivers.local.works import (
     owner_of,
     uid_of,
 )
-from fairway.agent.drivers.replacing import Part, ended_next
+from fairway.agent.drivers.pod_replacement import Part, ended_next
 from fairway.api.amounts import Amounts
 from fairway.api.meta import JsonObject
 from fairway.api.work import Work
