@@ -37,7 +37,7 @@ from fairway.loops import Alarm, Loop
 from fairway.store.interface import Selection, Store, Stored
 from fairway.store.keys import CLUSTERS, WORKS
 from fairway.store.mirrors import Mirror, Name
-from fairway.streams.asking import Ask, Exchange, Outcome
+from fairway.streams.requests import Ask, Exchange, Outcome
 
 _log = logging.getLogger(__name__)
 

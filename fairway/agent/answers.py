@@ -23,7 +23,7 @@ from fairway.agent.drivers.interface import (
     WorkSeen,
 )
 from fairway.agent.pod_lists import listed
-from fairway.streams.asking import WELL, Ask, Channel, Exchange, Outcome
+from fairway.streams.requests import WELL, Ask, Channel, Exchange, Outcome
 
 _CHUNK_BYTES = 16 << 10
 

@@ -15,8 +15,8 @@ from fairway.api.errors import ApiError, Forbidden, MethodNotAllowed, NotFound
 from fairway.clock import Clock
 from fairway.kubeapi import KubeApi, path_of
 from fairway.store.keys import CLUSTERS
-from fairway.streams.asking import PROTOCOL, Ask, Outcome
 from fairway.streams.line import USUAL, Limits, Line, Talk
+from fairway.streams.requests import PROTOCOL, Ask, Outcome
 
 _log = logging.getLogger(__name__)
 

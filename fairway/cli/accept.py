@@ -8,10 +8,10 @@ import click
 
 from fairway.agent.join import hub_side
 from fairway.cli import terminal
+from fairway.cli.cluster_survey import opened
 from fairway.cli.commands import Command
 from fairway.cli.completion import complete_clusters
 from fairway.cli.session import Failure, current, say
-from fairway.cli.surveying import opened
 from fairway.client.access import Access
 
 EXAMPLES = """

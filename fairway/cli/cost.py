@@ -16,7 +16,7 @@ from fairway.cli.commands import Command
 from fairway.cli.options import Duration
 from fairway.cli.render_table import Grid
 from fairway.cli.session import Failure, current, say
-from fairway.core.costs.reporting import BY, By, Line, Report, hours, money, report
+from fairway.core.costs.reports import BY, By, Line, Report, hours, money, report
 
 EXAMPLES = """
     fairway cost                              queues, over the past seven days

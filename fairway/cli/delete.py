@@ -10,10 +10,10 @@ from fairway.api.errors import ApiError, NotFound
 from fairway.cli import options, terminal
 from fairway.cli.commands import Command
 from fairway.cli.completion import complete_targets
+from fairway.cli.conditions import Gone, wait_for
 from fairway.cli.options import Duration
 from fairway.cli.session import Failure, Session, current, say
 from fairway.cli.targets import Target, from_files, named, parse
-from fairway.cli.waiting import Gone, wait_for
 from fairway.client.wire import Object
 
 EXAMPLES = """

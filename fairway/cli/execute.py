@@ -16,14 +16,14 @@ from contextlib import contextmanager, suppress
 import click
 import msgspec
 
-from fairway.cli import streaming, workloads
+from fairway.cli import pod_streams, workloads
 from fairway.cli.commands import Command
 from fairway.cli.completion import complete_workloads
 from fairway.cli.session import current, say
 from fairway.client.asynchronous import AsyncClient
 from fairway.client.wire import Query
 from fairway.loops import end
-from fairway.streams.asking import Channel
+from fairway.streams.requests import Channel
 
 EXAMPLES = """
     fairway exec train -- nvidia-smi                     in its first pod that runs
@@ -65,7 +65,7 @@ def execute(
         say("The standard input is no terminal, so the command gets none.")
         has_terminal = False
     query: dict[str, str | tuple[str, ...]] = {
-        **streaming.where(pod, container, cluster),
+        **pod_streams.where(pod, container, cluster),
         "command": command,
         "stdout": "true",
     }
@@ -77,7 +77,7 @@ def execute(
     async def run() -> int:
         async with (
             AsyncClient(session.find_access()) as client,
-            streaming.opened(client, "exec", name, namespace, query) as stream,
+            pod_streams.opened(client, "exec", name, namespace, query) as stream,
         ):
             with _raw() if has_terminal and has_input else _plain():
                 return await _converse(stream, query)
@@ -85,7 +85,7 @@ def execute(
     return asyncio.run(run())
 
 
-async def _converse(stream: streaming.PodStream, query: Query) -> int:
+async def _converse(stream: pod_streams.PodStream, query: Query) -> int:
     beside = []
     if "stdin" in query:
         beside.append(asyncio.ensure_future(_feed(stream)))
@@ -96,7 +96,7 @@ async def _converse(stream: streaming.PodStream, query: Query) -> int:
         while True:
             channel, content = await stream.receive()
             if channel == Channel.STATUS:
-                return streaming.exit_code(content)
+                return pod_streams.exit_code(content)
             if channel in outputs:
                 outputs[Channel(channel)].write(content)
                 outputs[Channel(channel)].flush()
@@ -104,7 +104,7 @@ async def _converse(stream: streaming.PodStream, query: Query) -> int:
         await end(beside)
 
 
-async def _feed(stream: streaming.PodStream) -> None:
+async def _feed(stream: pod_streams.PodStream) -> None:
     """Passes the standard input on, as fast as it is taken."""
     loop = asyncio.get_running_loop()
     parts: asyncio.Queue[bytes] = asyncio.Queue(1)
@@ -125,7 +125,7 @@ async def _feed(stream: streaming.PodStream) -> None:
         await stream.end(Channel.INPUT)
 
 
-async def _tell_size(stream: streaming.PodStream) -> None:
+async def _tell_size(stream: pod_streams.PodStream) -> None:
     """Says how large the terminal is, now and whenever that changes."""
     loop = asyncio.get_running_loop()
     changed = asyncio.Event()

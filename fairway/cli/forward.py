@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import click
 
 from fairway.api.errors import ApiError
-from fairway.cli import streaming, workloads
+from fairway.cli import pod_streams, workloads
 from fairway.cli.commands import Command
 from fairway.cli.completion import complete_workloads
 from fairway.cli.session import Failure, current, say
@@ -17,7 +17,7 @@ from fairway.cli.terminal import write as show
 from fairway.client.asynchronous import AsyncClient
 from fairway.client.errors import ClientError
 from fairway.loops import end
-from fairway.streams.asking import Channel
+from fairway.streams.requests import Channel
 
 EXAMPLES = """
     fairway port-forward notebook 8888                  the same port here and there
@@ -77,7 +77,7 @@ def forward(*, word: str, ways: tuple[Way, ...], pod: str, cluster: str, address
 
     async def run() -> None:
         async with AsyncClient(session.find_access()) as client:
-            place = streaming.where(pod, "", cluster)
+            place = pod_streams.where(pod, "", cluster)
             await _listen([_Door(client, name, namespace, place, one) for one in ways], address)
 
     asyncio.run(run())
@@ -143,7 +143,7 @@ class _Door:
                 await writer.wait_closed()
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with streaming.opened(
+        async with pod_streams.opened(
             self._client, "portforward", self._name, self._namespace, self._query
         ) as stream:
             sending = asyncio.ensure_future(_send(reader, stream))
@@ -153,18 +153,18 @@ class _Door:
                 await end((sending,))
 
 
-async def _send(reader: asyncio.StreamReader, stream: streaming.PodStream) -> None:
+async def _send(reader: asyncio.StreamReader, stream: pod_streams.PodStream) -> None:
     with suppress(ConnectionError):  # the other way tells how it ended
         while content := await reader.read(_READ_BYTES):
             await stream.send(Channel.INPUT, content)
         await stream.end(Channel.INPUT)
 
 
-async def _receive(stream: streaming.PodStream, writer: asyncio.StreamWriter) -> None:
+async def _receive(stream: pod_streams.PodStream, writer: asyncio.StreamWriter) -> None:
     while True:
         channel, content = await stream.receive()
         if channel == Channel.STATUS:
-            streaming.exit_code(content)
+            pod_streams.exit_code(content)
             return
         if channel == Channel.OUTPUT:
             if content:

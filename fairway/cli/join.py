@@ -185,7 +185,7 @@ def _rights(kinds: Sequence[tuple[str, str]], wish: Wish) -> list[Object]:
 
 
 def _print_rights(session: Session, wish: Wish) -> int:
-    from fairway.cli.surveying import known_kinds, look  # noqa: PLC0415 - starts fast without it
+    from fairway.cli.cluster_survey import known_kinds, look  # noqa: PLC0415 - starts fast without it
 
     if session.kubeconfig or session.context:
         kinds = asyncio.run(look(_member(session))).kinds
@@ -197,10 +197,10 @@ def _print_rights(session: Session, wish: Wish) -> int:
 
 async def _push(access: Access, hub_access: Access, wish: Wish) -> int:
     from fairway.agent.join import hub_side, push  # noqa: PLC0415 - starts fast without it
-    from fairway.cli import surveying  # noqa: PLC0415 - as above
+    from fairway.cli import cluster_survey  # noqa: PLC0415 - as above
 
-    found = await surveying.look(access)
-    show(surveying.table(found))
+    found = await cluster_survey.look(access)
+    show(cluster_survey.table(found))
     pushed = push.Pushed(
         cluster=wish.name, mode=wish.mode, topology=found.topology if wish.discovers else ()
     )
@@ -211,12 +211,12 @@ async def _push(access: Access, hub_access: Access, wish: Wish) -> int:
         terminal.write(["", to_documents(made)])
         return 0
     try:
-        async with surveying.opened(access) as member:
+        async with cluster_survey.opened(access) as member:
             credential = await push.prepare(member, rights)
         config = push.kubeconfig(access, credential.token)
         pushed = replace(pushed, context=push.context_of(credential.token))
-        async with surveying.opened(hub_access) as hub:
-            await surveying.add_missing(hub, drafts)
+        async with cluster_survey.opened(hub_access) as hub:
+            await cluster_survey.add_missing(hub, drafts)
             await push.enter(hub, pushed, config)
     except hub_side.Refused as error:
         raise Failure(str(error)) from error
@@ -241,7 +241,7 @@ def _tell(
 def _invite(hub: Session, wish: Wish, url: str, wanted: Wanted) -> int:
     from fairway.agent.join import hub_side  # noqa: PLC0415 - starts fast without it
     from fairway.agent.join.invitations import Invitation  # noqa: PLC0415 - as above
-    from fairway.cli.surveying import opened  # noqa: PLC0415 - as above
+    from fairway.cli.cluster_survey import opened  # noqa: PLC0415 - as above
 
     access = hub.find_access()
     for option, one in (("--hub-url", url), ("--stream-url", wanted.streams)):

@@ -10,11 +10,11 @@ from fairway.api.errors import NotFound
 from fairway.cli import workloads
 from fairway.cli.commands import Command
 from fairway.cli.completion import complete_workloads
+from fairway.cli.conditions import Vanished, wait_for
 from fairway.cli.options import Duration
 from fairway.cli.output import Source, copy
 from fairway.cli.session import Failure, Session, current, say
 from fairway.cli.targets import Target
-from fairway.cli.waiting import Vanished, wait_for
 from fairway.client.asynchronous import WORKLOADS
 from fairway.client.wire import Object
 

@@ -22,7 +22,7 @@ from fairway.cli.completion import (
     complete_targets,
     complete_workloads,
 )
-from fairway.cli.draining import await_empty
+from fairway.cli.drain_wait import await_empty
 from fairway.cli.options import Duration
 from fairway.cli.session import Failure, Session, current, say
 from fairway.cli.targets import Target, parse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fairway.cli import options, past, render_objects, render_table, standing, terminal
+from fairway.cli import options, past, queue_tree, render_objects, render_table, terminal
 from fairway.cli.commands import Command
 from fairway.cli.completion import complete_queues
 from fairway.cli.options import Duration
@@ -38,9 +38,9 @@ def queue(*, name: str, last: float | None, output: str, no_headers: bool) -> in
     """
     if last is not None:
         return _show_past(name, last, output, with_headings=not no_headers)
-    queues = standing.read(current())
+    queues = queue_tree.read(current())
     if name:
-        queues = standing.below(queues, name)
+        queues = queue_tree.below(queues, name)
     if output == "name":
         terminal.write([f"queue.fairway.dev/{one['queue']}" for one in queues])
         return 0
@@ -54,7 +54,7 @@ def queue(*, name: str, last: float | None, output: str, no_headers: bool) -> in
     if not queues:
         say("No queues found")
         return 0
-    grid = standing.grid(queues, is_wide=output == "wide")
+    grid = queue_tree.grid(queues, is_wide=output == "wide")
     render_table.show(grid, with_headings=not no_headers)
     if name:
         _show_line(queues[0])

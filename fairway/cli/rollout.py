@@ -15,7 +15,7 @@ from fairway.cli.rollout_status import REVISIONS, ROLLOUTS, find, workload_of
 from fairway.cli.session import Failure, Session, current, say
 from fairway.client.asynchronous import WORKLOADS
 from fairway.client.wire import Object
-from fairway.kinds.updating import restored
+from fairway.kinds.updates import restored
 
 _name = click.argument("name", metavar="[KIND/]NAME")
 

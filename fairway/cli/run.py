@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import click
 
 from fairway.api.errors import AlreadyExists
-from fairway.cli import following, options, render_objects, terminal, workloads
+from fairway.cli import follow, options, render_objects, terminal, workloads
 from fairway.cli.commands import Command
 from fairway.cli.completion import complete_queues
 from fairway.cli.options import Duration
@@ -147,9 +147,9 @@ def _show(made: Object, output: str) -> None:
 
 def _attend(session: Session, made: Object, *, is_quiet: bool, removes: bool) -> int:
     name = workloads.name_of(made)
-    wish = following.Wish(with_logs=True, is_quiet=is_quiet)
+    wish = follow.Wish(with_logs=True, is_quiet=is_quiet)
     try:
-        ended = following.follow(session, [made], wish)[0]
+        ended = follow.follow(session, [made], wish)[0]
     except KeyboardInterrupt:
         return _interrupted(session, made)
     if removes:

@@ -48,7 +48,7 @@ class Submitted:
 
 def known_kinds(session: Session) -> Kinds:
     """The kinds that come with Fairway, and those that rules of the hub describe."""
-    from fairway.kinds.rules.loading import kinds_of  # noqa: PLC0415 - only here
+    from fairway.kinds.rules.load import kinds_of  # noqa: PLC0415 - only here
 
     kinds = built_in()
     try:
@@ -215,8 +215,8 @@ def _default_queue(session: Session, obj: Object) -> str:
 
 def await_workload(session: Session, made: Submitted, seconds: float | None) -> Object:
     """The workload of what was submitted; that of a native object comes a moment later."""
+    from fairway.cli.conditions import Exists, wait_for  # noqa: PLC0415 - as above
     from fairway.cli.targets import Target  # noqa: PLC0415 - only where it is waited for
-    from fairway.cli.waiting import Exists, wait_for  # noqa: PLC0415 - as above
 
     served = session.client.resolve(WORKLOADS)
     target = Target(served=served, name=made.workload, namespace=made.namespace)

@@ -6,7 +6,7 @@ import time
 
 import click
 
-from fairway.cli import following, options, render_objects, terminal, workloads
+from fairway.cli import follow, options, render_objects, terminal, workloads
 from fairway.cli.commands import Command
 from fairway.cli.completion import complete_queues
 from fairway.cli.manifests import read_files
@@ -97,8 +97,8 @@ def _wait(made: list[Submitted], seconds: float | None, *, with_logs: bool) -> i
     deadline = None if seconds is None else time.monotonic() + seconds
     try:
         found = [await_workload(session, one, _left(deadline)) for one in made if one.workload]
-        wish = following.Wish(seconds=_left(deadline), with_logs=with_logs)
-        ended = following.follow(session, found, wish)
+        wish = follow.Wish(seconds=_left(deadline), with_logs=with_logs)
+        ended = follow.follow(session, found, wish)
     except TimeoutError:
         say("error: timed out; it goes on by itself")
         return workloads.TIMED_OUT

@@ -14,7 +14,7 @@ from fairway.api.errors import ApiError
 from fairway.api.flavor import Flavor
 from fairway.api.names import OVER
 from fairway.api.report import ClusterReport
-from fairway.cli import ages, options, render_objects, render_table, standing, terminal
+from fairway.cli import ages, options, queue_tree, render_objects, render_table, terminal
 from fairway.cli.capacity import Room, rooms
 from fairway.cli.commands import Command
 from fairway.cli.holdings import gpus_of
@@ -101,7 +101,7 @@ def _overview(session: Session, namespace: str | None) -> Lines:
 
 def _fleet(session: Session) -> Lines:
     """The head: whether it runs, and how much."""
-    queues = standing.read(session)
+    queues = queue_tree.read(session)
     roots = [one for one in queues if not one.get("parent")]
     waiting = sum(int(one["waiting"]) for one in roots)
     running = sum(int(one["running"]) for one in roots)
@@ -162,10 +162,10 @@ def _room(room: Room) -> list[str]:
 
 
 def _queues(session: Session, namespace: str | None) -> Lines:
-    queues = standing.read(session)
+    queues = queue_tree.read(session)
     if not queues:
         return ["No queues found"]
-    return list(render_table.lines(standing.grid(queues)))
+    return list(render_table.lines(queue_tree.grid(queues)))
 
 
 def _workloads(session: Session, namespace: str | None) -> Lines:
@@ -219,7 +219,7 @@ def _plain(session: Session, what: str, namespace: str | None) -> Object:
     """The same for programs."""
     match what:
         case "queues":
-            return {"queues": standing.read(session)}
+            return {"queues": queue_tree.read(session)}
         case "workloads":
             keys = [one.lower() for one in RUNNING]
             rows = [

@@ -219,7 +219,7 @@ async def _show_demo(hub: Hub) -> None:
     """Plays the demo and tells what happens; a fault of it must not end the hub."""
     from fairway.cli.demonstration import tell  # noqa: PLC0415 - see above
     from fairway.clock import SystemClock  # noqa: PLC0415 - as above
-    from fairway.demo.telling import Telling  # noqa: PLC0415 - as above
+    from fairway.demo.event_lines import Telling  # noqa: PLC0415 - as above
 
     assert hub.plane is not None, "a hub with a demo decides"
     try:

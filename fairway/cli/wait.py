@@ -10,10 +10,10 @@ from fairway.api.errors import NotFound
 from fairway.cli import options, terminal
 from fairway.cli.commands import Command
 from fairway.cli.completion import complete_targets
+from fairway.cli.conditions import Exists, Goal, Gone, HasCondition, HasValue, Vanished, wait_for
 from fairway.cli.options import Duration
 from fairway.cli.session import Failure, current, say
 from fairway.cli.targets import Target, from_files, named, parse
-from fairway.cli.waiting import Exists, Goal, Gone, HasCondition, HasValue, Vanished, wait_for
 
 A_WEEK = 7 * 86400.0
 EXAMPLES = """

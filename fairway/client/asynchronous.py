@@ -24,7 +24,7 @@ from fairway.client.errors import UpgradeRefused
 from fairway.client.kubeconfig import load_access
 from fairway.client.transport import Transport
 from fairway.client.typed import TypedCalls
-from fairway.client.watching import Watching, follow
+from fairway.client.watches import Watching, follow
 from fairway.client.wire import (
     JSON,
     TABLE,

@@ -9,7 +9,7 @@ import yaml
 
 from fairway.api import crds
 from fairway.api.meta import JsonObject
-from fairway.deploy import monitoring, rights, running
+from fairway.deploy import hub_objects, monitoring, rights
 from fairway.deploy.settings import SYSTEM, Settings
 from fairway.store.kubernetes import creators, deprecated, held_back
 
@@ -25,7 +25,7 @@ class Part:
 def objects(settings: Settings, *, with_kinds: bool = True) -> list[JsonObject]:
     """What is applied to a cluster that is to be a hub."""
     kinds = crds.for_kubernetes() if with_kinds else []
-    home = running.namespace_of(settings.namespace)
+    home = hub_objects.namespace_of(settings.namespace)
     wanted = [
         one.object
         for one in parts(settings)
@@ -39,9 +39,9 @@ def parts(settings: Settings) -> list[Part]:
     hub = f"system:serviceaccount:{settings.namespace}:{rights.HUB}"
     home = settings.namespace
     return [
-        Part(object=running.namespace_of(SYSTEM), only_with="apart"),
-        Part(object=running.account(settings)),
-        Part(object=running.authority()),
+        Part(object=hub_objects.namespace_of(SYSTEM), only_with="apart"),
+        Part(object=hub_objects.account(settings)),
+        Part(object=hub_objects.authority()),
         Part(object=rights.hub_role()),
         Part(object=rights.binding(settings, rights.HUB)),
         Part(object=rights.secrets_role()),
@@ -58,10 +58,10 @@ def parts(settings: Settings) -> list[Part]:
             for one in pair
         ),
         *(Part(object=one) for one in deprecated.warning(crds.definitions())),
-        Part(object=running.network_policy(settings), only_with="network_policy"),
-        Part(object=running.disruption_budget(settings)),
-        Part(object=running.service(settings)),
-        Part(object=running.deployment(settings)),
+        Part(object=hub_objects.network_policy(settings), only_with="network_policy"),
+        Part(object=hub_objects.disruption_budget(settings)),
+        Part(object=hub_objects.service(settings)),
+        Part(object=hub_objects.deployment(settings)),
         Part(object=monitoring.service_monitor(settings), only_with="monitoring"),
         Part(object=monitoring.alert_rules(settings), only_with="monitoring"),
         Part(object=monitoring.dashboard(settings), only_with="monitoring"),

@@ -8,8 +8,8 @@ from fairway.api.meta import JsonObject
 from fairway.api.names import AGENT_LEASE
 from fairway.controllers import terms
 from fairway.deploy.alerts import JOB, groups
+from fairway.deploy.hub_objects import SELECTOR, TOKENS
 from fairway.deploy.rights import HUB
-from fairway.deploy.running import SELECTOR, TOKENS
 from fairway.deploy.settings import Settings
 
 _OPERATOR = "monitoring.coreos.com/v1"

@@ -24,9 +24,9 @@ from fairway.loops import end
 from fairway.server.questions.parameters import LogRequest, PodRequest
 from fairway.server.questions.streams import CommandRequest, PortRequest
 from fairway.streams import memory
-from fairway.streams.asking import WELL, Ask, Channel, Outcome, TalkEnded
 from fairway.streams.line import USUAL, Limits, Line, Socket, Talk
-from fairway.streams.relaying import relay
+from fairway.streams.relay import relay
+from fairway.streams.requests import WELL, Ask, Channel, Outcome, TalkEnded
 
 _BEGIN_SECONDS = 30.0  # for which an agent is waited for
 _REMEMBERED_BYTES_MOST = 64 << 20

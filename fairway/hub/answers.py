@@ -17,7 +17,7 @@ from fairway.hub.pod_lists import PodLists
 from fairway.schema.node import JsonObject
 from fairway.server.questions.history import HistoryRequest
 from fairway.server.questions.parameters import LogRequest, PodsRequest, TimelineRequest
-from fairway.streams.asking import Ask
+from fairway.streams.requests import Ask
 
 
 class HubAnswers:

@@ -38,7 +38,7 @@ from fairway.store.keys import (
     TOKEN_REVIEWS,
 )
 from fairway.store.kubernetes.creators import note_creators
-from fairway.store.kubernetes.defining import define, served
+from fairway.store.kubernetes.definitions import define, served
 from fairway.store.kubernetes.deprecated import warn_of_deprecated
 from fairway.store.kubernetes.held_back import hold_back
 from fairway.store.kubernetes.store import KubernetesStore

@@ -19,7 +19,7 @@ from fairway.clock import timestamp
 from fairway.hub.agent_lines import Output, Reaching
 from fairway.schema.node import JsonObject
 from fairway.server.questions.parameters import PodsRequest
-from fairway.streams.asking import Ask
+from fairway.streams.requests import Ask
 
 _AT_ONCE = 16  # clusters that are asked
 _BYTES_MOST = 8 << 20

@@ -7,7 +7,7 @@ import msgspec
 from fairway.api.errors import ApiError, MethodNotAllowed
 from fairway.hub.agent_lines import Output, Reaching
 from fairway.metrics.interface import PodUsage, Refused, Unreachable
-from fairway.streams.asking import Ask
+from fairway.streams.requests import Ask
 
 _HUB = "system:fairway"
 _BYTES_MOST = 16 << 20

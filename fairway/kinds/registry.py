@@ -16,7 +16,7 @@ from fairway.kinds.job import Job
 from fairway.kinds.jobset import JobSet
 from fairway.kinds.leaderworkerset import LeaderWorkerSet
 from fairway.kinds.pod import Pod
-from fairway.kinds.rules.loading import built_in_kinds
+from fairway.kinds.rules.load import built_in_kinds
 from fairway.kinds.statefulset import StatefulSet
 from fairway.kinds.volcano import VolcanoJob
 

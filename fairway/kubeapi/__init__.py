@@ -50,8 +50,8 @@ from fairway.client.kubeconfig import access_of, from_service_account, load_acce
 from fairway.kubeapi.api import KubeApi, Limits
 from fairway.kubeapi.errors import Unreachable
 from fairway.kubeapi.informers import Informer
+from fairway.kubeapi.parse import Head, ListPage, Seen, SeenEvent
 from fairway.kubeapi.paths import path_of
-from fairway.kubeapi.reading import Head, ListPage, Seen, SeenEvent
 
 __all__ = [
     "Access",

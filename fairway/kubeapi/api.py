@@ -19,8 +19,8 @@ from fairway.client.transport import Transport
 from fairway.client.wire import Answer, PatchType, Query, Request
 from fairway.clock import Clock
 from fairway.kubeapi import errors, paths
+from fairway.kubeapi.parse import Lines, ListPage, Read, SeenEvent, T, read_line, read_page
 from fairway.kubeapi.patience import Patience
-from fairway.kubeapi.reading import Lines, ListPage, Read, SeenEvent, T, read_line, read_page
 from fairway.schema.node import JsonObject
 from fairway.sockets import WebSocket
 from fairway.store.interface import (

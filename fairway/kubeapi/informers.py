@@ -15,8 +15,8 @@ from typing import Generic
 from fairway.api.errors import ApiError, Expired
 from fairway.clock import Clock
 from fairway.kubeapi.api import KubeApi
+from fairway.kubeapi.parse import Head, Read, SeenEvent, T
 from fairway.kubeapi.patience import spread
-from fairway.kubeapi.reading import Head, Read, SeenEvent, T
 from fairway.loops import Alarm
 from fairway.store.interface import EVERYTHING, ResourceKey, Selection, WatchFrom
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from fairway.api.errors import FieldError, forbidden, required
-from fairway.resources.converting import converter
+from fairway.resources.conversion import converter
 from fairway.resources.metadata import metadata_node
 from fairway.resources.resource import Column, Resource, ScalePaths
 from fairway.schema.cel.faults import compile_faults

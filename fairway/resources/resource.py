@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairway.api.errors import FieldError
-from fairway.resources.converting import Convert
+from fairway.resources.conversion import Convert
 from fairway.schema.deprecation import DeprecatedField
 from fairway.schema.node import ANY, JsonObject, Node
 

@@ -17,7 +17,7 @@ from fairway.api.work import Stop, Work
 from fairway.metrics.interface import PodUsage
 from fairway.sim.log import Log
 from fairway.sim.time import Gate, Time
-from fairway.streams.asking import Exchange
+from fairway.streams.requests import Exchange
 
 
 class DriverFace:

@@ -21,8 +21,8 @@ import msgspec
 from fairway.clock import Clock
 from fairway.loops import end as end_tasks
 from fairway.streams import frames
-from fairway.streams.asking import WELL, Ask, Outcome, TalkEnded
 from fairway.streams.frames import BadFrame, Frame, Kind
+from fairway.streams.requests import WELL, Ask, Outcome, TalkEnded
 
 _log = logging.getLogger(__name__)
 

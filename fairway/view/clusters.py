@@ -29,7 +29,7 @@ from fairway.view.reports import (
     nodes_of,
     seen_of,
 )
-from fairway.view.selecting import ClusterFacts
+from fairway.view.selectors import ClusterFacts
 
 SHADOWED = "what would run there is only noted"
 

@@ -24,7 +24,7 @@ from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.rules import kinds_of
 from fairway.kinds.volumes import BOUND_IN, CLAIM
 from fairway.view import clusters, policies, queues, workloads
-from fairway.view.binding import bind, joined, running, unclaimed, work_of
+from fairway.view.seen_pods import bind, joined, running, unclaimed, work_of
 from fairway.view.workloads import Defaults
 
 _GROUPS = (GROUP, KINDS_GROUP)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from fairway.api.policy import PlacementPolicy, PlacementPolicySpec, ScoreWeight
 from fairway.core import model
-from fairway.view.selecting import ClusterFacts, choose
+from fairway.view.selectors import ClusterFacts, choose
 
 # What Additive adds the listed scores to.
 _ADDITIVE = (model.Score(name="Balance"), model.Score(name="Steady"))

@@ -8,7 +8,7 @@ from fairway.api.amounts import Quantity
 from fairway.api.flavor import Flavor
 from fairway.api.queue import Queue, QueueSpec
 from fairway.core import model
-from fairway.view.selecting import ClusterFacts, both, choose
+from fairway.view.selectors import ClusterFacts, both, choose
 
 
 def request_of(amounts: Mapping[str, Quantity], *, up: bool = True) -> model.Request:

@@ -23,10 +23,10 @@ from fairway.core.plan import Plan
 from fairway.core.snapshot import Change, Facts, Snapshot, is_same_quota
 from fairway.core.transitions import decided
 from fairway.view import clusters, policies, queues, workloads
-from fairway.view.binding import bind, clusters_of, joined, running, unclaimed, work_of
 from fairway.view.objects import Objects, Touched, settings_of
 from fairway.view.reports import SeenWorks
-from fairway.view.selecting import ClusterFacts
+from fairway.view.seen_pods import bind, clusters_of, joined, running, unclaimed, work_of
+from fairway.view.selectors import ClusterFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

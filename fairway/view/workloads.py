@@ -14,7 +14,7 @@ from fairway.api.queue import Queue
 from fairway.api.submission import SUBMITTED_BY, Submission, refusing
 from fairway.api.workload import Workload
 from fairway.core import model
-from fairway.kinds import growing, ranges
+from fairway.kinds import growth, ranges
 from fairway.kinds.disruption import budget_of
 from fairway.kinds.native import derived_pod_sets
 from fairway.kinds.registry import Kinds, built_in
@@ -180,7 +180,7 @@ def grows(workload: Workload) -> bool:
         return False
     if len(claim.placements) != 1 or claim.alternative or workload.status.releasing:
         return False
-    return template is None or growing.grows(template.manifests[0])
+    return template is None or growth.grows(template.manifests[0])
 
 
 def seconds_left(workload: Workload) -> int | None:

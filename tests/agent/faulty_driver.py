@@ -16,7 +16,7 @@ from fairway.agent.drivers.interface import (
 from fairway.api.work import Stop, Work
 from fairway.clock import Clock
 from fairway.metrics.interface import PodUsage
-from fairway.streams.asking import Exchange
+from fairway.streams.requests import Exchange
 
 
 class FaultyDriver:

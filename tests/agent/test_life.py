@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from fairway.api.work import Work
-from fairway.streams.asking import WELL, Ask, Channel
+from fairway.streams.requests import WELL, Ask, Channel
 from tests.agent.stage import Stage, cluster
 from tests.contracts.drivers import LONG, job, service, work
 from tests.streams.lines import Listener

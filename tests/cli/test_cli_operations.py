@@ -12,7 +12,7 @@ from fairway.api.cluster import Cluster
 from fairway.api.codec import decode
 from fairway.api.flavor import Flavor
 from fairway.api.report import ClusterReport
-from fairway.cli import standing, workloads
+from fairway.cli import queue_tree, workloads
 from fairway.cli.capacity import rooms
 from fairway.cli.render_table import plain_layout, plain_lines
 from fairway.cli.why import lines
@@ -167,7 +167,7 @@ QUEUES = [
 
 
 def drawn(queues: list[dict[str, object]]) -> list[str]:
-    grid = standing.grid(queues)
+    grid = queue_tree.grid(queues)
     return plain_lines(grid, plain_layout(grid))
 
 
@@ -195,7 +195,7 @@ def test_queues_are_drawn_as_a_tree() -> None:
 
 
 def test_one_queue_is_drawn_with_those_below_it() -> None:
-    names = [line.split("  ")[0] for line in drawn(standing.below(QUEUES, "research"))[1:]]
+    names = [line.split("  ")[0] for line in drawn(queue_tree.below(QUEUES, "research"))[1:]]
     assert names == ["research", "└─ vision"]
 
 

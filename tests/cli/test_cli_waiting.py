@@ -15,8 +15,8 @@ from cli_outcome import Fairway
 from manifests_for_tests import GADGETS, config_map, gadget
 
 from fairway.app import Hub
+from fairway.cli.conditions import Goal, Vanished
 from fairway.cli.wait import parse_goal
-from fairway.cli.waiting import Goal, Vanished
 from fairway.client import Client
 from tests.waiting import PATIENCE_SECONDS
 

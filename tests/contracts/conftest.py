@@ -25,10 +25,10 @@ from fairway.clock import SystemClock, VirtualClock
 from fairway.kubeapi import KubeApi, load_access
 from fairway.resources.catalogue import standard_catalogue
 from fairway.store.embedded.journal import SqliteJournal
-from fairway.store.embedded.loading import load
+from fairway.store.embedded.load import load
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, ResourceKey, Selection, Store, Write
-from fairway.store.kubernetes.defining import define
+from fairway.store.kubernetes.definitions import define
 from fairway.store.kubernetes.store import KubernetesStore
 from tests.contracts.drivers import Rig
 from tests.contracts.rigs import RIGS

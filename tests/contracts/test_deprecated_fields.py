@@ -24,7 +24,7 @@ from fairway.clock import SystemClock
 from fairway.store.interface import Patch, ResourceKey, Store, Write
 from fairway.store.keys import DEFINITIONS
 from fairway.store.kubernetes.admission import policies_of
-from fairway.store.kubernetes.defining import served
+from fairway.store.kubernetes.definitions import served
 from fairway.store.kubernetes.deprecated import NAME, warn_of_deprecated
 from fairway.store.kubernetes.store import KubernetesStore
 from tests.contracts.conftest import Settled

@@ -42,7 +42,7 @@ from fairway.store.keys import (
     WORKS,
 )
 from fairway.store.kubernetes.store import KubernetesStore
-from fairway.streams.asking import PROTOCOL
+from fairway.streams.requests import PROTOCOL
 from tests.waiting import PATIENCE_SECONDS
 
 CLOCK = SystemClock()

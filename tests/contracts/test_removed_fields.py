@@ -17,7 +17,7 @@ from fairway.api.errors import AlreadyExists, BadRequest, Invalid, NotFound
 from fairway.clock import SystemClock
 from fairway.store.interface import Patch, ResourceKey, Store, WatchFrom
 from fairway.store.keys import DEFINITIONS
-from fairway.store.kubernetes.defining import served
+from fairway.store.kubernetes.definitions import served
 from fairway.store.kubernetes.store import KubernetesStore
 from tests.contracts.conftest import ALICE, BOB, Settled
 

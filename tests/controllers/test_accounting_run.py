@@ -11,7 +11,7 @@ from fairway.api import codec
 from fairway.api.costs import CostAccount, CostAccountSpec, CostRow
 from fairway.api.meta import ObjectMeta
 from fairway.clock import VirtualClock
-from fairway.core.costs.reporting import By, Report, hours, money, report
+from fairway.core.costs.reports import By, Report, hours, money, report
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, Write
 from fairway.store.keys import COST_ACCOUNTS, FLAVORS

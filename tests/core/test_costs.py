@@ -18,7 +18,7 @@ from fairway.core.costs.accounts import (
     days_of,
     folded,
 )
-from fairway.core.costs.reporting import (
+from fairway.core.costs.reports import (
     BY,
     hours,
     key_of,

@@ -10,10 +10,10 @@ import pytest
 from fairway import demo
 from fairway.api.codec import to_yaml
 from fairway.clock import VirtualClock
+from fairway.demo.event_lines import Telling
 from fairway.demo.narrator import Line
 from fairway.demo.player import PROCESSES
 from fairway.demo.story import ROUND_SECONDS
-from fairway.demo.telling import Telling
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Selection
 from fairway.store.keys import WORKLOADS

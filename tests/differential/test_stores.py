@@ -17,7 +17,7 @@ from fairway.app.embedded_store import open_store, prepare_store
 from fairway.clock import SystemClock
 from fairway.kubeapi import KubeApi, load_access
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.kubernetes.defining import define
+from fairway.store.kubernetes.definitions import define
 from fairway.store.kubernetes.store import KubernetesStore
 from tests.differential import comparison, stores
 from tests.differential.store_steps import STEPS

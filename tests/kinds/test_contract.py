@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from fairway.kinds import decision, running
+from fairway.kinds import decision, pod_starts
 from fairway.kinds.interface import Kind, Pod, PodState
 from fairway.kinds.registry import built_in
 from tests.kinds.recorded import Sample, samples
@@ -73,7 +73,7 @@ def first_wave(kind: Kind, manifest: dict) -> list[Pod]:
 
 
 def played(kind: Kind, manifest: dict, pods: list[PodState]):
-    return running.observed(kind, manifest, pods, now=NOW)
+    return pod_starts.observed(kind, manifest, pods, now=NOW)
 
 
 @every_sample
@@ -200,12 +200,12 @@ def test_started_as_they_are_due_all_pods_come_to_an_end(sample: Sample) -> None
     kind, manifest = kind_of(sample), sample.manifest
     over: list[PodState] = []
     for _ in range(len(kind.pods(manifest)) + 1):
-        wave = running.due(kind, manifest, over, now=NOW)
+        wave = pod_starts.due(kind, manifest, over, now=NOW)
         if not wave:
             break
         counts = Counter(one.pod_set for one in wave)
         assert all(counts[name] <= most for name, most in wanted(kind, manifest).items())
-        assert running.due(kind, manifest, [*over, *states(wave, "Ready")], now=NOW) == ()
+        assert pod_starts.due(kind, manifest, [*over, *states(wave, "Ready")], now=NOW) == ()
         over += states(wave, "Succeeded", exit_code=0)
     assert played(kind, manifest, over).phase == "Succeeded"
 

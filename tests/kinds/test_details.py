@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from fairway.api.meta import ObjectReference
-from fairway.kinds import dependencies, running
+from fairway.kinds import dependencies, pod_starts
 from fairway.kinds.interface import Kind, PodState
 from fairway.kinds.registry import Kinds, built_in
 from tests.kinds.recorded import samples
@@ -36,7 +36,7 @@ def states(manifest: dict, *phases: str, **given) -> list[PodState]:
 
 
 def read(manifest: dict, pods: list[PodState]):
-    return running.observed(kind_of(manifest), manifest, pods, now=NOW)
+    return pod_starts.observed(kind_of(manifest), manifest, pods, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,11 @@ def test_an_exit_code_may_end_a_job_at_once() -> None:
 def test_each_index_may_fail_by_itself() -> None:
     manifest = SAMPLES["job-shards"]
     once = states(manifest, "Failed", "Succeeded", "Succeeded", exit_code=1)
-    assert [one.name for one in running.due(kind_of(manifest), manifest, once, now=NOW)] == [
+    assert [one.name for one in pod_starts.due(kind_of(manifest), manifest, once, now=NOW)] == [
         "shards-0"
     ]
     twice = states(manifest, "Failed", exit_code=1, restarts=1) + once[1:]
-    assert running.due(kind_of(manifest), manifest, twice, now=NOW) == ()
+    assert pod_starts.due(kind_of(manifest), manifest, twice, now=NOW) == ()
     status = kind_of(manifest).play(manifest, twice, now=NOW)
     assert (status["completedIndexes"], status["failedIndexes"]) == ("1,2", "0")
     assert read(manifest, twice).reason == "FailedIndexes"

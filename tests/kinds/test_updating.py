@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairway.kinds.registry import built_in
-from fairway.kinds.updating import Pace, is_divisible, mark_of, paced, restored, step_most
+from fairway.kinds.updates import Pace, is_divisible, mark_of, paced, restored, step_most
 
 Plain = dict[str, Any]
 

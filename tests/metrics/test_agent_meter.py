@@ -14,7 +14,7 @@ from fairway.clock import VirtualClock
 from fairway.hub.agent_lines import Reaching
 from fairway.hub.pod_usage import AgentMeter
 from fairway.metrics.interface import PodUsage, Refused, Unreachable
-from fairway.streams.asking import WELL, Ask
+from fairway.streams.requests import WELL, Ask
 from tests.controllers.conftest import clock, store  # noqa: F401 - fixtures
 from tests.controllers.fleets import running
 from tests.controllers.test_running import FLEET

@@ -12,10 +12,10 @@ from fairway.api.errors import Conflict, NotFound
 from fairway.clock import VirtualClock
 from fairway.kubeapi import KubeApi, Unreachable
 from fairway.store.interface import Patch, ResourceKey, Stored, WatchFrom, Write
-from fairway.store.kubernetes.joining import Joining, is_joinable, joined_patch
+from fairway.store.kubernetes.joined_writes import Joining, is_joinable, joined_patch
 from fairway.store.kubernetes.recent import Recent
-from fairway.store.kubernetes.shaping import small
 from fairway.store.kubernetes.store import KubernetesStore
+from fairway.store.kubernetes.trim import small
 from tests.client.scripted_server import says, serving, streams
 
 PODS = ResourceKey("", "v1", "pods")

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from fairway.client import AsyncClient
-from fairway.streams.asking import Channel
+from fairway.streams.requests import Channel
 
 END_OF = 255
 

@@ -8,9 +8,9 @@ import pytest
 
 from fairway.clock import VirtualClock
 from fairway.streams import frames, memory
-from fairway.streams.asking import WELL, Ask, Channel, Outcome, TalkEnded
 from fairway.streams.frames import BadFrame, Frame, Kind
 from fairway.streams.line import Limits, Line, Talk
+from fairway.streams.requests import WELL, Ask, Channel, Outcome, TalkEnded
 from tests.streams.lines import connected
 
 ASK = Ask(kind="log", work="team.train")

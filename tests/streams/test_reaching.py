@@ -15,7 +15,7 @@ from fairway.client.errors import ConnectionFailed
 from fairway.kubeapi import KubeApi, path_of
 from fairway.server.questions import streams
 from fairway.store.keys import CLUSTERS
-from fairway.streams.asking import PROTOCOL
+from fairway.streams.requests import PROTOCOL
 from tests.streams.rigs import CLOCK, Rig, elsewhere, fairway, here, rig
 from tests.streams.talking import run, told
 

@@ -29,8 +29,8 @@ from fairway.server.questions.streams import CommandRequest
 from fairway.store.interface import BY_HUB, Patch, Store
 from fairway.store.keys import LEASES
 from fairway.streams import memory
-from fairway.streams.asking import Ask, Channel, Outcome
 from fairway.streams.line import Line, Serve, Talk
+from fairway.streams.requests import Ask, Channel, Outcome
 from tests.waiting import seen
 
 CLOCK = SystemClock()

@@ -15,7 +15,7 @@ from fairway.api.meta import JsonObject, Taint
 from fairway.api.pools import ElasticPool, ProviderQuota
 from fairway.api.work import Manifest, Stop, Work
 from fairway.metrics.interface import PodUsage
-from fairway.streams.asking import Exchange
+from fairway.streams.requests import Exchange
 
 PodPhase = Literal["Pending", "Bound", "Ready", "Succeeded", "Failed", "Terminating"]
 

@@ -27,7 +27,7 @@ from fairway.controllers.accounting.meters import Held, holdings_of, owner_of, r
 from fairway.controllers.cache import Cache
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.core.costs.accounts import DAY, Accounts, Holding, Key, Place, Supply, folded
-from fairway.core.costs.reporting import row_of, sums_of
+from fairway.core.costs.reports import row_of, sums_of
 from fairway.core.explain.queue_status import Standing
 from fairway.store.interface import Store, Stored, Write
 from fairway.store.keys import COST_ACCOUNTS, FLAVORS, WORKLOADS

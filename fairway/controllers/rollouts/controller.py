@@ -35,7 +35,7 @@ from fairway.controllers.works.roster import Roster
 from fairway.controllers.works.states import States
 from fairway.kinds.decision import REVISION
 from fairway.kinds.registry import KnownKinds
-from fairway.kinds.updating import mark_of
+from fairway.kinds.updates import mark_of
 from fairway.loops import Loop
 from fairway.serving.rollout import history
 from fairway.serving.rollout.advance import Advanced, advance

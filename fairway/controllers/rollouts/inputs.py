@@ -18,7 +18,7 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.lifecycle import inputs
 from fairway.controllers.lifecycle.leaving_replicas import placements_now
 from fairway.controllers.works.states import States
-from fairway.kinds.updating import is_divisible, step_most
+from fairway.kinds.updates import is_divisible, step_most
 from fairway.serving.rollout.case import Case, Counted, Place
 
 _SILENT = ("Unready", "Lost")

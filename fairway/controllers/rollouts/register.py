@@ -13,7 +13,7 @@ from fairway.api.rollout import Revision, Rollout
 from fairway.api.workload import Template, Workload
 from fairway.controllers.cache import Cache
 from fairway.kinds.registry import KnownKinds
-from fairway.kinds.updating import Pace, mark_of
+from fairway.kinds.updates import Pace, mark_of
 from fairway.store.interface import Stored
 from fairway.store.keys import REVISIONS, ROLLOUTS
 from fairway.store.mirrors import Name

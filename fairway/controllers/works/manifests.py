@@ -23,7 +23,7 @@ from fairway.kinds import decision, profile, tasks
 from fairway.kinds.native import cleaned
 from fairway.kinds.plain import changed, text, without
 from fairway.kinds.registry import KnownKinds
-from fairway.kinds.updating import Pace, paced
+from fairway.kinds.updates import Pace, paced
 from fairway.kinds.volumes import BOUND_IN
 
 HOSTNAME = "kubernetes.io/hostname"

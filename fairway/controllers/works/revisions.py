@@ -12,7 +12,7 @@ from fairway.api.workload import Workload
 from fairway.controllers.rollouts.register import Stage
 from fairway.kinds.decision import REVISION
 from fairway.kinds.registry import KnownKinds
-from fairway.kinds.updating import Pace, mark_of
+from fairway.kinds.updates import Pace, mark_of
 
 # By cluster, of a service that has a Rollout; one that is missing waits. None: it has none.
 Stages = Mapping[str, Stage] | None

@@ -14,7 +14,7 @@ hub's by `kinds_of`.
 """
 
 from fairway.kinds.rules.kind import RuleKind
-from fairway.kinds.rules.loading import (
+from fairway.kinds.rules.load import (
     Loaded,
     built_in_kinds,
     built_in_rules,

@@ -24,9 +24,9 @@ from fairway.kinds.rules.expressions import (
     text_of,
 )
 from fairway.kinds.rules.places import shown
-from fairway.kinds.rules.playing import CompiledPlay
+from fairway.kinds.rules.played_status import CompiledPlay
+from fairway.kinds.rules.pods import CompiledPods
 from fairway.kinds.rules.roles import CompiledRole, Role, roles_of
-from fairway.kinds.rules.running import CompiledPods
 
 _REPLICAS = "replicas"
 # Of statuses of several clusters that one counts which is furthest from success.

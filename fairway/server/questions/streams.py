@@ -30,8 +30,8 @@ from fairway.server.questions.parameters import PodRequest, pod_of
 from fairway.server.routes import OPENED
 from fairway.server.wire.exchange import Meeting, Response
 from fairway.store.interface import Store
-from fairway.streams.asking import PROTOCOL, Channel, Outcome, TalkEnded
 from fairway.streams.line import Socket, Talk
+from fairway.streams.requests import PROTOCOL, Channel, Outcome, TalkEnded
 
 CHANNELS = "v5.channel.k8s.io"
 _END_OF = 255  # of the channel that is named next

@@ -20,13 +20,13 @@ from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
 from fairway.schema.patches import json_patch, merge_patch
 from fairway.schema.strategic import strategic_merge
-from fairway.store.embedded import grace, listing
+from fairway.store.embedded import grace, lists
 from fairway.store.embedded.admission import missing_version
 from fairway.store.embedded.collector import Collector
 from fairway.store.embedded.history import Change, History
 from fairway.store.embedded.identities import admission
 from fairway.store.embedded.journal import Journal
-from fairway.store.embedded.loading import load
+from fairway.store.embedded.load import load
 from fairway.store.embedded.refusals import (
     already_exists,
     check_identity,
@@ -37,7 +37,7 @@ from fairway.store.embedded.refusals import (
     terminating,
     too_large,
 )
-from fairway.store.embedded.selecting import selects
+from fairway.store.embedded.selection import selects
 from fairway.store.embedded.shelves import KindId, Name, Record, Shelves, written
 from fairway.store.embedded.submissions import Submissions
 from fairway.store.embedded.watches import EmbeddedWatch, Watches
@@ -156,7 +156,7 @@ class EmbeddedStore:
         self, kind: ResourceKey, selection: Selection = EVERYTHING, page: Page = WHOLE
     ) -> Listing:
         resource = self._resource(kind)
-        return listing.answer(
+        return lists.answer(
             resource,
             selection,
             page,
@@ -186,13 +186,13 @@ class EmbeddedStore:
     def _begin_watch(
         self, watch: EmbeddedWatch, resource: Resource, selection: Selection, start: WatchFrom
     ) -> None:
-        since = listing.parse_version(start.version)
+        since = lists.parse_version(start.version)
         wants_present = start.initial_events or (start.initial_events is None and not since)
         if since > self.writer.published:
             raise too_large(since, self.writer.published)
         if wants_present:
             test = selects(selection, resource)
-            present = listing.records(self._shelves.shelf(watch.kind), selection)
+            present = lists.records(self._shelves.shelf(watch.kind), selection)
             watch.make_room(len(present))
             for record in present:
                 if test(record):

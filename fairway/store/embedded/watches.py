@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from fairway.api.errors import ApiError, Expired, Unavailable
 from fairway.resources.resource import Resource
 from fairway.store.embedded.history import Change
-from fairway.store.embedded.selecting import Selects
+from fairway.store.embedded.selection import Selects
 from fairway.store.embedded.shelves import KindId
 from fairway.store.interface import Stored, WatchEvent
 

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from typing import Any
 
 from fairway.api.equality import same
-from fairway.kubeapi.reading import Head, head_of
+from fairway.kubeapi.parse import Head, head_of
 from fairway.schema.node import JsonObject
 from fairway.store.interface import ResourceKey, Stored
 

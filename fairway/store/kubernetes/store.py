@@ -24,8 +24,8 @@ from fairway.store.interface import (
     Write,
 )
 from fairway.store.keys import WORKLOADS
-from fairway.store.kubernetes import shaping
-from fairway.store.kubernetes.joining import Joining, is_joinable
+from fairway.store.kubernetes import trim
+from fairway.store.kubernetes.joined_writes import Joining, is_joinable
 from fairway.store.kubernetes.recent import Recent
 from fairway.store.kubernetes.watches import KubernetesWatch
 
@@ -56,13 +56,13 @@ class KubernetesStore:
 
     async def get(self, kind: ResourceKey, name: str, namespace: str = "") -> Stored:
         raw = await self.api.get(kind, name, namespace)
-        return self.recent.see(kind, shaping.stored(raw))
+        return self.recent.see(kind, trim.stored(raw))
 
     async def list(
         self, kind: ResourceKey, selection: Selection = EVERYTHING, page: Page = WHOLE
     ) -> Listing:
         if page.limit or page.continue_from or page.match == "Exact":
-            found = await self.api.page(kind, selection, page, read=shaping.stored)
+            found = await self.api.page(kind, selection, page, read=trim.stored)
             return Listing(
                 items=[seen.value for seen in found.items],
                 version=found.version,
@@ -74,14 +74,14 @@ class KubernetesStore:
                 return await self._whole(kind, selection, page)
             except Expired:
                 continue
-        found = await self.api.page(kind, selection, page, read=shaping.stored)
+        found = await self.api.page(kind, selection, page, read=trim.stored)
         return Listing(items=[seen.value for seen in found.items], version=found.version)
 
     async def _whole(self, kind: ResourceKey, selection: Selection, page: Page) -> Listing:
         """A list in pages, of which one at a time is held as the server sent it."""
         items: list[Stored] = []
         version = ""
-        async for found in self.api.pages(kind, selection, page, read=shaping.stored):
+        async for found in self.api.pages(kind, selection, page, read=trim.stored):
             items.extend(seen.value for seen in found.items)
             version = found.version
         return Listing(items=items, version=version)
@@ -98,7 +98,7 @@ class KubernetesStore:
             elif event.value is not None:
                 self.recent.see(kind, event.value, event.head)
 
-        batches = self.api.watch(kind, selection, start, read=shaping.stored)
+        batches = self.api.watch(kind, selection, start, read=trim.stored)
         watch = KubernetesWatch(batches, see, on_close=self._watches.discard)
         await watch.open()
         self._watches.add(watch)
@@ -169,10 +169,10 @@ class KubernetesStore:
         raw, is_gone = await self.api.delete(kind, name, namespace=namespace, how=how, write=write)
         if not write.dry_run:
             self.recent.forget(kind, namespace, name)
-        return shaping.stored(raw), is_gone
+        return trim.stored(raw), is_gone
 
     def _kept(self, kind: ResourceKey, raw: bytes, write: Write) -> Stored:
-        stored = shaping.stored(raw)
+        stored = trim.stored(raw)
         return stored if write.dry_run else self.recent.see(kind, stored)
 
     async def _named(self, kind: ResourceKey, body: JsonObject) -> JsonObject:

@@ -13,7 +13,7 @@ import yaml
 from fairway.api.codec import decode
 from fairway.api.errors import Invalid
 from fairway.api.kindrule import KindRule
-from fairway.kinds.rules import built_in_kinds, built_in_rules, kind_of, kinds_of, loading
+from fairway.kinds.rules import built_in_kinds, built_in_rules, kind_of, kinds_of, load
 
 ROOT = Path(__file__).parent.parent.parent.parent
 SWEEP: dict[str, Any] = yaml.safe_load((ROOT / "examples" / "fleet" / "kindrules.yaml").read_text())
@@ -124,7 +124,7 @@ def test_a_rule_that_is_wrong_does_not_stop_the_others() -> None:
 
 
 def test_rules_past_the_limit_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "RULES_MAX", 1)
+    monkeypatch.setattr(load, "RULES_MAX", 1)
     rules = [
         decode({**SWEEP, "metadata": {"name": name}}, KindRule) for name in ("second", "first")
     ]

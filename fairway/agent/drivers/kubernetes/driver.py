@@ -26,7 +26,7 @@ from fairway.clock import Clock
 from fairway.kinds.permitted import FindKind
 from fairway.kubeapi import Access
 from fairway.metrics.interface import PodUsage
-from fairway.streams.asking import Exchange
+from fairway.streams.requests import Exchange
 
 # How to reach the cluster; asked for each time the driver opens, since credentials change.
 FindAccess = Callable[[], Awaitable[Access]]

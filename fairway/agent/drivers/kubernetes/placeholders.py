@@ -20,8 +20,8 @@ from fairway.kinds.decision import ATTEMPT, POD_SET, WORK
 from fairway.kinds.interface import Pod
 from fairway.kinds.permitted import FindKind
 from fairway.kinds.plain import child, listed, namespace_of, text
+from fairway.kinds.pod_starts import due
 from fairway.kinds.pods import pod_requests
-from fairway.kinds.running import due
 from fairway.store.keys import PODS
 
 # What decides on which node a pod may be.

@@ -25,7 +25,7 @@ from fairway.clock import Clock
 from fairway.kinds import decision
 from fairway.kinds.permitted import FindKind
 from fairway.kinds.plain import annotation, listed, namespace_of, text
-from fairway.kinds.running import due
+from fairway.kinds.pod_starts import due
 from fairway.kubeapi import Informer, KubeApi
 from fairway.store.interface import ResourceKey, Selection
 

@@ -32,7 +32,7 @@ from fairway.clock import timestamp
 from fairway.kubeapi import KubeApi, path_of
 from fairway.loops import end
 from fairway.store.keys import PODS
-from fairway.streams.asking import Channel, Exchange
+from fairway.streams.requests import Channel, Exchange
 
 # The fifth version can say that the input of a command ends, which older servers do not know.
 _COMMANDS = ("v5.channel.k8s.io", "v4.channel.k8s.io")

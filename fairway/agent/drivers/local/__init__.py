@@ -21,10 +21,10 @@ reads. A hub that is killed loses nothing: the next one reads the folders.
 
 At most one supervisor ever runs a plan: it holds the lock, and refuses a plan that has a state.
 
-`driver` is what an agent calls and what hears of changes, `pod_keeper` decides which pods start, wait
-and end, `plans` resolves a pod (with `environment`, `volumes` and `hosts`), `machine` and `slots`
-are the room there is (with `gpus`), `works` and `pods` are what is on disk, `observation` and `logs`
-what is told of it, and `supervisor/` is the process beside each pod.
+`driver` is what an agent calls and what hears of changes, `pod_keeper` decides which pods start,
+wait and end, `plans` resolves a pod (with `environment`, `volumes` and `hosts`), `machine` and
+`slots` are the room there is (with `gpus`), `works` and `pods` are what is on disk, `observation`
+and `logs` what is told of it, and `supervisor/` is the process beside each pod.
 
 What a machine is not: images are not pulled (commands run from the machine itself), limits are
 accounted for and not enforced, mount paths are folders whose names are rewritten in commands and

@@ -21,7 +21,7 @@ from fairway.agent.drivers.interface import CommandQuery, DriverFault
 from fairway.agent.drivers.local.pods import LocalPod
 from fairway.clock import Clock
 from fairway.loops import end
-from fairway.streams.asking import Channel, Exchange
+from fairway.streams.requests import Channel, Exchange
 
 Plain = dict[str, Any]
 _READ_BYTES = 32 << 10

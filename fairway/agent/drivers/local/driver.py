@@ -39,7 +39,7 @@ from fairway.api.cluster import Cluster
 from fairway.api.work import Stop, Work
 from fairway.clock import Clock
 from fairway.metrics.interface import PodUsage
-from fairway.streams.asking import Exchange
+from fairway.streams.requests import Exchange
 
 _FOLLOW_SECONDS = 0.1
 _STRAY_SECONDS = 0.02

@@ -25,7 +25,7 @@ from fairway.agent.drivers.local.slots import Share
 from fairway.api.amounts import NANO, Quantity
 from fairway.api.meta import JsonObject
 from fairway.kinds.plain import child, listed, text
-from fairway.kinds.rules.running import NEEDS_CONTROLLER_ANNOTATION
+from fairway.kinds.rules.pods import NEEDS_CONTROLLER_ANNOTATION
 
 Plain = dict[str, Any]
 

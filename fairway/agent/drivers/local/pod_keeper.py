@@ -39,8 +39,8 @@ from fairway.clock import Clock
 from fairway.kinds.decision import REVISION
 from fairway.kinds.interface import Kind, Pod
 from fairway.kinds.plain import child, listed, namespace_of, text, texts
+from fairway.kinds.pod_starts import due
 from fairway.kinds.pods import pod_requests
-from fairway.kinds.running import due
 
 _OVER = ("Succeeded", "Failed")
 _NOBODY = ""  # the owner of pods that only hold room

@@ -17,7 +17,7 @@ import msgspec
 from fairway.agent.drivers.local.environment import PodFault, Surroundings, contents, pod_field
 from fairway.api.meta import JsonObject
 from fairway.kinds.plain import child, listed, text
-from fairway.kinds.rules.running import FILES_ANNOTATION
+from fairway.kinds.rules.pods import FILES_ANNOTATION
 
 _KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _GIVEN = "fairway-files"

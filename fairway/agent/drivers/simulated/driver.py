@@ -22,7 +22,7 @@ from fairway.api.work import Stop, Work
 from fairway.clock import Clock, timestamp
 from fairway.loops import Alarm
 from fairway.metrics.interface import PodUsage
-from fairway.streams.asking import Exchange
+from fairway.streams.requests import Exchange
 
 _FOLLOW_SECONDS = 1.0
 

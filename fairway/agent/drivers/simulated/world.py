@@ -23,7 +23,7 @@ from fairway.api.work import Stop, Work
 from fairway.kinds.decision import REVISION
 from fairway.kinds.interface import Kind, Pod
 from fairway.kinds.plain import listed, text
-from fairway.kinds.running import due, observed, told
+from fairway.kinds.pod_starts import due, observed, told
 
 _DAY = 86_400.0
 _NO_POSITION = -1

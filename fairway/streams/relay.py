@@ -10,8 +10,8 @@ import asyncio
 from contextlib import suppress
 
 from fairway.loops import end
-from fairway.streams.asking import WELL, Outcome, TalkEnded
 from fairway.streams.line import Talk
+from fairway.streams.requests import WELL, Outcome, TalkEnded
 
 
 async def relay(asked: Talk, answering: Talk) -> Outcome:

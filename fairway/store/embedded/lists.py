@@ -18,7 +18,7 @@ from fairway.api.errors import BadRequest, Expired, FieldError, Invalid, forbidd
 from fairway.resources.resource import Resource
 from fairway.store.embedded.history import History
 from fairway.store.embedded.refusals import too_large
-from fairway.store.embedded.selecting import selects
+from fairway.store.embedded.selection import selects
 from fairway.store.embedded.shelves import Name, Record, Shelf, Shelves
 from fairway.store.interface import Listing, Page, Selection, Stored
 
