@@ -21,7 +21,7 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.core.explain.queue_status import Standing
-from fairway.core.quota.fading import decayed
+from fairway.core.quota.shares import decayed
 from fairway.store.interface import Store, Write
 from fairway.store.keys import QUEUES
 

@@ -11,7 +11,6 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from fairway.core.model import FlavorResource, Queue, Quota
-from fairway.core.quota.fading import half_to_the
 from fairway.core.quota.order import (
     FAIR,
     NO_SHARE,
@@ -24,6 +23,7 @@ from fairway.core.quota.order import (
     decayed,
     share,
 )
+from fairway.core.quota.shares import half_to_the
 from fairway.core.quota.tree import Tree
 from tests.core.test_quota import CPU, GPU, PAIRS, SPOT, Charges, Naive, charged, charges, trees
 

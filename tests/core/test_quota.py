@@ -10,7 +10,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from fairway.core.model import NO_FLAVOR, FlavorResource, Queue, Quota, ResourceGroup
-from fairway.core.quota.tree import UNLIMITED, MinMax, Tree, from_min_max
+from fairway.core.quota.tree import UNLIMITED, Tree
 
 CPU = ("default", "cpu")
 GPU = ("h100", "gpu")
@@ -265,46 +265,6 @@ def test_the_shape_of_the_tree() -> None:
     assert tree.lowest_common_ancestor("vision", "search") == "fleet"
     assert tree.lowest_common_ancestor("vision", "research") == "research"
     assert Tree.of([queue("a"), queue("b")]).lowest_common_ancestor("a", "b") is None
-
-
-# Trees of least and most.
-
-
-def test_a_tree_of_least_and_most_guarantees_the_least_and_stops_at_the_most() -> None:
-    nodes = [
-        MinMax(name="root", least={CPU: 40}, most={CPU: 40}),
-        MinMax(name="root.a", parent="root", least={CPU: 20}, most={CPU: 30}),
-        MinMax(name="root.a.1", parent="root.a", least={CPU: 10}, most={CPU: 20}),
-        MinMax(name="root.a.2", parent="root.a", least={CPU: 5}, most={CPU: 30}),
-        MinMax(name="root.b", parent="root", least={CPU: 10}),
-    ]
-    queues = {one.name: one for one in from_min_max(nodes)}
-    assert {name: one.quotas[CPU] for name, one in queues.items()} == {
-        "root": Quota(nominal=10),
-        "root.a": Quota(nominal=5, borrowing_limit=10),
-        "root.a.1": Quota(nominal=10, borrowing_limit=10),
-        "root.a.2": Quota(nominal=5, borrowing_limit=25),
-        "root.b": Quota(nominal=10),
-    }
-    tree = Tree.of(queues.values())
-    most = {"root.a.1": 20, "root.a.2": 30, "root.b": 40}
-    assert {name: tree.potential_available(name, CPU) for name in most} == most
-    tree.charge("root.b", {CPU: 40})
-    tree.charge("root.b", {CPU: -20})
-    tree.charge("root.a.2", {CPU: 20})
-    assert not tree.within_nominal("root.a.2", tree.usage("root.a.2"))
-    assert tree.within_nominal("root.a", tree.usage("root.a")), "its group is within its least"
-    assert tree.available("root.a.1", CPU) == 0, "its least must be reclaimed from borrowers"
-
-
-def test_the_most_of_a_root_is_what_there_is_and_children_keep_what_they_were_promised() -> None:
-    nodes = [
-        MinMax(name="root", least={CPU: 5}, most={CPU: 30}),
-        MinMax(name="a", parent="root", least={CPU: 10}, most={CPU: 8}),
-    ]
-    tree = Tree.of(from_min_max(nodes))
-    assert tree.subtree_quota("root", CPU) == 30
-    assert tree.potential_available("a", CPU) == 10
 
 
 # Properties.

@@ -31,7 +31,7 @@ from fairway.core.planning_round import Desk
 from fairway.core.preemption.holders import Holder, Holders
 from fairway.core.quota.order import SHARE_TESTS, Contest, Share
 from fairway.core.quota.shares import Added, raised
-from fairway.core.quota.tree_nodes import Node
+from fairway.core.quota.tree import Node
 
 # Waiting workloads of the other side that are looked at, as to whether one could strike back.
 _LOOKS: Final = 64

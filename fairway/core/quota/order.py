@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fairway.core.model import Usage
-from fairway.core.quota.fading import decayed
 from fairway.core.quota.shares import (
     FAIR,
     NO_SHARE,
@@ -24,13 +23,13 @@ from fairway.core.quota.shares import (
     Shares,
     added_at,
     contest,
+    decayed,
     less_than_initial_share,
     less_than_or_equal_to_final_share,
     raised,
     share,
 )
-from fairway.core.quota.tree import Tree
-from fairway.core.quota.tree_nodes import Cell, Node
+from fairway.core.quota.tree import Cell, Node, Tree
 
 __all__ = [
     "FAIR", "NO_SHARE", "SHARE_TESTS", "Candidate", "Contest", "Rules", "Share", "Shares",

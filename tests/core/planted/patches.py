@@ -19,14 +19,14 @@ class Patch:
 PATCHES = (
     Patch(
         "quota that a queue keeps to itself is forgotten when it borrows",
-        "quota/tree_nodes.py",
+        "quota/tree.py",
         "            if rest > 0:\n                free += rest\n",
         "            free += rest\n",
         "test_quota.py",
     ),
     Patch(
         "the borrowing limit is added twice",
-        "quota/tree_nodes.py",
+        "quota/tree.py",
         "bound = free + rest + cell.lent + cell.limit\n",
         "bound = free + rest + cell.lent + 2 * cell.limit\n",
         "test_quota.py",
