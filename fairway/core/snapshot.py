@@ -26,9 +26,8 @@ from fairway.core.model import EVERYWHERE, Flavor, Policy, Queue, Stray, Workloa
 from fairway.core.modes.missing_pods import missing_of
 from fairway.core.modes.task_numbers import count_of
 from fairway.core.nodes import Cluster, Packing
-from fairway.core.packing.eligibility import Eligibility
+from fairway.core.packing.eligibility import Eligibility, Overlap, overlaps, rivals_of
 from fairway.core.packing.occupancy import Occupancy, Seat, seats_of
-from fairway.core.packing.overlaps import Overlap, overlaps, rivals_of
 from fairway.core.preemption.handed_quota import Rebates
 from fairway.core.quota.limits import Claims
 from fairway.core.quota.tree import Tree

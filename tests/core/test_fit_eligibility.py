@@ -11,10 +11,11 @@ from fairway.core.nodes import Cluster, Nodes, label_column
 from fairway.core.packing.eligibility import (
     Eligibility,
     eligible,
+    overlaps,
     pool_takes,
+    rivals_of,
     tolerates,
 )
-from fairway.core.packing.overlaps import overlaps, rivals_of
 
 DEDICATED = Taint(key="dedicated", value="ml", effect="NoSchedule")
 DRAINED = Taint(key="drained", effect="NoExecute")

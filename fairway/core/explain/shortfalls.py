@@ -16,8 +16,8 @@ from fairway.core.model import Form, Workload, unit_nanos
 from fairway.core.modes.forms import times
 from fairway.core.nodes import Room
 from fairway.core.packing.near_fit import nearest_miss
-from fairway.core.packing.placing import Want
 from fairway.core.packing.space import leading
+from fairway.core.packing.topology import Want
 from fairway.core.plan import Plan
 from fairway.core.planning_round import Desk
 from fairway.core.snapshot import Facts, Snapshot

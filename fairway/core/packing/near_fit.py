@@ -8,9 +8,8 @@ import numpy as np
 
 from fairway.core.nodes import Amounts, Room
 from fairway.core.packing.devices import devices_of, needs_devices
-from fairway.core.packing.placing import Want, most_of
 from fairway.core.packing.space import Space, leading
-from fairway.core.packing.topology import level_index, levels_of, sum_by
+from fairway.core.packing.topology import Want, level_index, levels_of, most_of, sum_by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,10 +19,20 @@ import numpy as np
 
 from fairway.core.model import Shape
 from fairway.core.nodes import Amounts, Mask, Room
-from fairway.core.packing.placing import NO_TOPOLOGY, Want, most_of, place_one
 from fairway.core.packing.search import search
 from fairway.core.packing.space import UNLIMITED, Space, bounds, total_free
-from fairway.core.packing.topology import Level, Spot, level_index, levels_of, spot_of, sum_by
+from fairway.core.packing.topology import (
+    NO_TOPOLOGY,
+    Level,
+    Spot,
+    Want,
+    level_index,
+    levels_of,
+    most_of,
+    place_one,
+    spot_of,
+    sum_by,
+)
 
 __all__ = [
     "UNLIMITED",

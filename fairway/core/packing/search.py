@@ -15,9 +15,16 @@ import numpy as np
 from fairway.core.model import Topology
 from fairway.core.nodes import Amounts
 from fairway.core.packing.devices import devices_of, needs_devices
-from fairway.core.packing.placing import Want, place_one
 from fairway.core.packing.space import Space
-from fairway.core.packing.topology import Level, Spot, level_index, levels_of, spot_of
+from fairway.core.packing.topology import (
+    Level,
+    Spot,
+    Want,
+    level_index,
+    levels_of,
+    place_one,
+    spot_of,
+)
 
 NODES = 64
 PODS = 12
