@@ -28,7 +28,7 @@ from fairway.core.modes.task_numbers import count_of
 from fairway.core.nodes import Cluster, Packing
 from fairway.core.packing.eligibility import Eligibility, Overlap, overlaps, rivals_of
 from fairway.core.packing.occupancy import Occupancy, Seat, seats_of
-from fairway.core.preemption.handed_quota import Rebates
+from fairway.core.preemption.handover import Rebates
 from fairway.core.quota.limits import Claims
 from fairway.core.quota.tree import Tree
 

@@ -21,7 +21,7 @@ from fairway.controllers.lifecycle.case import Case
 from fairway.controllers.lifecycle.recovery import Blame, back_off
 from fairway.controllers.lifecycle.troubles import Trouble
 from fairway.core.modes.task_numbers import count_of
-from fairway.core.preemption import losses
+from fairway.core.preemption.holders import lost_of_tasks
 
 HISTORY_MOST = 10
 TASKS_DONE = "TasksDone"  # why a lot of tasks of a sweep ended
@@ -276,7 +276,7 @@ def _run_since(case: Case, claim: Claim) -> int:
     ran, spec, status = ran_seconds(claim, case.now), case.workload.spec, case.workload.status
     if spec.tasks is None:
         return ran
-    found = losses.of_tasks(
+    found = lost_of_tasks(
         ran,
         before=status.ran_seconds,
         running=sum(count_of(one.tasks) for one in claim.placements),

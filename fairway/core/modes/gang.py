@@ -33,8 +33,8 @@ from fairway.core.packing import pack
 from fairway.core.plan import Admit, Preempt, Provision, Step
 from fairway.core.planning_round import Desk
 from fairway.core.preemption.find import Victims, find_victims
-from fairway.core.preemption.handed_quota import queue_of
-from fairway.core.preemption.quick_look import clusters_to_search
+from fairway.core.preemption.freed_bounds import clusters_to_search
+from fairway.core.preemption.handover import queue_of
 from fairway.core.provisioning.pools import find_pool
 from fairway.core.provisioning.price import prefers_provision
 from fairway.core.quota.flavors import Assignment

@@ -3,20 +3,211 @@
 A victim goes on using its nodes and its quota until it is confirmed gone. Whoever takes of them in
 the same plan waits for that: the one for whom it yields, and those who come after and take what is
 left over. A victim may itself have been waiting for others to be gone; then so does its heir.
+
+Victim and heir never run at the same time, so the quota of both is charged once: in queues that
+they share, the larger of the two. Else the next who preempts would look for more victims than it
+needs. An heir that runs already, or may have begun to, is charged beside its victims all the same:
+what of it is new can't be told apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from fairway.core.model import Usage, Workload
+from fairway.core.model import FlavorResource, Usage, Workload, usage_of
 from fairway.core.nodes import Packing
-from fairway.core.preemption.handed_quota import Charges, queue_of
+from fairway.core.quota.tree import Tree
 
 if TYPE_CHECKING:
     from fairway.core.ledger import Ledger
     from fairway.core.snapshot import Snapshot
+
+
+Charges = dict[str, dict[FlavorResource, int]]  # by queue
+
+
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """An amount that a victim still has and an heir waits for."""
+
+    victim: str  # the queue of each
+    heir: str
+    heir_key: str
+    pair: FlavorResource
+    amount: int
+
+
+class Rebates:
+    """What is given back in a snapshot, kept up as workloads come and go."""
+
+    def __init__(self) -> None:
+        self._heirs: dict[str, dict[str, None]] = {}  # victim -> who waits or waited for it
+        self._given: Charges = {}
+        self._leaving: Charges = {}  # all that is about to be given back
+
+    def add(self, workload: Workload) -> None:
+        """A workload has come, or changed."""
+        for key, _ in _victims(workload):
+            self._heirs.setdefault(key, {})[workload.key] = None
+        self._count(workload, 1)
+
+    def drop(self, workload: Workload) -> None:
+        """A workload is gone, or about to change."""
+        for key, _ in _victims(workload):
+            heirs = self._heirs.get(key, {})
+            heirs.pop(workload.key, None)
+            if not heirs:
+                self._heirs.pop(key, None)
+        self._count(workload, -1)
+
+    def _count(self, workload: Workload, sign: int) -> None:
+        if not workload.releasing:
+            return
+        queue = queue_of(workload)
+        of_queue = self._leaving.setdefault(queue, {})
+        for pair, amount in usage_of(*workload.releasing).items():
+            of_queue[pair] = of_queue.get(pair, 0) + sign * amount
+            if not of_queue[pair]:
+                del of_queue[pair]
+        if not of_queue:
+            del self._leaving[queue]
+
+    def take_back(self, tree: Tree) -> None:
+        """Before charges change: what is given back hangs on all of them."""
+        for queue, usage in self._given.items():
+            tree.charge(queue, usage)
+        self._given = {}
+
+    def give(self, tree: Tree, workloads: Mapping[str, Workload]) -> None:
+        """Once everything is charged."""
+        if not self._heirs:
+            return
+        leaving = (
+            heirs
+            for victim, heirs in self._heirs.items()
+            if (found := workloads.get(victim)) is not None and found.releasing
+        )
+        heirs = {key: workloads[key] for some in leaving for key in some}
+        waiting = sorted(filter(_is_to_come, heirs.values()), key=_turn)
+        if waiting:
+            parts = sorted(inherited(waiting, workloads), key=_by_heir)
+            self._given = overlap(tree, parts)
+            for queue, usage in self._given.items():
+                tree.charge(queue, {pair: -amount for pair, amount in usage.items()})
+
+    def let_go(self, ledger: Ledger) -> None:
+        """Within a trial: everything that leaves is gone."""
+        for queue, usage in self._leaving.items():
+            ledger.release(queue, usage)
+        for queue, usage in self._given.items():
+            ledger.charge(queue, usage)
+
+
+def inherited(heirs: Sequence[Workload], workloads: Mapping[str, Workload]) -> Iterator[Inherited]:
+    """What heirs wait for, of each of their victims that is still there.
+
+    All take from victims of their own queue first. What a victim got later, and leaves as well, is
+    no concern of theirs.
+    """
+    left = {
+        key: [(one.attempt, usage_of(one)) for one in workloads[key].releasing]
+        for heir in heirs
+        for key, _ in _victims(heir)
+        if key in workloads
+    }
+    needs = {heir.key: usage_of(*(heir.held.placed if heir.held else ())) for heir in heirs}
+    for is_own in (True, False):
+        for heir in heirs:
+            for key, until in _victims(heir):
+                if key not in left:
+                    continue
+                queues = (queue_of(workloads[key]), queue_of(heir))
+                if (queues[0] == queues[1]) == is_own:
+                    for attempt, usage in left[key]:
+                        if attempt <= until:
+                            yield from _taken(usage, needs[heir.key], queues, heir.key)
+
+
+def _taken(
+    left: dict[FlavorResource, int],
+    needs: dict[FlavorResource, int],
+    queues: tuple[str, str],
+    key: str,
+) -> Iterator[Inherited]:
+    """What is needed and there; both become less by it."""
+    for pair, amount in left.items():
+        part = min(amount, needs.get(pair, 0))
+        if part > 0:
+            left[pair] -= part
+            needs[pair] -= part
+            yield Inherited(*queues, key, pair, part)
+
+
+def overlap(tree: Tree, parts: Iterable[Inherited]) -> Charges:
+    """What heirs are charged too much beside those whose places they wait for, by queue.
+
+    Each queue is charged for the victims or for their heir, whichever is more there: a queue that
+    keeps quota to itself passes on less to those above than it is charged itself.
+    """
+    found: Charges = {}
+    for key, of_heir in groupby(parts, key=_by_heir):
+        pair, some = key[1], list(of_heir)
+        heir = some[0].heir
+        for queue in _meeting(tree, heir, [one.victim for one in some]):
+            without_heir = _less(tree, queue, pair, [(heir, sum(one.amount for one in some))])
+            without = _less(tree, queue, pair, [(one.victim, one.amount) for one in some])
+            surplus = tree.usage_of(queue, pair) - max(without_heir, without)
+            if surplus > 0:
+                tree.charge(queue, {pair: -surplus})
+                of_queue = found.setdefault(queue, {})
+                of_queue[pair] = of_queue.get(pair, 0) + surplus
+    for queue, usage in found.items():
+        tree.charge(queue, usage)
+    return found
+
+
+def _meeting(tree: Tree, heir: str, victims: Sequence[str]) -> list[str]:
+    """The queues in which an heir and one of its victims are both charged, from below."""
+    paths = {queue: (queue, *tree.ancestors(queue)) for queue in (heir, *victims)}
+    shared = {name for victim in victims for name in paths[victim]}
+    return [name for name in paths[heir] if name in shared]
+
+
+def _less(tree: Tree, queue: str, pair: FlavorResource, gone: Sequence[tuple[str, int]]) -> int:
+    """What a queue would be charged without these."""
+    for name, amount in gone:
+        tree.charge(name, {pair: -amount})
+    found = tree.usage_of(queue, pair)
+    for name, amount in gone:
+        tree.charge(name, {pair: amount})
+    return found
+
+
+def _by_heir(part: Inherited) -> tuple[str, FlavorResource]:
+    return (part.heir_key, part.pair)
+
+
+def queue_of(workload: Workload) -> str:
+    """The queue that a workload is charged to."""
+    return (workload.held.queue if workload.held else "") or workload.queue
+
+
+def _victims(workload: Workload) -> tuple[tuple[str, int], ...]:
+    return workload.held.waits_for_victims if workload.held else ()
+
+
+def _is_to_come(heir: Workload) -> bool:
+    """Whether nothing of it can run yet."""
+    held = heir.held
+    return held is not None and held.started_at is None and not held.has_begun
+
+
+def _turn(heir: Workload) -> tuple[int, float, str]:
+    """Those with the fewest victims first: they have no others to inherit from."""
+    return (len(_victims(heir)), heir.held.decided_at if heir.held else 0.0, heir.key)
 
 
 class Leaving:

@@ -22,15 +22,15 @@ from fairway.core.model import FlavorResource, Request, Workload, usage_of
 from fairway.core.modes.task_numbers import count_of
 from fairway.core.nodes import Amounts, Packing
 from fairway.core.packing.occupancy import requests_of
-from fairway.core.preemption import losses
-from fairway.core.preemption.handed_quota import queue_of
+from fairway.core.preemption.handover import queue_of
 from fairway.core.quota.order import Rules, Shares
 from fairway.core.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from fairway.core.ledger import Ledger
     from fairway.core.planning_round import Desk
-    from fairway.core.preemption.quick_look import Behind
+    from fairway.core.preemption.freed_bounds import Behind
+
 
 _ACCELERATOR_IN_CPUS: Final = 100
 
@@ -159,7 +159,7 @@ def lost_seconds(workload: Workload, now: float) -> float:
         return 0.0
     ran = max(0.0, now - workload.held.started_at)
     if workload.mode == "Independent":
-        ran = losses.of_tasks(
+        ran = lost_of_tasks(
             ran,
             before=workload.ran_seconds,
             running=sum(count_of(one.tasks) for one in workload.held.placed),
@@ -228,3 +228,19 @@ def _foot(packing: Packing, requests: Mapping[str, Request]) -> Foot:
             for position, count in counts.items():
                 column[at[position]] += amount * count
     return Foot(positions=np.array(list(at), dtype=np.int64), used=used)
+
+
+def lost_of_tasks(
+    ran: float, *, before: float, running: int, over: int, task_seconds: float | None
+) -> float:
+    """What is lost of a sweep that must stop: how long each task that runs has run, on average.
+
+    When each began is not known. In each of the `running` places one task followed another in all
+    of the time, that of `before` included: `over` of them to their end, and those that run now for
+    half as long as a whole one. Hence running * time = (over + running / 2) * task, and what runs
+    now has run for task / 2. None has run for longer than the attempt, nor than a task takes.
+    """
+    if not over or not running:
+        return ran
+    average = (before + ran) * running / (2 * over + running)
+    return min(ran, average, ran if task_seconds is None else task_seconds)

@@ -13,8 +13,8 @@ Where the fleet remembers, over(r) is at least what the faded usage has beyond t
 flavors. So memory makes yesterday's heavy user wait, and what runs now always counts in full.
 
 Memory has a half-life: after t seconds a share a = 0.5 ** (t / half-life) is left of it, and the
-rest is replaced by what is in use now (Kueue's alpha is 1 - a). Powers of one half are whole numbers
-here: floats differ between machines in their last place, and a plan must not.
+rest is replaced by what is in use now (Kueue's alpha is 1 - a). Powers of one half are whole
+numbers here: floats differ between machines in their last place, and a plan must not.
 
 Decisions know no floats. All shares of one tree are scaled by one power of two, 2**bits, with more
 bits than twice the longest denominator has. Two different fractions then differ by more than 1
