@@ -12,8 +12,16 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from fairway.core.clusters.covering import Option, Picked, Unmet, pick
-from fairway.core.clusters.spread import domain, domains, relaxations, select
+from fairway.core.clusters.spread import (
+    Option,
+    Picked,
+    Unmet,
+    domain,
+    domains,
+    pick,
+    relaxations,
+    select,
+)
 from fairway.core.model import Spread
 from fairway.core.nodes import Cluster, Nodes
 

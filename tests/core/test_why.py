@@ -14,7 +14,7 @@ from fairway.api.reasons import Code, Reason
 from fairway.core import model
 from fairway.core.clusters.balance_order import Board, Holds, Order, Totals
 from fairway.core.cycle import plan
-from fairway.core.explain.lazy_reasons import Reasons, Unread
+from fairway.core.explain.reasons import Reasons, Unread
 from fairway.core.modes import gang
 from fairway.core.plan import Admit
 from fairway.core.snapshot import Snapshot

@@ -19,7 +19,7 @@ from fairway.api.reasons import headline
 from fairway.controllers.scheduling.wake_ups import Notice
 from fairway.controllers.timeline import ahead
 from fairway.core import cycle
-from fairway.core.costs import supplies
+from fairway.core.costs import accounts
 from fairway.core.costs.accounts import Place
 from fairway.core.cycle import START, Cursor
 from fairway.core.explain import explain, queue_status, samples
@@ -248,7 +248,7 @@ class Planning:
 
     def supplies(self, now: float) -> dict[Place, int]:
         """Accelerators that clusters have, in thousandths, by cluster and flavor."""
-        return supplies.supplies(self._view.snapshot(now))
+        return accounts.supplies(self._view.snapshot(now))
 
     def ahead(self, now: float) -> list[ahead.Ahead]:
         """Who is expected to start next, and where."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from fairway.api.amounts import MILLI, is_accelerator
 from fairway.controllers.timeline.ahead import Ahead, ahead
-from fairway.core.costs.supplies import supplies
+from fairway.core.costs.accounts import supplies
 from fairway.core.explain.queue_status import standings
 from fairway.core.model import Placed, Workload, unit_nanos
 from fairway.core.plan import Admit, Move, Plan, Preempt

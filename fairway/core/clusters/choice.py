@@ -21,9 +21,8 @@ from fairway.core.clusters.candidates import (
     evicts,
     group_of,
 )
-from fairway.core.clusters.covering import Option
 from fairway.core.clusters.ranking import BUILT_IN, Facts, Ranked, rank
-from fairway.core.clusters.spread import domains, select
+from fairway.core.clusters.spread import Option, domains, select
 from fairway.core.model import Policy, Spread
 from fairway.core.nodes import Cluster
 

@@ -1,7 +1,7 @@
 """Rules of spread: over how many domains something is spread, and how evenly.
 
 The same rules serve two questions: which clusters to choose (each is one seat) and how many
-replicas each cluster gets. Both go in two steps: `covering.pick` says which options may be used at
+replicas each cluster gets. Both go in two steps: `pick` says which options may be used at
 all and which must be, so that `least` and `most` hold; `fill` gives out seats one at a time, the
 most wanted first, and never one that would break `skew`.
 
@@ -9,6 +9,10 @@ most wanted first, and never one that would break `skew`.
 empty ones alike: groups are filled in order, so an empty later group says nothing about evenness.
 Where `most` leaves domains out, only those that may be used are compared. A rule that is only
 preferred is dropped when it can't hold, the least important (last) one first.
+
+`pick` looks at all sets for up to ten unused options; beyond that it is greedy, in time that grows
+with options times rules times the domains needed. `fewest` answers a simpler question: which few
+have room for everything.
 """
 
 from __future__ import annotations
@@ -19,9 +23,260 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Protocol
 
-from fairway.core.clusters.covering import Option, Picked, Unmet, pick
 from fairway.core.model import Spread
 from fairway.core.nodes import Cluster
+
+_EXACT = 10  # options that are not in use yet, up to which all sets are looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """Something that can get seats: a cluster, with its domain for each rule."""
+
+    name: str
+    domains: tuple[str, ...] = ()
+    group: str = ""
+    seats: int = 0  # it has already
+    room: int = 1  # it can get in addition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picked:
+    """Options that may be used, and those among them that must get something first."""
+
+    allowed: tuple[Option, ...]  # in the order given
+    cover: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmet:
+    """Rules for which there are not enough domains."""
+
+    rules: tuple[Spread, ...]
+
+
+def pick(
+    options: Sequence[Option],
+    rules: Sequence[Spread],
+    wanted: int,
+    *,
+    active: Sequence[int],
+    opening: int = 1,
+) -> Picked | Unmet:
+    """Which options may be used so that `least` and `most` of the active rules can hold.
+
+    Options that have seats always may. Of the others those are taken that together have room for
+    what is wanted, as far as any do, and of these the first ones in the order given.
+    """
+    used = [option for option in options if option.seats]
+    unused = [option for option in options if not option.seats and option.room >= max(opening, 1)]
+    total = wanted + sum(option.seats for option in options)
+    bounds: list[_Bounds] = []
+    for position in active:
+        rule = rules[position]
+        open_now = {option.domains[position] for option in used}
+        # One domain is what anything uses; only a second one has to be seen to.
+        least = min(rule.least, total // max(opening, 1)) if rule.least > 1 else 0
+        most = len(options) if rule.most is None else max(rule.most, len(open_now))
+        bounds.append(_Bounds(position, open_now, least, most))
+    if wanted <= 0 or all(one.is_idle(options) for one in bounds):
+        return Picked(allowed=tuple(options), cover=())
+    unmet = tuple(rules[one.position] for one in bounds if one.is_hopeless(unused))
+    if unmet:
+        return Unmet(rules=unmet)
+    room = sum(option.room for option in used)
+    find = _exact if len(unused) <= _EXACT else _greedy
+    found = find(unused, bounds, wanted, room, opening)
+    if found is None:
+        return Unmet(rules=tuple(rules[one.position] for one in bounds))
+    allowed, cover = found
+    names = {option.name for option in (*used, *allowed)}
+    # A full domain still counts for evenness, unless `most` leaves domains out anyway.
+    if all(rules[one.position].most is None for one in bounds):
+        names.update(option.name for option in options if not option.room)
+    return Picked(
+        allowed=tuple(option for option in options if option.name in names), cover=tuple(cover)
+    )
+
+
+def fewest(options: Sequence[Option], wanted: int) -> list[Option]:
+    """The fewest options with room for what is wanted, those in use first.
+
+    Of equally few the first in the order given: one is taken if the roomiest others could still
+    make up the rest.
+    """
+    chosen: list[Option] = []
+    for part in (
+        [one for one in options if one.seats],
+        [one for one in options if not one.seats],
+    ):
+        left = wanted - sum(one.room for one in chosen)
+        if left <= 0:
+            break
+        chosen += _shortest(part, left)
+    return chosen
+
+
+def _shortest(options: Sequence[Option], wanted: int) -> list[Option]:
+    rooms = sorted((one.room for one in options), reverse=True)
+    count, total = 0, 0
+    while count < len(rooms) and total < wanted:
+        total += rooms[count]
+        count += 1
+    if total < wanted:
+        return list(options)
+    chosen: list[Option] = []
+    for one in options:
+        if len(chosen) == count:
+            break
+        rooms.remove(one.room)
+        if one.room + sum(rooms[: count - len(chosen) - 1]) >= wanted:
+            chosen.append(one)
+            wanted -= one.room
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """Of one rule: the domains in use, and how few and how many there may be."""
+
+    position: int
+    open_now: set[str]
+    least: int
+    most: int
+
+    def is_idle(self, options: Sequence[Option]) -> bool:
+        """Whether it excludes nothing: enough are open, and all could be."""
+        reachable = {option.domains[self.position] for option in options}
+        return len(self.open_now) >= self.least and len(reachable) <= self.most
+
+    def is_hopeless(self, unused: Sequence[Option]) -> bool:
+        reachable = self.open_now | {option.domains[self.position] for option in unused}
+        return min(len(reachable), self.most) < self.least
+
+
+_Found = tuple[list[Option], list[Option]] | None
+
+
+def _exact(
+    unused: Sequence[Option], bounds: Sequence[_Bounds], wanted: int, room: int, opening: int
+) -> _Found:
+    """Looks at all sets. The first option is the highest bit: a larger set number is preferred."""
+    size = len(unused)
+    sets = 1 << size
+    bits = [1 << (size - 1 - index) for index in range(size)]
+    rooms = [0] * sets
+    is_legal, is_cover = [True] * sets, [True] * sets
+    for one in bounds:
+        codes: dict[str, int] = {}
+        for name in sorted(one.open_now):
+            codes[name] = 1 << len(codes)
+        start = sum(codes.values())
+        of_bit = {
+            bit: codes.setdefault(option.domains[one.position], 1 << len(codes))
+            for bit, option in zip(bits, unused, strict=True)
+        }
+        reach = [start] * sets
+        for number in range(1, sets):
+            low = number & -number
+            reach[number] = reach[number ^ low] | of_bit[low]
+        for number in range(sets):
+            domains_open = reach[number].bit_count()
+            is_legal[number] = is_legal[number] and one.least <= domains_open <= one.most
+            is_cover[number] = is_cover[number] and one.least <= domains_open
+    of_room = {bit: option.room for bit, option in zip(bits, unused, strict=True)}
+    for number in range(1, sets):
+        low = number & -number
+        rooms[number] = rooms[number ^ low] + of_room[low]
+    covers = sorted(
+        (number for number in range(sets) if is_cover[number]),
+        key=lambda number: (number.bit_count(), -number),
+    )
+    covers = [number for number in covers if number.bit_count() * opening <= wanted]
+    best = sorted(
+        (number for number in range(sets) if is_legal[number]),
+        key=lambda number: (-min(room + rooms[number], wanted), -number),
+    )
+    for number in best:
+        for cover in covers:
+            if not cover & ~number:
+                return _members(unused, bits, number), _members(unused, bits, cover)
+    return None
+
+
+def _members(unused: Sequence[Option], bits: Sequence[int], number: int) -> list[Option]:
+    return [option for option, bit in zip(unused, bits, strict=True) if number & bit]
+
+
+def _greedy(
+    unused: Sequence[Option], bounds: Sequence[_Bounds], wanted: int, room: int, opening: int
+) -> _Found:
+    """First what `least` needs, then what `most` admits; the roomiest first if room is short."""
+    roomiest = sorted(
+        unused, key=lambda option: (-_domain_room(option, unused, bounds), -option.room)
+    )
+    found: _Found = None
+    found_room = -1
+    for order in (unused, roomiest):
+        open_now = [set(one.open_now) for one in bounds]
+        cover = _cover(order, bounds, open_now)
+        if cover is None or len(cover) * opening > wanted:
+            continue
+        allowed = list(cover)
+        for option in order:
+            if option not in cover and _opens(option, bounds, open_now) is not None:
+                allowed.append(option)
+                _open(option, bounds, open_now)
+        held = min(room + sum(option.room for option in allowed), wanted)
+        if held > found_room:
+            found, found_room = (allowed, cover), held
+    return found
+
+
+def _domain_room(option: Option, unused: Sequence[Option], bounds: Sequence[_Bounds]) -> int:
+    """Room of its whole domain, by the first rule that limits how many there are."""
+    for one in bounds:
+        if len({other.domains[one.position] for other in unused} | one.open_now) > one.most:
+            name = option.domains[one.position]
+            return sum(other.room for other in unused if other.domains[one.position] == name)
+    return 0
+
+
+def _cover(
+    order: Sequence[Option], bounds: Sequence[_Bounds], open_now: list[set[str]]
+) -> list[Option] | None:
+    """Options that open the domains still needed, those that serve most rules at once first."""
+    cover: list[Option] = []
+    while any(len(names) < one.least for one, names in zip(bounds, open_now, strict=True)):
+        best: Option | None = None
+        best_gain = 0
+        for option in order:
+            gain = _opens(option, bounds, open_now)
+            if gain is not None and gain > best_gain:
+                best, best_gain = option, gain
+        if best is None:
+            return None
+        cover.append(best)
+        _open(best, bounds, open_now)
+    return cover
+
+
+def _opens(option: Option, bounds: Sequence[_Bounds], open_now: Sequence[set[str]]) -> int | None:
+    """How many needed domains it would open; None if that would be too many somewhere."""
+    gain = 0
+    for one, names in zip(bounds, open_now, strict=True):
+        if option.domains[one.position] in names:
+            continue
+        if len(names) >= one.most:
+            return None
+        gain += len(names) < one.least
+    return gain
+
+
+def _open(option: Option, bounds: Sequence[_Bounds], open_now: Sequence[set[str]]) -> None:
+    for one, names in zip(bounds, open_now, strict=True):
+        names.add(option.domains[one.position])
+
 
 LABELS = {
     "Region": "topology.kubernetes.io/region",

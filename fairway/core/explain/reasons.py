@@ -1,12 +1,18 @@
 """Why a workload cannot start now, as reasons: its queue, its user, clusters, room.
 
 What is tried and refused is told in these words; nothing here decides.
+
+A plan refuses far more than anybody reads about: a workload that fits nowhere has a reason for each
+cluster on each rung. What makes such a reason is kept as it was at the moment of the refusal, which
+costs little, and the reason is made from it when it is first read: the truth of that moment, as if
+it had been made at once. Workloads that were refused together share them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, overload
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
@@ -26,6 +32,99 @@ from fairway.core.packing import pack
 from fairway.core.planning_round import Desk
 from fairway.core.quota.flavors import Assignment
 from fairway.core.quota.limits import total_of
+
+
+class Unread(Protocol):
+    """Reasons that nobody has looked at yet. Whatever it keeps must not change any more."""
+
+    def reasons(self) -> Iterable[Reason]:
+        """The reasons, in order; one at least."""
+
+
+class Reasons(Sequence[Reason]):
+    """Reasons in order, some of them unread. It grows until a verdict is given, never after."""
+
+    __slots__ = ("_parts", "_read")
+
+    def __init__(self, reasons: Iterable[Reason] = ()) -> None:
+        self._parts: list[Reason | Unread | tuple[Reason, ...]] = list(reasons)
+        self._read: tuple[Reason, ...] | None = None
+
+    # Growing.
+
+    def append(self, reason: Reason) -> None:
+        self._parts.append(reason)
+        self._read = None
+
+    def extend(self, reasons: Iterable[Reason]) -> None:
+        self._parts.append(tuple(reasons))
+        self._read = None
+
+    def later(self, unread: Unread) -> None:
+        """Adds what is worked out when it is read."""
+        self._parts.append(unread)
+        self._read = None
+
+    def clear(self) -> None:
+        self._parts.clear()
+        self._read = None
+
+    def has_said(self, reason: Reason) -> bool:
+        """Whether a reason was added by itself; what is unread stays so."""
+        return any(isinstance(one, Reason) and one == reason for one in self._parts)
+
+    # Reading.
+
+    @property
+    def told(self) -> tuple[Reason, ...]:
+        """All of them, as plain values."""
+        if self._read is None:
+            self._read = tuple(_told(self._parts))
+            self._parts = [self._read]
+        return self._read
+
+    def __bool__(self) -> bool:
+        return any(one != () for one in self._parts)
+
+    def __len__(self) -> int:
+        return len(self.told)
+
+    @overload
+    def __getitem__(self, at: int) -> Reason: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Reason, ...]: ...
+    def __getitem__(self, at: int | slice) -> Reason | tuple[Reason, ...]:
+        if at == 0 and self._read is None and self._parts:
+            return next(_told(self._parts))  # many ask for the code of the first and no more
+        return self.told[at]
+
+    def __iter__(self) -> Iterator[Reason]:
+        return iter(self.told)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Reasons | tuple | list):
+            return self is other or self.told == tuple(other)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.told)
+
+    def __repr__(self) -> str:
+        return repr(self.told)
+
+    def __reduce__(self) -> tuple[type[tuple[Reason, ...]], tuple[tuple[Reason, ...]]]:
+        """What leaves the process is plain."""
+        return (tuple, (self.told,))
+
+
+def _told(parts: Iterable[Reason | Unread | tuple[Reason, ...]]) -> Iterator[Reason]:
+    for part in parts:
+        if isinstance(part, Reason):
+            yield part
+        elif isinstance(part, tuple):
+            yield from part
+        else:
+            yield from part.reasons()
 
 
 def quota_reason(desk: Desk, workload: Workload, usage: Usage, option: Assignment) -> Reason | None:

@@ -17,8 +17,17 @@ from bisect import insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fairway.core.clusters.covering import Option, Picked, Unmet, fewest, pick
-from fairway.core.clusters.spread import Tally, fill, relaxations, select
+from fairway.core.clusters.spread import (
+    Option,
+    Picked,
+    Tally,
+    Unmet,
+    fewest,
+    fill,
+    pick,
+    relaxations,
+    select,
+)
 from fairway.core.model import Division, Policy, Spread
 from fairway.core.modes.apportionment import Turn, unseat, webster
 

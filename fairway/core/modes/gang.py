@@ -14,11 +14,11 @@ from fairway.api.reasons import Code, Reason
 from fairway.core.clusters import fit_bounds, ranking
 from fairway.core.clusters.balance_order import Standing, Totals
 from fairway.core.clusters.candidates import Names, ladder
-from fairway.core.explain.lazy_reasons import Reasons
 from fairway.core.explain.reasons import (
     MayNotUse,
     NoPools,
     NoRoom,
+    Reasons,
     kept_reason,
     quota_reason,
     shortage_reason,
