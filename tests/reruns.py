@@ -1,4 +1,4 @@
-"""Tests that had to be tried twice, and failures as they happen.
+"""Tests that had to be tried twice, and failures as they happen, first tries among them.
 
 CI tries once more what fails (docs/decisions/0017). A test that passes only then is listed in
 `reruns.txt`, beside this file, with what it said; whoever mends it leaves the line there. A test
@@ -34,7 +34,9 @@ class Reruns:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         name = _without_group(report.nodeid)
         if report.outcome == "rerun":
-            self._said.setdefault(name, _last_line(report))
+            self._said.setdefault(name, _first_error(report))
+            self._tell(f"TRYING AGAIN {name} ({report.when}, {report.duration:.0f} s)")
+            self._tell(report.longreprtext)
         elif report.failed:
             self._tell(f"FAILED {name} ({report.when}, {report.duration:.0f} s)")
             self._tell(report.longreprtext)
@@ -68,6 +70,6 @@ def _without_group(name: str) -> str:
     return test if sign and "]" not in group else name
 
 
-def _last_line(report: pytest.TestReport) -> str:
+def _first_error(report: pytest.TestReport) -> str:
     lines = [line.strip() for line in report.longreprtext.splitlines() if line.startswith("E ")]
     return (lines or [""])[0].removeprefix("E").strip()[:_SAID_MOST]

@@ -87,6 +87,7 @@ def test_what_passes_only_at_its_second_try(
     found, output = run(tmp_path, "--reruns=1", plugins=REGISTERS, CI="")
     assert found == status, output
     assert f"{told} test_it.py::test_passes_at_the_second_try  AssertionError: not yet" in output
+    assert "TRYING AGAIN test_it.py::test_passes_at_the_second_try (call" in output
     assert (tmp_path / "ledger.txt").read_text().count("test_passes_at_the_second_try") == 1
 
 
