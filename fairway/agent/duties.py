@@ -30,7 +30,7 @@ HUB_SILENT = "HubSilent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class WorkFacts:
     """All that decides what is to be done about a work."""
 
     kept: Kept
@@ -63,7 +63,7 @@ def goes_on(work: Work, kept: Kept | None) -> bool:
     )
 
 
-def duty(standing: Standing) -> Duty:
+def duty(standing: WorkFacts) -> Duty:
     """What is to be done next."""
     spec, ended = standing.kept.work.spec, standing.kept.ended
     if not standing.is_on_hub and not spec.tombstone:
@@ -84,7 +84,7 @@ def duty(standing: Standing) -> Duty:
     return "Apply"
 
 
-def _buried(standing: Standing) -> Duty:
+def _buried(standing: WorkFacts) -> Duty:
     if standing.seen is not None:
         if has_live_pods(standing.seen):
             return "Stop"

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from fairway.agent.adoption import adopted
 from fairway.agent.drivers.interface import Driver, DriverFault
-from fairway.agent.duties import Duty, Standing, duty, goes_on, verdict
+from fairway.agent.duties import Duty, WorkFacts, duty, goes_on, verdict
 from fairway.agent.hub import Hub
 from fairway.agent.memory import Kept, Memory
 from fairway.agent.settings import AgentSettings, Rate
@@ -119,7 +119,7 @@ class Tender:
         is_there = seen is not None or not is_fresh
         is_due = self._clock.now() >= at + self._drift(name)
         found = duty(
-            Standing(
+            WorkFacts(
                 kept=kept,
                 seen=seen,
                 is_on_hub=name in self.offered or not self.knows_hub,

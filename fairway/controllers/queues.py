@@ -20,7 +20,7 @@ from fairway.clock import Clock
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
 from fairway.controllers.scheduling.scheduler import Scheduler
-from fairway.core.explain.queue_status import Standing
+from fairway.core.explain.queue_status import QueueState
 from fairway.core.quota.shares import decayed
 from fairway.store.interface import Store, Write
 from fairway.store.keys import QUEUES
@@ -62,7 +62,7 @@ class Queues:
                 except (ApiError, OSError) as fault:
                     _log.info("the status of queue %s was not written: %s", standing.queue, fault)
 
-    async def _write(self, standing: Standing) -> None:
+    async def _write(self, standing: QueueState) -> None:
         stored = self._cache.mirror(QUEUES).get(("", standing.queue))
         if stored is None:
             return
@@ -77,7 +77,7 @@ class Queues:
                 write=_WRITE,
             )
 
-    def _status(self, queue: Queue, standing: Standing) -> QueueStatus:
+    def _status(self, queue: Queue, standing: QueueState) -> QueueStatus:
         return replace(
             queue.status,
             observed_generation=queue.metadata.generation,
@@ -98,7 +98,7 @@ class Queues:
             remembered=self._remembered(queue, standing),
         )
 
-    def _remembered(self, queue: Queue, standing: Standing) -> RememberedUsage | None:
+    def _remembered(self, queue: Queue, standing: QueueState) -> RememberedUsage | None:
         """Faded usage, brought up to date if it is due."""
         settings = self._cache.fleet().spec.fair_share
         if not settings.usage_half_life_seconds:

@@ -14,7 +14,7 @@ from fairway.controllers.plane import ControlPlane, PlaneOptions
 from fairway.controllers.scheduling.planner import InlinePlanner, PlannerFault
 from fairway.controllers.scheduling.planner_state import Fed
 from fairway.controllers.terms import Settings
-from fairway.core.explain.queue_status import Standing
+from fairway.core.explain.queue_status import QueueState
 from fairway.kinds.registry import built_in
 from fairway.store.embedded.store import EmbeddedStore
 from tests.controllers.fleets import running
@@ -51,7 +51,7 @@ class Failing(InlinePlanner):
 
     fails = False
 
-    async def standings(self, now: float) -> list[Standing]:
+    async def standings(self, now: float) -> list[QueueState]:
         if Failing.fails:
             raise PlannerFault("in standings")
         return await super().standings(now)

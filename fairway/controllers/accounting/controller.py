@@ -28,7 +28,7 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.core.costs.accounts import DAY, Accounts, Holding, Key, Place, Supply, folded
 from fairway.core.costs.reports import row_of, sums_of
-from fairway.core.explain.queue_status import Standing
+from fairway.core.explain.queue_status import QueueState
 from fairway.store.interface import Store, Stored, Write
 from fairway.store.keys import COST_ACCOUNTS, FLAVORS, WORKLOADS
 from fairway.store.mirrors import Name
@@ -251,7 +251,7 @@ class Accounting:
 _LENT = "lent "
 
 
-def _lent(standings: list[Standing]) -> dict[str, Holding]:
+def _lent(standings: list[QueueState]) -> dict[str, Holding]:
     """What queues without others below them lend, by accelerator."""
     parents = {one.parent for one in standings}
     found: dict[str, Holding] = {}

@@ -19,7 +19,7 @@ from fairway.controllers.child_processes import start_python
 from fairway.controllers.scheduling.planner_state import Fed, Planned, Planning
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
-from fairway.core.explain.queue_status import Standing
+from fairway.core.explain.queue_status import QueueState
 from fairway.core.explain.samples import Gauges
 from fairway.core.provisioning.idle_nodes import Idle
 
@@ -46,7 +46,7 @@ class Planner(Protocol):
 
     async def explain(self, key: str, now: float) -> Explanation | None: ...
 
-    async def standings(self, now: float) -> list[Standing]: ...
+    async def standings(self, now: float) -> list[QueueState]: ...
 
     async def shadow(self, now: float) -> dict[str, list[str]]: ...
 
@@ -79,7 +79,7 @@ class InlinePlanner:
     async def explain(self, key: str, now: float) -> Explanation | None:
         return self._planning.explain(key, now)
 
-    async def standings(self, now: float) -> list[Standing]:
+    async def standings(self, now: float) -> list[QueueState]:
         return self._planning.standings(now)
 
     async def shadow(self, now: float) -> dict[str, list[str]]:
@@ -124,8 +124,8 @@ class ProcessPlanner:
     async def explain(self, key: str, now: float) -> Explanation | None:
         return cast("Explanation | None", await self._call("explain", key, now))
 
-    async def standings(self, now: float) -> list[Standing]:
-        return cast("list[Standing]", await self._call("standings", now))
+    async def standings(self, now: float) -> list[QueueState]:
+        return cast("list[QueueState]", await self._call("standings", now))
 
     async def shadow(self, now: float) -> dict[str, list[str]]:
         return cast("dict[str, list[str]]", await self._call("shadow", now))

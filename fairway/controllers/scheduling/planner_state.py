@@ -23,7 +23,7 @@ from fairway.core.costs import accounts
 from fairway.core.costs.accounts import Place
 from fairway.core.cycle import START, Cursor
 from fairway.core.explain import explain, queue_status, samples
-from fairway.core.explain.queue_status import Standing
+from fairway.core.explain.queue_status import QueueState
 from fairway.core.explain.samples import Gauges
 from fairway.core.modes.way_home import Homeward
 from fairway.core.plan import Admit, Plan, Reservation, Step
@@ -238,7 +238,7 @@ class Planning:
                 self._codes[one.workload] = changed[one.workload] = code
         return changed
 
-    def standings(self, now: float) -> list[Standing]:
+    def standings(self, now: float) -> list[QueueState]:
         """How every queue stands."""
         return queue_status.standings(self._view.snapshot(now))
 

@@ -22,7 +22,7 @@ from fairway.controllers.scheduling.planner import Planner
 from fairway.controllers.scheduling.planner_state import Fed, Planned, Planning
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
-from fairway.core.explain.queue_status import Standing
+from fairway.core.explain.queue_status import QueueState
 from fairway.core.explain.samples import Gauges
 from fairway.core.provisioning.idle_nodes import Idle
 
@@ -141,7 +141,7 @@ class RecordingPlanner:
         async with self._calling:  # never of a planner that has not been fed everything yet
             return await self._planner.explain(key, now)
 
-    async def standings(self, now: float) -> list[Standing]:
+    async def standings(self, now: float) -> list[QueueState]:
         async with self._calling:
             return await self._planner.standings(now)
 

@@ -48,7 +48,7 @@ from fairway.controllers.scheduling.record import RecordingPlanner
 from fairway.controllers.terms import NotLeader, Terms
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
-from fairway.core.explain.queue_status import Standing
+from fairway.core.explain.queue_status import QueueState
 from fairway.core.explain.samples import Gauges
 from fairway.core.provisioning.idle_nodes import Idle
 from fairway.loops import Alarm
@@ -368,7 +368,7 @@ class Scheduler:
             await self._feed()
             return await self._planner.explain(key, self._clock.now())
 
-    async def standings(self) -> list[Standing]:
+    async def standings(self) -> list[QueueState]:
         """How every queue stands now."""
         with self._asked():
             await self._feed()

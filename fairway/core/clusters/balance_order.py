@@ -131,9 +131,9 @@ class Board:
             self._floor += unwelcome * _UNWELCOME
         self._score_all()
 
-    def standing(self) -> Standing:
+    def standing(self) -> BalancedOrder:
         """The order as it is now."""
-        return Standing(self, len(self._holds.log))
+        return BalancedOrder(self, len(self._holds.log))
 
     def order(self, claims: int) -> Order:
         """The order after so many of the claims."""
@@ -174,7 +174,7 @@ class Board:
         self._keys: npt.NDArray[np.int64] = self._floor - balance_of(others) * self._step
 
 
-class Standing(Sequence[Ranked]):
+class BalancedOrder(Sequence[Ranked]):
     """The order of some clusters at one moment of a plan; entries are made when looked at."""
 
     __slots__ = ("_board", "_claims", "_order")
@@ -213,7 +213,7 @@ class Totals(Mapping[str, int]):
 
     __slots__ = ("_read", "_standing")
 
-    def __init__(self, standing: Standing) -> None:
+    def __init__(self, standing: BalancedOrder) -> None:
         self._standing = standing
         self._read: dict[str, int] | None = None
 

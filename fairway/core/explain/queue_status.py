@@ -68,7 +68,7 @@ class Asks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class QueueState:
     """One queue, with all below it."""
 
     queue: str
@@ -96,7 +96,7 @@ class Standing:
         }
 
 
-def standings(snapshot: Snapshot) -> list[Standing]:
+def standings(snapshot: Snapshot) -> list[QueueState]:
     """Every queue, parents before their children."""
     tree = snapshot.tree
     settings = snapshot.facts.settings
@@ -113,7 +113,7 @@ def standings(snapshot: Snapshot) -> list[Standing]:
     for node in tree.nodes:
         below = _with_all_below(tree, node.name)
         found.append(
-            Standing(
+            QueueState(
                 queue=node.name,
                 parent=node.parent.name if node.parent else "",
                 weight_nanos=node.queue.weight_nanos,

@@ -14,7 +14,7 @@ import numpy as np
 
 from fairway.api.amounts import is_accelerator
 from fairway.core.costs.accounts import Place
-from fairway.core.explain.queue_status import Holding, Standing, standings
+from fairway.core.explain.queue_status import Holding, QueueState, standings
 from fairway.core.model import Flavor, Pool
 from fairway.core.nodes import Amounts, Cluster
 from fairway.core.snapshot import Snapshot
@@ -72,7 +72,7 @@ def gauges(snapshot: Snapshot) -> Gauges:
 # Queues.
 
 
-def _queues(found: Sequence[Standing]) -> dict[str, QueueGauge]:
+def _queues(found: Sequence[QueueState]) -> dict[str, QueueGauge]:
     kept = {one.queue: _kept(one.holdings) for one in found}
     counted = {queue: _counted(one) for queue, one in kept.items()}
     fair = _fair(found, counted)
@@ -138,7 +138,7 @@ def fair_shares(wishes: Sequence[Wish], pot: float) -> list[float]:
     return found
 
 
-def fair_of(found: Sequence[Standing]) -> dict[str, float]:
+def fair_of(found: Sequence[QueueState]) -> dict[str, float]:
     """What each queue would have if all in use were divided fairly; see `QueueGauge`."""
     return _fair(found, {one.queue: _counted(_kept(one.holdings)) for one in found})
 
@@ -153,9 +153,9 @@ def _counted(kept: tuple[HoldingGauge, ...]) -> tuple[HoldingGauge, ...]:
 
 
 def _fair(
-    found: Sequence[Standing], counted: Mapping[str, tuple[HoldingGauge, ...]]
+    found: Sequence[QueueState], counted: Mapping[str, tuple[HoldingGauge, ...]]
 ) -> dict[str, float]:
-    siblings: dict[str, list[Standing]] = {}
+    siblings: dict[str, list[QueueState]] = {}
     for one in found:
         siblings.setdefault(one.parent, []).append(one)
     # Roots have nobody to share with: what they have is fair.
@@ -167,13 +167,13 @@ def _fair(
 
 
 def _divided(
-    group: Sequence[Standing],
+    group: Sequence[QueueState],
     kept: Mapping[str, tuple[HoldingGauge, ...]],
     above: Sequence[HoldingGauge],
 ) -> dict[str, float]:
     """Of all that is counted of each, together; flavor by flavor, since one is no other."""
     pairs = [(one.flavor, one.resource) for one in above]
-    by_pair: dict[tuple[str, str], list[tuple[Standing, HoldingGauge]]] = {}
+    by_pair: dict[tuple[str, str], list[tuple[QueueState, HoldingGauge]]] = {}
     for queue in group:
         # Who owns nothing and waits wants some of whatever there is.
         of_others = (HoldingGauge(*pair, 0.0, 0.0, 0.0, 0.0) for pair in pairs)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from fairway.api.reasons import Code, Reason
 from fairway.core.clusters import fit_bounds, ranking
-from fairway.core.clusters.balance_order import Standing, Totals
+from fairway.core.clusters.balance_order import BalancedOrder, Totals
 from fairway.core.clusters.candidates import Names, ladder
 from fairway.core.explain.reasons import (
     MayNotUse,
@@ -180,14 +180,14 @@ def _worth_trying(
     desk: Desk, ranked: Sequence[ranking.Ranked], chance: fit_bounds.Chance
 ) -> Iterator[str]:
     """Those of which the bounds promise room, best first."""
-    if isinstance(ranked, Standing):
+    if isinstance(ranked, BalancedOrder):
         return ranked.best(chance.fits)
     position = desk.stock.position
     return (one.cluster for one in ranked if chance.fits[position[one.cluster]])
 
 
 def _totals(ranked: Sequence[ranking.Ranked]) -> Mapping[str, int]:
-    if isinstance(ranked, Standing):
+    if isinstance(ranked, BalancedOrder):
         return Totals(ranked)
     return {one.cluster: one.total for one in ranked}
 
