@@ -44,7 +44,7 @@ class Wish:
 
 
 @dataclass(slots=True)
-class Board:
+class ProgressLines:
     """The last that is known of each workload, shown as it changes."""
 
     is_quiet: bool = False
@@ -88,7 +88,9 @@ class Board:
 class Followed:
     """One workload, followed to its end."""
 
-    def __init__(self, client: AsyncClient, workload: Object, board: Board, wish: Wish) -> None:
+    def __init__(
+        self, client: AsyncClient, workload: Object, board: ProgressLines, wish: Wish
+    ) -> None:
         self._client = client
         self._namespace = str(workload["metadata"]["namespace"])
         self._name = workloads.name_of(workload)
@@ -193,12 +195,12 @@ class Followed:
 def follow(session: Session, found: Sequence[Object], wish: Wish) -> list[Object]:
     """Follows workloads to their end; raises TimeoutError when that takes too long."""
     client = session.client
-    with Board(wish.is_quiet) as board:
+    with ProgressLines(wish.is_quiet) as board:
         return client.loop.run(_follow(client.asynchronous, found, board, wish))
 
 
 async def _follow(
-    client: AsyncClient, found: Sequence[Object], board: Board, wish: Wish
+    client: AsyncClient, found: Sequence[Object], board: ProgressLines, wish: Wish
 ) -> list[Object]:
     async with asyncio.timeout(wish.seconds):
         followed = [Followed(client, one, board, wish) for one in found]

@@ -20,7 +20,6 @@ from fairway.api.discretion import MayLook, discreet_explanation, within
 from fairway.clock import Clock
 from fairway.controllers.accounting.controller import Accounting
 from fairway.controllers.autoscaling.controller import Autoscaling
-from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.controller import Clusters
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
@@ -40,6 +39,7 @@ from fairway.controllers.scheduling.record import NoSink, RecordingPlanner, Sink
 from fairway.controllers.scheduling.scheduler import FED, Scheduler
 from fairway.controllers.scheduling.scheduler import Settings as SchedulerSettings
 from fairway.controllers.shadow import Shadows
+from fairway.controllers.shared_state import SharedState
 from fairway.controllers.terms import Settings, Terms
 from fairway.controllers.timeline.spans import NoSpanKeeper, SpanKeeper
 from fairway.controllers.timeline.timeline import Timeline
@@ -95,7 +95,7 @@ class ControlPlane:
             store, clock, options.terms, decided_under=lambda: _highest_term(self.cache)
         )
         self.states = States(self.cache.mirror(REPORTS))
-        board = Board(clock)
+        board = SharedState(clock)
         notes = Notes(store, clock)
         self.planner = RecordingPlanner(options.make_planner, options.sink)
         self.scheduler = Scheduler(
@@ -127,7 +127,7 @@ class ControlPlane:
         kinds: LiveKinds,
         *,
         notes: Notes,
-        board: Board,
+        board: SharedState,
         options: PlaneOptions,
     ) -> Sequence[Controller]:
         """All that runs while this replica leads."""
@@ -172,7 +172,7 @@ class ControlPlane:
             *options.beside,
         )
 
-    def _lookers(self, store: Store, board: Board, seconds: float) -> Sequence[Controller]:
+    def _lookers(self, store: Store, board: SharedState, seconds: float) -> Sequence[Controller]:
         """Those that look again and again, whether or not anything happened."""
         return (
             Clusters(

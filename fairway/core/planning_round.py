@@ -15,7 +15,7 @@ import numpy as np
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.clusters import ranking
-from fairway.core.clusters.balance_order import Board, Holds
+from fairway.core.clusters.balance_order import ClusterBalance, Holds
 from fairway.core.clusters.candidates import Candidates, Names, candidates, likeness
 from fairway.core.forecast.reservations import Reservations
 from fairway.core.model import (
@@ -67,7 +67,7 @@ class Desk:
         self._assignments: dict[str, _Assignments] = {}  # by queue
         self._by_groups: dict[tuple[ResourceGroup, ...], _Assignments] = {}
         self._free: dict[tuple[str, str], tuple[int, int, int]] = {}
-        self._boards: dict[Hashable, Board] = {}
+        self._boards: dict[Hashable, ClusterBalance] = {}
         self._pools: dict[Names, bool] = {}
         self._no_victims: dict[Hashable, tuple[Reason, ...]] = {}
         self.stock = snapshot.stock
@@ -235,7 +235,7 @@ class Desk:
         unwelcome = self.candidates(workload).unwelcome
         return ranking.rank(facts, policy.scores, self.now, current=current, unwelcome=unwelcome)
 
-    def _board(self, names: Sequence[str], workload: Workload, policy: Policy) -> Board:
+    def _board(self, names: Sequence[str], workload: Workload, policy: Policy) -> ClusterBalance:
         """Where neither the workload nor room counts: the same for all."""
         unwelcome = self.candidates(workload).unwelcome
         key = (
@@ -248,7 +248,7 @@ class Desk:
             ordered = Names(sorted(names))
             avoided = np.array([name in unwelcome for name in ordered]) if unwelcome else None
             places = self.stock.places(ordered)
-            found = Board(ordered, places, self._holds, policy.scores, avoided)
+            found = ClusterBalance(ordered, places, self._holds, policy.scores, avoided)
             self._boards[key] = found
         return found
 

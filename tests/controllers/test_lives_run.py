@@ -15,11 +15,11 @@ from fairway.api.names import report_name, work_namespace
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import VirtualClock, timestamp
-from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.controller import Clusters
 from fairway.controllers.lifecycle.controller import Lifecycle
 from fairway.controllers.object_events import Notes
+from fairway.controllers.shared_state import SharedState
 from fairway.controllers.terms import Settings, Terms
 from fairway.controllers.works.controller import Works
 from fairway.controllers.works.states import States
@@ -44,7 +44,7 @@ class Hub:
         self.states = States(self.cache.mirror(REPORTS))
         terms = Terms(store, clock, Settings(identity="one"))
         terms.term = 4
-        notes, board = Notes(store, clock), Board(clock)
+        notes, board = Notes(store, clock), SharedState(clock)
         shared = {"store": store, "cache": self.cache, "states": self.states, "clock": clock}
         self.parts = (
             Lifecycle(**shared, notes=notes, board=board),  # type: ignore[arg-type] - one dict for all

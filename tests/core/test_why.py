@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairway.api.reasons import Code, Reason
 from fairway.core import model
-from fairway.core.clusters.balance_order import Board, Holds, Order, Totals
+from fairway.core.clusters.balance_order import ClusterBalance, Holds, Order, Totals
 from fairway.core.cycle import plan
 from fairway.core.explain.reasons import Reasons, Unread
 from fairway.core.modes import gang
@@ -141,7 +141,7 @@ def test_a_board_kept_claim_by_claim_equals_an_order_made_anew(
     scores = (model.Score(name="Balance", weight=weight),)
     avoided = np.array([is_bad for _, is_bad in rows])
     holds = Holds(np.array([others for others, _ in rows], dtype=np.int64))
-    board = Board(names, np.arange(len(rows)), holds, scores, avoided)
+    board = ClusterBalance(names, np.arange(len(rows)), holds, scores, avoided)
     before = []
     for place, bits in claims:
         order = Order(names, holds.now.copy(), scores, avoided)

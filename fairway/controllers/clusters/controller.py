@@ -19,12 +19,12 @@ from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet, FleetStatus
 from fairway.api.names import work_namespace
 from fairway.clock import Clock
-from fairway.controllers.board import Board
 from fairway.controllers.breakers import restored
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import health
 from fairway.controllers.clusters.health import Observation
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS, Heartbeats
+from fairway.controllers.shared_state import SharedState
 from fairway.controllers.statuses import with_status
 from fairway.controllers.works.roster import Roster
 from fairway.controllers.works.states import States
@@ -49,7 +49,7 @@ class Clusters:
         cache: Cache,
         states: States,
         clock: Clock,
-        board: Board | None = None,
+        board: SharedState | None = None,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
         self._look_seconds = look_seconds

@@ -14,7 +14,6 @@ from fairway.api.names import FINALIZER, work_name
 from fairway.api.queue import Queue
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import health
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS, Heartbeats
@@ -23,6 +22,7 @@ from fairway.controllers.lifecycle.case import Case, Change, NodeAside
 from fairway.controllers.lifecycle.next_status import next_status
 from fairway.controllers.object_events import Notes
 from fairway.controllers.scheduling.commit import head_of, write_status
+from fairway.controllers.shared_state import SharedState
 from fairway.controllers.works.adoption import is_own
 from fairway.controllers.works.roster import Roster
 from fairway.controllers.works.states import States
@@ -49,14 +49,14 @@ class Lifecycle:
         states: States,
         clock: Clock,
         notes: Notes,
-        board: Board | None = None,
+        board: SharedState | None = None,
     ) -> None:
         self._store = store
         self._cache = cache
         self._states = states
         self._clock = clock
         self._notes = notes
-        self._board = board or Board(clock)
+        self._board = board or SharedState(clock)
         self._roster = cache.index(Roster)
         self._beats = Heartbeats(cache.mirror(LEASES), clock)
         self._loop: Loop[Name] = Loop("lifecycle", self._reconcile, clock=clock, forgets=True)

@@ -28,7 +28,6 @@ from fairway.api.flavor import Flavor
 from fairway.api.names import namespace_and_name
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.object_events import Notes
 from fairway.controllers.scheduling import breaker_limits
@@ -45,6 +44,7 @@ from fairway.controllers.scheduling.commit import (
 from fairway.controllers.scheduling.planner import PlannerFault, PlannerLost
 from fairway.controllers.scheduling.planner_state import Fed, Planned, SetAside
 from fairway.controllers.scheduling.record import RecordingPlanner
+from fairway.controllers.shared_state import SharedState
 from fairway.controllers.terms import NotLeader, Terms
 from fairway.controllers.timeline.ahead import Ahead
 from fairway.core.costs.accounts import Place
@@ -103,7 +103,7 @@ class Scheduler:
         planner: RecordingPlanner,
         terms: Terms,
         clock: Clock,
-        board: Board | None = None,
+        board: SharedState | None = None,
         notes: Notes | None = None,
         settings: Settings = Settings(),  # noqa: B008 - frozen
     ) -> None:
@@ -112,7 +112,7 @@ class Scheduler:
         self._planner = planner
         self._terms = terms
         self._clock = clock
-        self._board = board or Board(clock)
+        self._board = board or SharedState(clock)
         self._notes = notes or Notes(store, clock)
         self._settings = settings
         self._committer = Committer(store, self._latest, lambda: terms.is_leader)

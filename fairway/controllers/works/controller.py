@@ -15,12 +15,12 @@ from fairway.api.names import OVER, work_name
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.controllers.board import Board
 from fairway.controllers.cache import Cache
 from fairway.controllers.lifecycle import inputs
 from fairway.controllers.object_events import Notes
 from fairway.controllers.rollouts.register import Register, Stage, stages_of
 from fairway.controllers.scheduling.claims import last_attempt
+from fairway.controllers.shared_state import SharedState
 from fairway.controllers.terms import NotLeader, Terms
 from fairway.controllers.works.adoption import is_adopted, is_own
 from fairway.controllers.works.derive import (
@@ -63,7 +63,7 @@ class Works:
         kinds: KnownKinds,
         clock: Clock,
         notes: Notes,
-        board: Board | None = None,
+        board: SharedState | None = None,
     ) -> None:
         self._store = store
         self._cache = cache
@@ -72,7 +72,7 @@ class Works:
         self._kinds = kinds
         self._clock = clock
         self._notes = notes
-        self._board = board or Board(clock)
+        self._board = board or SharedState(clock)
         self._roster = cache.index(Roster)
         self._register = cache.index(Register)
         self._incarnations = cache.index(Incarnations)

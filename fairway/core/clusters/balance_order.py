@@ -1,7 +1,7 @@
 """Plain order: clusters ranked by nothing but how many workloads are where.
 
 This is the default, and has to be fast: each claim changes it a little, and each decision asks for
-the best cluster that has room. A `Board` is kept right claim by claim; whole orders, and the totals
+the best cluster that has room. A `ClusterBalance` is kept right claim by claim; whole orders, and the totals
 that a plan tells, are worked out only when somebody reads them, for the moment they were asked at.
 """
 
@@ -95,7 +95,7 @@ class Holds:
         return self._first + made.astype(np.int64)
 
 
-class Board:
+class ClusterBalance:
     """Some clusters by plain scores, kept right while claims are made.
 
     A claim changes the score of its cluster alone, unless more workloads are there now than in any
@@ -179,7 +179,7 @@ class BalancedOrder(Sequence[Ranked]):
 
     __slots__ = ("_board", "_claims", "_order")
 
-    def __init__(self, board: Board, claims: int) -> None:
+    def __init__(self, board: ClusterBalance, claims: int) -> None:
         self._board = board
         self._claims = claims
         self._order: Order | None = None

@@ -72,7 +72,7 @@ def divide(
     replicas: int, places: Sequence[Place], policy: Policy, *, is_fresh: bool = False
 ) -> Shares:
     """Divides replicas over places, by the policy's groups, division and rules of spread."""
-    board = Board(places, policy)
+    board = DivisionTally(places, policy)
     if policy.division.type == "Duplicated":
         return board.duplicate(replicas)
     if not is_fresh:
@@ -81,7 +81,7 @@ def divide(
     return Shares(counts=board.result(), waiting=replicas - board.total(), unmet=unmet)
 
 
-class Board:
+class DivisionTally:
     """Counts while they are being worked out."""
 
     def __init__(self, places: Sequence[Place], policy: Policy) -> None:
@@ -315,7 +315,7 @@ class Board:
 class _Grower:
     """Gives out replicas within what was picked, by the type of the division."""
 
-    def __init__(self, board: Board, begin: Mapping[str, int], opening: int) -> None:
+    def __init__(self, board: DivisionTally, begin: Mapping[str, int], opening: int) -> None:
         self.board = board
         self.opening = opening
         self.is_static = board.policy.division.type == "StaticWeight"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairway.core.model import Policy
-from fairway.core.modes.division import Board, Place
+from fairway.core.modes.division import DivisionTally, Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def return_home(
     count, starts_first = _allowance(policy, pace)
     if count <= 0:
         return ()
-    board = Board(places, policy)
+    board = DivisionTally(places, policy)
     for group in board.groups:
         since = pace.room_since.get(group)
         if since is None or now - since < policy.return_home.after_seconds:
@@ -86,7 +86,7 @@ def _moves_to(
     """Up to so many moves to a group from later ones, the last first."""
     homes = _homes(places, policy)
     while count > 0 and any(one.group == group for one in homes):
-        board = Board(homes, policy)
+        board = DivisionTally(homes, policy)
         for one in board.places:
             board.counts[one.cluster] = one.assigned
         before = dict(board.counts)

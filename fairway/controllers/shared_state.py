@@ -10,7 +10,7 @@ from fairway.clock import Clock
 from fairway.controllers.breakers import Breakers, Name
 
 
-class Board:
+class SharedState:
     """Counts what is done, and says whether more may be."""
 
     def __init__(self, clock: Clock) -> None:
