@@ -32,7 +32,7 @@ from fairway.hub.on_kubernetes import (
     prepare_kubernetes,
 )
 from fairway.hub.pod_usage import AgentMeter
-from fairway.hub.replicas import Place, among_replicas
+from fairway.hub.replicas import ReplicaAddress, among_replicas
 from fairway.hub.span_log import SpanFile
 from fairway.kinds.registry import LiveKinds, built_in
 from fairway.metrics.prometheus import PrometheusSources
@@ -214,7 +214,7 @@ async def _reaching(
     async with AsyncExitStack() as stack:
         replicas = None
         if options.kubernetes is not None:
-            place = Place(
+            place = ReplicaAddress(
                 data=options.data,
                 address=options.address,
                 port=options.replica_port,

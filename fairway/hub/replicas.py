@@ -64,7 +64,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ReplicaAddress:
     """Where a replica listens for others, and what they are told."""
 
     data: Path
@@ -254,7 +254,9 @@ class Replicas:
 
 
 @asynccontextmanager
-async def among_replicas(store: Store, place: Place, clock: Clock) -> AsyncIterator[Replicas]:
+async def among_replicas(
+    store: Store, place: ReplicaAddress, clock: Clock
+) -> AsyncIterator[Replicas]:
     """Meets the other replicas of a hub, for as long as the context lasts."""
 
     def make() -> ServingFiles:

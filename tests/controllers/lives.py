@@ -7,7 +7,7 @@ from typing import Any
 
 from fairway.api import codec
 from fairway.api.workload import Workload
-from fairway.controllers.lifecycle.case import Case, Place, PodsSeen, Seen, Settings
+from fairway.controllers.lifecycle.case import Case, ClusterFacts, PodsSeen, Seen, Settings
 
 NOW = 1_794_729_600.0  # 2026-11-15 08:00 UTC
 DECIDED = NOW - 100
@@ -107,7 +107,7 @@ def seen(phase: str, attempt: int = 1, pods: PodsSeen | None = None, **more: Any
 
 
 def case(found: Workload, works: dict[str, Seen] | None = None, **more: Any) -> Case:
-    places = more.pop("places", {name: Place() for name in ("a", "b", "c")})
+    places = more.pop("places", {name: ClusterFacts() for name in ("a", "b", "c")})
     settings = more.pop("settings", Settings())
     return Case(
         workload=found,

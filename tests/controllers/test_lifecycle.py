@@ -14,7 +14,7 @@ from fairway.api.meta import Taint, Toleration
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.controllers.lifecycle.attempt_ends import AVOIDED_SECONDS
-from fairway.controllers.lifecycle.case import Case, Change, Place, PodsSeen, Settings
+from fairway.controllers.lifecycle.case import Case, Change, ClusterFacts, PodsSeen, Settings
 from fairway.controllers.lifecycle.next_status import next_status
 from tests.controllers.lives import (
     NOW,
@@ -396,14 +396,16 @@ ASKED: list[tuple[str, Case, dict[str, Any]]] = [
     ),
 ]
 
-PLACES = {name: Place() for name in ("a", "b", "c")}
+PLACES = {name: ClusterFacts() for name in ("a", "b", "c")}
 NO_EXECUTE = Taint(key="maintenance", effect="NoExecute", time_added=moment(NOW - 50))
 BEARS = Toleration(key="maintenance", operator="Exists", toleration_seconds=60)
 MOVED = {"phase": "Stopping", "releasing": ["a"]}
 
 
-def lost(silent: float, phase: str = "Lost", *, is_cut_off: bool = False) -> dict[str, Place]:
-    return {**PLACES, "a": Place(phase=phase, silent_seconds=silent, is_cut_off=is_cut_off)}
+def lost(
+    silent: float, phase: str = "Lost", *, is_cut_off: bool = False
+) -> dict[str, ClusterFacts]:
+    return {**PLACES, "a": ClusterFacts(phase=phase, silent_seconds=silent, is_cut_off=is_cut_off)}
 
 
 def told_to_stop(silence: int | None) -> dict[str, Work]:
@@ -506,13 +508,14 @@ PLACES_TABLE: list[tuple[str, Case, dict[str, Any]]] = [
     ),
     (
         "a cluster that is drained gives its workloads back",
-        case(running(placement("a")), places={**PLACES, "a": Place(hold="HoldAndDrain")}),
+        case(running(placement("a")), places={**PLACES, "a": ClusterFacts(hold="HoldAndDrain")}),
         {**MOVED, "reason": "ClusterDrained", "past": ("ClusterDrained", "Decision")},
     ),
     (
         "a cluster that is held keeps what it has",
         case(
-            running(placement("a"), pods={"wanted": 2}), places={**PLACES, "a": Place(hold="Hold")}
+            running(placement("a"), pods={"wanted": 2}),
+            places={**PLACES, "a": ClusterFacts(hold="Hold")},
         ),
         {},
     ),
@@ -520,7 +523,7 @@ PLACES_TABLE: list[tuple[str, Case, dict[str, Any]]] = [
         "nothing moves while the breaker of moves is open",
         case(
             running(placement("a"), pods={"wanted": 2}),
-            places={**PLACES, "a": Place(hold="HoldAndDrain")},
+            places={**PLACES, "a": ClusterFacts(hold="HoldAndDrain")},
             may_move=False,
         ),
         {},
@@ -529,20 +532,20 @@ PLACES_TABLE: list[tuple[str, Case, dict[str, Any]]] = [
         "nothing moves from a cluster that is only observed",
         case(
             running(placement("a"), pods={"wanted": 2}),
-            places={**PLACES, "a": Place(hold="HoldAndDrain", mode="Observe")},
+            places={**PLACES, "a": ClusterFacts(hold="HoldAndDrain", mode="Observe")},
         ),
         {},
     ),
     (
         "a taint that its policy does not bear drives it away",
-        case(running(placement("a")), places={**PLACES, "a": Place(taints=(NO_EXECUTE,))}),
+        case(running(placement("a")), places={**PLACES, "a": ClusterFacts(taints=(NO_EXECUTE,))}),
         {**MOVED, "reason": "ClusterTainted", "past": ("ClusterTainted", "Decision")},
     ),
     (
         "a taint is borne for as long as its policy says",
         case(
             running(placement("a"), pods={"wanted": 2}),
-            places={**PLACES, "a": Place(taints=(NO_EXECUTE,))},
+            places={**PLACES, "a": ClusterFacts(taints=(NO_EXECUTE,))},
             settings=Settings(tolerations=(BEARS,)),
         ),
         {},
@@ -551,7 +554,7 @@ PLACES_TABLE: list[tuple[str, Case, dict[str, Any]]] = [
         "a taint drives it away once it was borne for long enough",
         case(
             running(placement("a")),
-            places={**PLACES, "a": Place(taints=(NO_EXECUTE,))},
+            places={**PLACES, "a": ClusterFacts(taints=(NO_EXECUTE,))},
             settings=Settings(tolerations=(BEARS,)),
             now=NOW + 10,
         ),
@@ -608,7 +611,7 @@ SERVICES: list[tuple[str, Case, dict[str, Any]]] = [
         "a drained cluster takes only its own replicas along",
         case(
             running(replicas("a", 3), replicas("b", 2), spec=SERVICE),
-            places={**PLACES, "b": Place(hold="HoldAndDrain")},
+            places={**PLACES, "b": ClusterFacts(hold="HoldAndDrain")},
         ),
         {
             "phase": "Running",
@@ -913,7 +916,7 @@ class TestWaking:
             pytest.param(
                 case(
                     running(placement("a"), pods={"wanted": 2}),
-                    places={**PLACES, "a": Place(taints=(NO_EXECUTE,))},
+                    places={**PLACES, "a": ClusterFacts(taints=(NO_EXECUTE,))},
                     settings=Settings(tolerations=(BEARS,)),
                 ),
                 NOW + 10,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from fairway.api.fleet import FleetSpec
 from fairway.api.meta import Taint
 from fairway.api.workload import Workload
-from fairway.controllers.lifecycle.case import Case, Place, PodsSeen, Seen, Settings
+from fairway.controllers.lifecycle.case import Case, ClusterFacts, PodsSeen, Seen, Settings
 from fairway.controllers.lifecycle.next_status import next_status
 from tests.controllers.lives import NOW, claimed, moment, placement, replicas, running, tasks, text
 from tests.controllers.test_lifecycle import MAY_FOLLOW, told_to_stop
@@ -75,9 +75,9 @@ def sightings(draw: st.DrawFn) -> Seen:
 
 
 @st.composite
-def places(draw: st.DrawFn) -> Place:
+def places(draw: st.DrawFn) -> ClusterFacts:
     phase = draw(st.sampled_from(("Ready", "Unready", "Lost")))
-    return Place(
+    return ClusterFacts(
         phase=phase,
         silent_seconds=draw(st.sampled_from((50.0, 5000.0))) if phase != "Ready" else 0.0,
         hold=draw(st.sampled_from(("None", "None", "Hold", "HoldAndDrain"))),

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from hypothesis import strategies as st
 
 from fairway.core.model import Division, Group, Policy, Spread
-from fairway.core.modes.division import Place
+from fairway.core.modes.division import DivisionTarget
 
 Type = Literal["Duplicated", "StaticWeight", "DynamicWeight", "Aggregated"]
 TYPES: tuple[Type, ...] = ("StaticWeight", "DynamicWeight", "Aggregated")
@@ -20,7 +20,7 @@ def policy(kind: Type, **parts: Any) -> Policy:
     return Policy(division=Division(type=kind, **limits), **parts)
 
 
-def after(places: Sequence[Place], counts: Mapping[str, int]) -> list[Place]:
+def after(places: Sequence[DivisionTarget], counts: Mapping[str, int]) -> list[DivisionTarget]:
     """The places once a division is carried out: what it gave is assigned, and no longer free."""
     return [
         replace(
@@ -35,15 +35,17 @@ def after(places: Sequence[Place], counts: Mapping[str, int]) -> list[Place]:
 HOME_AND_CLOUD = (Group(name="home"), Group(name="cloud"))
 
 
-def two_groups(home: int, cloud: int, home_has: int = 0, cloud_has: int = 0) -> list[Place]:
+def two_groups(
+    home: int, cloud: int, home_has: int = 0, cloud_has: int = 0
+) -> list[DivisionTarget]:
     return [
-        Place(cluster="c", group="cloud", available=cloud, assigned=cloud_has),
-        Place(cluster="h", group="home", available=home, assigned=home_has),
+        DivisionTarget(cluster="c", group="cloud", available=cloud, assigned=cloud_has),
+        DivisionTarget(cluster="h", group="home", available=home, assigned=home_has),
     ]
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[int, list[Place], Policy]:
+def cases(draw: st.DrawFn) -> tuple[int, list[DivisionTarget], Policy]:
     groups = draw(
         st.sampled_from(
             [
@@ -55,7 +57,7 @@ def cases(draw: st.DrawFn) -> tuple[int, list[Place], Policy]:
     )
     names = [group.name for group in groups] or [""]
     places = [
-        Place(
+        DivisionTarget(
             cluster=name,
             group=draw(st.sampled_from(names)),
             available=draw(st.integers(0, 8)),

@@ -12,17 +12,17 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from fairway.core.model import Division, Group, Policy, Spread
-from fairway.core.modes.division import Place, Shares, divide, static_weights
+from fairway.core.modes.division import DivisionTarget, Shares, divide, static_weights
 from tests.core.divisions import HOME_AND_CLOUD, TYPES, Type, after, cases, policy, two_groups
 
 
-def with_room(**available: int) -> list[Place]:
-    return [Place(cluster=name, available=room) for name, room in available.items()]
+def with_room(**available: int) -> list[DivisionTarget]:
+    return [DivisionTarget(cluster=name, available=room) for name, room in available.items()]
 
 
 # Division, by the reference's fixtures and by our own.
 
-FRESH: dict[str, tuple[int, list[Place], Policy, dict[str, int], int]] = {
+FRESH: dict[str, tuple[int, list[DivisionTarget], Policy, dict[str, int], int]] = {
     "aggregated over 6, 8, 10: five and seven on the two roomiest, by weight and not by filling": (
         12,
         with_room(a=6, b=8, c=10),
@@ -40,9 +40,9 @@ FRESH: dict[str, tuple[int, list[Place], Policy, dict[str, int], int]] = {
     "of equally few clusters the better scored are taken": (
         5,
         [
-            Place(cluster="a", available=50),
-            Place(cluster="b", available=6, score=10),
-            Place(cluster="c", available=4, score=99),
+            DivisionTarget(cluster="a", available=50),
+            DivisionTarget(cluster="b", available=6, score=10),
+            DivisionTarget(cluster="c", available=4, score=99),
         ],
         policy("Aggregated"),
         {"b": 5},
@@ -65,8 +65,8 @@ FRESH: dict[str, tuple[int, list[Place], Policy, dict[str, int], int]] = {
     "a place twice as fast gets twice as many": (
         6,
         [
-            Place(cluster="a", available=10),
-            Place(cluster="b", available=10, speed_nanos=2_000_000_000),
+            DivisionTarget(cluster="a", available=10),
+            DivisionTarget(cluster="b", available=10, speed_nanos=2_000_000_000),
         ],
         policy("DynamicWeight"),
         {"a": 2, "b": 4},
@@ -75,8 +75,8 @@ FRESH: dict[str, tuple[int, list[Place], Policy, dict[str, int], int]] = {
     "but never more than fit": (
         6,
         [
-            Place(cluster="a", available=4),
-            Place(cluster="b", available=4, speed_nanos=9_000_000_000),
+            DivisionTarget(cluster="a", available=4),
+            DivisionTarget(cluster="b", available=4, speed_nanos=9_000_000_000),
         ],
         policy("DynamicWeight"),
         {"a": 2, "b": 4},
@@ -85,9 +85,9 @@ FRESH: dict[str, tuple[int, list[Place], Policy, dict[str, int], int]] = {
     "static by weights": (
         9,
         [
-            Place(cluster="a", available=99, weight=1),
-            Place(cluster="b", available=99, weight=2),
-            Place(cluster="c", available=99, weight=0),
+            DivisionTarget(cluster="a", available=99, weight=1),
+            DivisionTarget(cluster="b", available=99, weight=2),
+            DivisionTarget(cluster="c", available=99, weight=0),
         ],
         policy("StaticWeight"),
         {"a": 3, "b": 6},
@@ -96,7 +96,10 @@ FRESH: dict[str, tuple[int, list[Place], Policy, dict[str, int], int]] = {
     # The reference ignores room for given weights; we never place what does not fit.
     "static: who is full drops out and the others share": (
         9,
-        [Place(cluster="a", available=99, weight=1), Place(cluster="b", available=4, weight=2)],
+        [
+            DivisionTarget(cluster="a", available=99, weight=1),
+            DivisionTarget(cluster="b", available=4, weight=2),
+        ],
         policy("StaticWeight"),
         {"a": 5, "b": 4},
         0,
@@ -125,7 +128,7 @@ FRESH: dict[str, tuple[int, list[Place], Policy, dict[str, int], int]] = {
     ),
     "duplicated in at most two clusters": (
         3,
-        [Place(cluster=name, available=9, domains=(name,)) for name in "abc"],
+        [DivisionTarget(cluster=name, available=9, domains=(name,)) for name in "abc"],
         policy("Duplicated", spread=(Spread(by="Cluster", most=2),)),
         {"a": 3, "b": 3},
         0,
@@ -146,7 +149,10 @@ FRESH: dict[str, tuple[int, list[Place], Policy, dict[str, int], int]] = {
     ),
     "the least is raised to where that places more": (
         4,
-        [Place(cluster="a", available=3, weight=10), Place(cluster="b", available=3, weight=1)],
+        [
+            DivisionTarget(cluster="a", available=3, weight=10),
+            DivisionTarget(cluster="b", available=3, weight=1),
+        ],
         policy("StaticWeight", cluster_min=2),
         {"a": 2, "b": 2},
         0,
@@ -187,20 +193,23 @@ FRESH |= {
 
 
 @pytest.mark.parametrize("case", FRESH.values(), ids=list(FRESH))
-def test_a_fresh_division(case: tuple[int, list[Place], Policy, dict[str, int], int]) -> None:
+def test_a_fresh_division(
+    case: tuple[int, list[DivisionTarget], Policy, dict[str, int], int],
+) -> None:
     replicas, places, rules, expected, waiting = case
     for order in (places, places[::-1]):
         found = divide(replicas, order, rules, is_fresh=True)
         assert found == Shares(counts=expected, waiting=waiting)
 
 
-def held(**parts: tuple[int, int]) -> list[Place]:
+def held(**parts: tuple[int, int]) -> list[DivisionTarget]:
     return [
-        Place(cluster=name, assigned=has, available=room) for name, (has, room) in parts.items()
+        DivisionTarget(cluster=name, assigned=has, available=room)
+        for name, (has, room) in parts.items()
     ]
 
 
-STEADY: dict[str, tuple[int, list[Place], Policy, dict[str, int]]] = {
+STEADY: dict[str, tuple[int, list[DivisionTarget], Policy, dict[str, int]]] = {
     "nothing changed": (6, held(a=(1, 50), b=(5, 0)), policy("DynamicWeight"), {"a": 1, "b": 5}),
     "only the difference is placed, by what fits now": (
         12,
@@ -241,7 +250,10 @@ STEADY: dict[str, tuple[int, list[Place], Policy, dict[str, int]]] = {
     ),
     "static shrinks toward the weights": (
         4,
-        [Place(cluster="a", assigned=4, weight=1), Place(cluster="b", assigned=2, weight=1)],
+        [
+            DivisionTarget(cluster="a", assigned=4, weight=1),
+            DivisionTarget(cluster="b", assigned=2, weight=1),
+        ],
         policy("StaticWeight"),
         {"a": 2, "b": 2},
     ),
@@ -286,7 +298,7 @@ STEADY: dict[str, tuple[int, list[Place], Policy, dict[str, int]]] = {
 
 
 @pytest.mark.parametrize("case", STEADY.values(), ids=list(STEADY))
-def test_a_steady_division(case: tuple[int, list[Place], Policy, dict[str, int]]) -> None:
+def test_a_steady_division(case: tuple[int, list[DivisionTarget], Policy, dict[str, int]]) -> None:
     replicas, places, rules, expected = case
     for order in (places, places[::-1]):
         assert divide(replicas, order, rules).counts == expected
@@ -307,12 +319,15 @@ def test_static_weights_are_the_largest_that_match_and_equal_where_none_does() -
 # Spread.
 
 
-def regions(**rooms: int) -> list[Place]:
+def regions(**rooms: int) -> list[DivisionTarget]:
     """Clusters `e1=4`: the letter is the region."""
-    return [Place(cluster=name, available=room, domains=(name[0],)) for name, room in rooms.items()]
+    return [
+        DivisionTarget(cluster=name, available=room, domains=(name[0],))
+        for name, room in rooms.items()
+    ]
 
 
-SPREAD: dict[str, tuple[int, list[Place], Policy, dict[str, int], int]] = {
+SPREAD: dict[str, tuple[int, list[DivisionTarget], Policy, dict[str, int], int]] = {
     "a skew of one keeps regions even": (
         6,
         regions(e1=90, w1=3),
@@ -374,7 +389,7 @@ SPREAD: dict[str, tuple[int, list[Place], Policy, dict[str, int], int]] = {
 
 @pytest.mark.parametrize("case", SPREAD.values(), ids=list(SPREAD))
 def test_a_division_keeps_rules_of_spread(
-    case: tuple[int, list[Place], Policy, dict[str, int], int],
+    case: tuple[int, list[DivisionTarget], Policy, dict[str, int], int],
 ) -> None:
     replicas, places, rules, expected, waiting = case
     for order in (places, places[::-1]):
@@ -406,9 +421,9 @@ def test_the_last_replica_of_a_region_stays_while_two_regions_are_asked_for() ->
 
 
 def test_what_opens_with_several_and_is_taken_back_leaves_its_part_to_others_at_once() -> None:
-    b = Place(cluster="b", available=5, domains=("e",))
-    c = Place(cluster="c", available=6, assigned=1, score=1, domains=("e",))
-    d = Place(cluster="d", available=1, assigned=3, domains=("w",))
+    b = DivisionTarget(cluster="b", available=5, domains=("e",))
+    c = DivisionTarget(cluster="c", available=6, assigned=1, score=1, domains=("e",))
+    d = DivisionTarget(cluster="d", available=1, assigned=3, domains=("w",))
     rules = policy("DynamicWeight", cluster_min=3, spread=(Spread(by="Region", skew=1),))
     found = divide(24, [b, c, d], rules)
     # Three more in b would leave the west, which is full, behind by more than one.
@@ -422,7 +437,7 @@ def test_what_opens_with_several_and_is_taken_back_leaves_its_part_to_others_at_
 @settings(max_examples=500, deadline=None)
 @given(cases(), st.booleans())
 def test_limits_hold_and_order_of_input_is_irrelevant(
-    case: tuple[int, list[Place], Policy], is_fresh: bool
+    case: tuple[int, list[DivisionTarget], Policy], is_fresh: bool
 ) -> None:
     replicas, places, rules = case
     found = divide(replicas, places, rules, is_fresh=is_fresh)
@@ -444,7 +459,7 @@ def test_limits_hold_and_order_of_input_is_irrelevant(
 @settings(max_examples=500, deadline=None)
 @given(cases())
 def test_dividing_again_changes_nothing(
-    case: tuple[int, list[Place], Policy],
+    case: tuple[int, list[DivisionTarget], Policy],
 ) -> None:
     replicas, places, rules = case
     first = divide(replicas, places, rules)
@@ -454,7 +469,7 @@ def test_dividing_again_changes_nothing(
 
 @settings(max_examples=200, deadline=None)
 @given(cases())
-def test_a_change_only_adds_or_only_takes(case: tuple[int, list[Place], Policy]) -> None:
+def test_a_change_only_adds_or_only_takes(case: tuple[int, list[DivisionTarget], Policy]) -> None:
     replicas, places, rules = case
     plain = Policy(
         groups=(Group(name="x"), Group(name="y")), division=Division(type=rules.division.type)
@@ -472,7 +487,7 @@ def test_a_change_only_adds_or_only_takes(case: tuple[int, list[Place], Policy])
 @settings(max_examples=200, deadline=None)
 @given(cases(), st.integers(0, 10))
 def test_scale_in_then_out_returns_to_the_same(
-    case: tuple[int, list[Place], Policy], fewer: int
+    case: tuple[int, list[DivisionTarget], Policy], fewer: int
 ) -> None:
     """By given weights always; by room where nothing else became free in between."""
     replicas, places, rules = case
@@ -493,7 +508,7 @@ def test_scale_in_then_out_returns_to_the_same(
 @settings(max_examples=300, deadline=None)
 @given(cases())
 def test_a_fresh_division_keeps_every_rule_that_must_hold(
-    case: tuple[int, list[Place], Policy],
+    case: tuple[int, list[DivisionTarget], Policy],
 ) -> None:
     replicas, places, rules = case
     counts = divide(replicas, places, rules, is_fresh=True).counts
@@ -514,7 +529,9 @@ def test_a_fresh_division_keeps_every_rule_that_must_hold(
                 assert max(seats.values()) - min(seats.values()) <= rule.skew
 
 
-def legal_vectors(replicas: int, places: Sequence[Place], rules: Policy) -> list[tuple[int, ...]]:
+def legal_vectors(
+    replicas: int, places: Sequence[DivisionTarget], rules: Policy
+) -> list[tuple[int, ...]]:
     """All counts that keep the limits of one group and one rule, by looking at all."""
     least = rules.division.cluster_min
     found = []
@@ -561,7 +578,7 @@ def test_as_many_are_placed_as_brute_force_finds(
     limits: tuple[tuple[Spread, ...], int],
 ) -> None:
     places = [
-        Place(cluster=f"{at}", available=room, domains=(name,))
+        DivisionTarget(cluster=f"{at}", available=room, domains=(name,))
         for at, (room, name) in enumerate(rooms)
     ]
     rules = policy(kind, spread=limits[0], cluster_min=limits[1])

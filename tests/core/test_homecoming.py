@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.core.model import Division, Group, Policy, ReturnHome
-from fairway.core.modes.division import Place, divide
+from fairway.core.modes.division import DivisionTarget, divide
 from fairway.core.modes.way_home import Move, Pace, return_home
 from tests.core.divisions import HOME_AND_CLOUD, after, cases, policy, two_groups
 
@@ -27,7 +27,7 @@ def home_moves(count: int, starts_first: bool = True) -> tuple[Move, ...]:
     return (Move(source="c", target="h", count=count, starts_first=starts_first),)
 
 
-RETURNS: dict[str, tuple[ReturnHome, Pace, list[Place], tuple[Move, ...]]] = {
+RETURNS: dict[str, tuple[ReturnHome, Pace, list[DivisionTarget], tuple[Move, ...]]] = {
     "as many at once as the surge": (HOME, pace(), two_groups(5, 0, 1, 4), home_moves(2)),
     "not when it is off": (ReturnHome(), pace(), two_groups(5, 0, 1, 4), ()),
     "not before the room has lasted": (
@@ -79,7 +79,7 @@ RETURNS: dict[str, tuple[ReturnHome, Pace, list[Place], tuple[Move, ...]]] = {
 
 @pytest.mark.parametrize("case", RETURNS.values(), ids=list(RETURNS))
 def test_replicas_come_home(
-    case: tuple[ReturnHome, Pace, list[Place], tuple[Move, ...]],
+    case: tuple[ReturnHome, Pace, list[DivisionTarget], tuple[Move, ...]],
 ) -> None:
     rule, state, places, expected = case
     rules = policy("DynamicWeight", groups=HOME_AND_CLOUD, return_home=rule)
@@ -89,10 +89,10 @@ def test_replicas_come_home(
 def test_the_last_group_comes_home_first_and_to_several_clusters() -> None:
     groups = (Group(name="home", replicas_max=3), Group(name="near"), Group(name="far"))
     places = [
-        Place(cluster="h1", group="home", available=9),
-        Place(cluster="h2", group="home", available=9),
-        Place(cluster="n", group="near", assigned=2),
-        Place(cluster="f", group="far", assigned=2),
+        DivisionTarget(cluster="h1", group="home", available=9),
+        DivisionTarget(cluster="h2", group="home", available=9),
+        DivisionTarget(cluster="n", group="near", assigned=2),
+        DivisionTarget(cluster="f", group="far", assigned=2),
     ]
     rule = ReturnHome(enabled=True, per_minute=9, surge=9)
     rules = policy("DynamicWeight", groups=groups, return_home=rule)
@@ -111,7 +111,7 @@ def test_home_must_be_able_to_hold_the_least_count_in_the_end() -> None:
 @settings(max_examples=150, deadline=None)
 @given(cases(), st.integers(1, 4), st.integers(0, 3))
 def test_coming_home_ends_and_is_left_alone_by_division(
-    case: tuple[int, list[Place], Policy], rate: int, surge: int
+    case: tuple[int, list[DivisionTarget], Policy], rate: int, surge: int
 ) -> None:
     _, places, rules = case
     rules = replace(

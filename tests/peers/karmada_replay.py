@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fairway.core.clusters.spread import LABELS, domains
 from fairway.core.model import Policy
-from fairway.core.modes.division import Place, divide, static_weights
+from fairway.core.modes.division import DivisionTarget, divide, static_weights
 from fairway.core.nodes import Cluster
 from fairway.view.objects import Objects
 from tests.builders import NOW, cluster, policy
@@ -40,7 +40,7 @@ def replay(recording: Recording) -> Iterator[Counts]:
         read, clusters = _read(content, step["gpus"])
         weights = static_weights(read.division, clusters)
         places = [
-            Place(
+            DivisionTarget(
                 cluster=name,
                 available=step["gpus"][name] - assigned.get(name, 0),
                 assigned=assigned.get(name, 0),

@@ -20,7 +20,7 @@ from fairway.clock import SystemClock, VirtualClock
 from fairway.controllers.cache import Cache
 from fairway.hub.agent_lines import Reaching
 from fairway.hub.on_kubernetes import NAMESPACE
-from fairway.hub.replicas import Place, Replicas, Said, among_replicas
+from fairway.hub.replicas import ReplicaAddress, Replicas, Said, among_replicas
 from fairway.kubeapi import KubeApi
 from fairway.loops import end
 from fairway.server.access import certificates
@@ -95,7 +95,7 @@ async def several(
             own = folder / f"replica-{number}"
             own.mkdir()
             replicas = await stack.enter_async_context(
-                among_replicas(store, Place(data=own), CLOCK)
+                among_replicas(store, ReplicaAddress(data=own), CLOCK)
             )
             agents = Agents(store, lambda *_: None, clock=CLOCK)
             cache = Cache(store, clock=CLOCK)
@@ -288,7 +288,7 @@ async def test_an_address_that_somebody_else_wrote_down_is_not_believed(
         (tmp_path / "elsewhere").mkdir()
         other = open_store(tmp_path / "elsewhere")
         await prepare_store(other)
-        place = Place(data=tmp_path / "elsewhere")
+        place = ReplicaAddress(data=tmp_path / "elsewhere")
         async with among_replicas(other, place, CLOCK) as stranger:
             stranger.serve = spies
             (theirs,) = await seen(lambda: marks(other), bool, "the stranger")

@@ -26,7 +26,7 @@ from fairway.clock import Clock
 from fairway.controllers.accounting.meters import Held, holdings_of, owner_of, read_held
 from fairway.controllers.cache import Cache
 from fairway.controllers.scheduling.scheduler import Scheduler
-from fairway.core.costs.accounts import DAY, Accounts, Holding, Key, Place, Supply, folded
+from fairway.core.costs.accounts import DAY, Accounts, ClusterFlavor, Holding, Key, Supply, folded
 from fairway.core.costs.reports import row_of, sums_of
 from fairway.core.explain.queue_status import QueueState
 from fairway.store.interface import Store, Stored, Write
@@ -54,7 +54,7 @@ class Accounting:
         self._accounts: Accounts | None = None  # None: another replica does it
         self._known: dict[Name, Held] = {}  # of whoever holds, or held a moment ago
         self._queues: dict[Name, str] = {}
-        self._prices: dict[Place, Mapping[str, int]] = {}
+        self._prices: dict[ClusterFlavor, Mapping[str, int]] = {}
         cache.mirror(WORKLOADS).followers.append(self._follow)
         cache.mirror(FLAVORS).followers.append(lambda name, stored: self._reprice())
 
@@ -151,7 +151,7 @@ class Accounting:
             self._prices[place] = self._priced(place)
         return self._prices[place]
 
-    def _priced(self, place: Place) -> Mapping[str, int]:
+    def _priced(self, place: ClusterFlavor) -> Mapping[str, int]:
         cluster = self._cache.get(Cluster, place[0]) if place[0] else None
         flavor = self._cache.get(Flavor, place[1]) if place[1] else None
         return unit_prices(cluster, flavor) if cluster is not None and flavor is not None else {}
@@ -189,7 +189,7 @@ class Accounting:
         for owner, holding in lent.items():
             self._accounts.hold(owner, (holding,), now)
 
-    def _gpu_price(self, place: Place) -> int:
+    def _gpu_price(self, place: ClusterFlavor) -> int:
         prices = [one for key, one in self._prices_of(*place).items() if is_accelerator(key)]
         return min(prices, default=0)
 

@@ -55,7 +55,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ClusterFacts:
     """A cluster as far as it matters to what runs there."""
 
     phase: str = "Ready"  # Pending, Ready, Unready, Lost or Held
@@ -92,7 +92,7 @@ class Case:
     workload: Workload
     now: float
     works: Mapping[str, Seen] = field(default_factory=dict)  # by cluster; missing: not seen yet
-    places: Mapping[str, Place] = field(default_factory=dict)  # by cluster; missing: removed
+    places: Mapping[str, ClusterFacts] = field(default_factory=dict)  # by cluster; missing: removed
     sent: Mapping[str, Work] = field(default_factory=dict)  # its works on the hub, by cluster
     settings: Settings = Settings()
     may_move: bool = True  # false while the fleet is paused, or the breaker of moves is open
@@ -166,7 +166,7 @@ def settings_of(
     )
 
 
-def lost_action(settings: Settings, place: Place) -> OnClusterLost:
+def lost_action(settings: Settings, place: ClusterFacts) -> OnClusterLost:
     """What happens to a workload whose cluster is lost: its own word, its queue's, the cluster's,
     then the fleet's."""
     if settings.on_cluster_lost is not None:
@@ -176,7 +176,7 @@ def lost_action(settings: Settings, place: Place) -> OnClusterLost:
     return settings.fleet.defaults.on_cluster_lost
 
 
-def silence_allowed(settings: Settings, place: Place) -> int:
+def silence_allowed(settings: Settings, place: ClusterFacts) -> int:
     """Silence after which an agent stops by itself what is to be stopped and moved."""
     after = settings.cluster_lost_seconds
     if after is None and place.when_lost is not None:

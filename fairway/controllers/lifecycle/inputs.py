@@ -14,7 +14,7 @@ from fairway.api.report import WorkState
 from fairway.api.workload import Workload
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.health import Heard
-from fairway.controllers.lifecycle.case import Place, PodsSeen, Seen, Settings, settings_of
+from fairway.controllers.lifecycle.case import ClusterFacts, PodsSeen, Seen, Settings, settings_of
 from fairway.controllers.works.states import States
 
 _QUEUES_DEEP = 64  # a tree of queues is not deeper; what is, goes round
@@ -64,8 +64,8 @@ def states_of(states: States, workload: tuple[str, str], clusters: set[str]) -> 
     return found
 
 
-def place_of(cluster: Cluster, heard: Heard | None) -> Place:
-    return Place(
+def place_of(cluster: Cluster, heard: Heard | None) -> ClusterFacts:
+    return ClusterFacts(
         phase=cluster.status.phase or "Pending",
         silent_seconds=heard.silent_seconds if heard else 0.0,
         is_cut_off=heard is not None and heard.is_cut_off,

@@ -19,7 +19,7 @@ from fairway.controllers.lifecycle import inputs
 from fairway.controllers.lifecycle.leaving_replicas import placements_now
 from fairway.controllers.works.states import States
 from fairway.kinds.updates import is_divisible, step_most
-from fairway.serving.rollout.case import Case, Counted, Place
+from fairway.serving.rollout.case import Case, ClusterPart, Counted
 
 _SILENT = ("Unready", "Lost")
 
@@ -62,7 +62,7 @@ def _places(
     workload: Workload,
     history: Iterable[RevisionNote],
     policy: PlacementPolicy | None,
-) -> Iterable[Place]:
+) -> Iterable[ClusterPart]:
     claim = workload.status.claim
     groups = [one.name for one in policy.spec.groups] if policy is not None else []
     marks = {"" if one.is_unmarked else one.mark: one.mark for one in history}
@@ -74,7 +74,7 @@ def _places(
         state = states.get(placement.cluster, work)
         found = cache.get(Cluster, placement.cluster)
         rank = groups.index(placement.group) if placement.group in groups else len(groups)
-        yield Place(
+        yield ClusterPart(
             cluster=placement.cluster,
             replicas=placement.replicas or 0,
             group=placement.group,

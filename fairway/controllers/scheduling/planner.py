@@ -18,7 +18,7 @@ from fairway.api.explanations import Explanation
 from fairway.controllers.child_processes import start_python
 from fairway.controllers.scheduling.planner_state import Fed, Planned, Planning
 from fairway.controllers.timeline.ahead import Ahead
-from fairway.core.costs.accounts import Place
+from fairway.core.costs.accounts import ClusterFlavor
 from fairway.core.explain.queue_status import QueueState
 from fairway.core.explain.samples import Gauges
 from fairway.core.provisioning.idle_nodes import Idle
@@ -52,7 +52,7 @@ class Planner(Protocol):
 
     async def idle_nodes(self, now: float) -> list[Idle]: ...
 
-    async def supplies(self, now: float) -> dict[Place, int]: ...
+    async def supplies(self, now: float) -> dict[ClusterFlavor, int]: ...
 
     async def ahead(self, now: float) -> list[Ahead]: ...
 
@@ -88,7 +88,7 @@ class InlinePlanner:
     async def idle_nodes(self, now: float) -> list[Idle]:
         return self._planning.idle_nodes(now)
 
-    async def supplies(self, now: float) -> dict[Place, int]:
+    async def supplies(self, now: float) -> dict[ClusterFlavor, int]:
         return self._planning.supplies(now)
 
     async def ahead(self, now: float) -> list[Ahead]:
@@ -133,8 +133,8 @@ class ProcessPlanner:
     async def idle_nodes(self, now: float) -> list[Idle]:
         return cast("list[Idle]", await self._call("idle_nodes", now))
 
-    async def supplies(self, now: float) -> dict[Place, int]:
-        return cast("dict[Place, int]", await self._call("supplies", now))
+    async def supplies(self, now: float) -> dict[ClusterFlavor, int]:
+        return cast("dict[ClusterFlavor, int]", await self._call("supplies", now))
 
     async def ahead(self, now: float) -> list[Ahead]:
         return cast("list[Ahead]", await self._call("ahead", now))

@@ -20,7 +20,7 @@ from fairway.controllers.scheduling.wake_ups import Notice
 from fairway.controllers.timeline import ahead
 from fairway.core import cycle
 from fairway.core.costs import accounts
-from fairway.core.costs.accounts import Place
+from fairway.core.costs.accounts import ClusterFlavor
 from fairway.core.cycle import START, Cursor
 from fairway.core.explain import explain, queue_status, samples
 from fairway.core.explain.queue_status import QueueState
@@ -246,7 +246,7 @@ class Planning:
         """Nodes of elastic pools on which nothing is, the first to go first."""
         return list(idle_nodes.idle_nodes(self._view.snapshot(now)))
 
-    def supplies(self, now: float) -> dict[Place, int]:
+    def supplies(self, now: float) -> dict[ClusterFlavor, int]:
         """Accelerators that clusters have, in thousandths, by cluster and flavor."""
         return accounts.supplies(self._view.snapshot(now))
 

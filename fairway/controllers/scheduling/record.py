@@ -21,7 +21,7 @@ from fairway.api.explanations import Explanation
 from fairway.controllers.scheduling.planner import Planner
 from fairway.controllers.scheduling.planner_state import Fed, Planned, Planning
 from fairway.controllers.timeline.ahead import Ahead
-from fairway.core.costs.accounts import Place
+from fairway.core.costs.accounts import ClusterFlavor
 from fairway.core.explain.queue_status import QueueState
 from fairway.core.explain.samples import Gauges
 from fairway.core.provisioning.idle_nodes import Idle
@@ -149,7 +149,7 @@ class RecordingPlanner:
         async with self._calling:
             return await self._planner.idle_nodes(now)
 
-    async def supplies(self, now: float) -> dict[Place, int]:
+    async def supplies(self, now: float) -> dict[ClusterFlavor, int]:
         async with self._calling:
             return await self._planner.supplies(now)
 

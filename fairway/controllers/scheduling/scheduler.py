@@ -47,7 +47,7 @@ from fairway.controllers.scheduling.record import RecordingPlanner
 from fairway.controllers.shared_state import SharedState
 from fairway.controllers.terms import NotLeader, Terms
 from fairway.controllers.timeline.ahead import Ahead
-from fairway.core.costs.accounts import Place
+from fairway.core.costs.accounts import ClusterFlavor
 from fairway.core.explain.queue_status import QueueState
 from fairway.core.explain.samples import Gauges
 from fairway.core.provisioning.idle_nodes import Idle
@@ -380,7 +380,7 @@ class Scheduler:
             await self._feed()
             return await self._planner.idle_nodes(self._clock.now())
 
-    async def supplies(self) -> dict[Place, int]:
+    async def supplies(self) -> dict[ClusterFlavor, int]:
         """Accelerators that clusters have now, in thousandths, by cluster and flavor."""
         with self._asked():
             await self._feed()

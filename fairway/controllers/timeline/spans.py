@@ -18,7 +18,7 @@ import msgspec
 from fairway.api.reasons import Code
 from fairway.clock import Clock, parse_timestamp
 from fairway.controllers.cache import Cache
-from fairway.controllers.timeline.workload_parts import Place, Reserved, Seen, read_seen
+from fairway.controllers.timeline.workload_parts import ClusterFlavor, Reserved, Seen, read_seen
 from fairway.store.interface import Stored
 from fairway.store.keys import WORKLOADS
 from fairway.store.mirrors import Name
@@ -101,10 +101,12 @@ class Spans:
     def __init__(self, cache: Cache, clock: Clock, keeper: SpanKeeper | None = None) -> None:
         self._clock = clock
         self._keeper = keeper or NoSpanKeeper()
-        self._open: dict[Name, dict[Place, Span]] = {}
+        self._open: dict[Name, dict[ClusterFlavor, Span]] = {}
         self.reserved: dict[str, tuple[str, Reserved]] = {}  # workload -> queue, what is kept
         self._ended: deque[Span] = deque()
-        self._told_until: dict[tuple[str, Place], float] = {}  # by the last hub, of who may last
+        self._told_until: dict[
+            tuple[str, ClusterFlavor], float
+        ] = {}  # by the last hub, of who may last
         self.since = clock.now()  # from when on nothing is missing
         self._take_up()
         cache.mirror(WORKLOADS).followers.append(self._follow)
@@ -158,7 +160,14 @@ class Spans:
             }
 
     def _lasting(
-        self, key: str, seen: Seen, place: Place, gpus: int, *, before: Span | None, now: float
+        self,
+        key: str,
+        seen: Seen,
+        place: ClusterFlavor,
+        gpus: int,
+        *,
+        before: Span | None,
+        now: float,
     ) -> Span:
         """The span of a place as it is now: the same that it was, or another."""
         ready = seen.ready_at

@@ -7,7 +7,7 @@ import msgspec
 from fairway.clock import parse_timestamp
 from fairway.controllers.holdings import Placement, Somebody
 
-Place = tuple[str, str]  # cluster, flavor
+ClusterFlavor = tuple[str, str]  # cluster, flavor
 
 
 class _Claim(msgspec.Struct, frozen=True, rename="camel"):
@@ -82,10 +82,10 @@ class Seen(msgspec.Struct, frozen=True):
         said = self.spec.run_seconds
         return said.estimate if said.estimate is not None else said.limit
 
-    def gpus_by_place(self) -> dict[Place, int]:
+    def gpus_by_place(self) -> dict[ClusterFlavor, int]:
         """All that it is charged for, in thousandths: what it holds, and what is not gone yet."""
         held = self.status.claim.placements if self.status.claim else ()
-        found: dict[Place, int] = {}
+        found: dict[ClusterFlavor, int] = {}
         for placement in (*held, *self.status.releasing):
             for pods in placement.pod_sets:
                 place = (placement.cluster, pods.flavor)

@@ -22,7 +22,13 @@ from fairway.api.meta import JsonObject, ObjectMeta, WorkloadReference
 from fairway.api.names import ADOPTED, OVER, work_name, work_namespace
 from fairway.api.work import PoolNodes, Stop, Work, WorkSpec
 from fairway.api.workload import Workload
-from fairway.controllers.lifecycle.case import Place, Seen, Settings, lost_action, silence_allowed
+from fairway.controllers.lifecycle.case import (
+    ClusterFacts,
+    Seen,
+    Settings,
+    lost_action,
+    silence_allowed,
+)
 from fairway.controllers.lifecycle.leaving_replicas import placements_now
 from fairway.controllers.scheduling.claims import last_attempt
 from fairway.controllers.works import generated
@@ -320,7 +326,7 @@ def _silence(known: Known, cluster: Cluster, same: Work | None) -> int | None:
     """What the agent is told to bear; a cluster that does not listen knows what it was told."""
     if same is not None and cluster.status.phase in ("Unready", "Lost"):
         return same.spec.stop_when_silent_seconds
-    place = Place(when_lost=cluster.spec.when_lost)
+    place = ClusterFacts(when_lost=cluster.spec.when_lost)
     if lost_action(known.settings, place) != "StopAndMove" or _is_reached_from_here(cluster):
         return None
     return silence_allowed(known.settings, place)

@@ -1,8 +1,8 @@
 """Plain order: clusters ranked by nothing but how many workloads are where.
 
 This is the default, and has to be fast: each claim changes it a little, and each decision asks for
-the best cluster that has room. A `ClusterBalance` is kept right claim by claim; whole orders, and the totals
-that a plan tells, are worked out only when somebody reads them, for the moment they were asked at.
+the best cluster that has room. A `ClusterBalance` is kept right claim by claim. Whole orders, and
+the totals that a plan tells, are computed only when they are read, for the moment they were asked.
 """
 
 from __future__ import annotations

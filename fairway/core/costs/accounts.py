@@ -23,7 +23,7 @@ from fairway.core.snapshot import Snapshot
 DAY = 86_400_000  # milliseconds
 HOUR = 3_600_000
 
-Place = tuple[str, str]  # cluster and flavor
+ClusterFlavor = tuple[str, str]  # cluster and flavor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -79,9 +79,9 @@ class Accounts:
 
     sums: Sums = field(default_factory=dict)
     _held: dict[str, tuple[int, tuple[Holding, ...]]] = field(default_factory=dict)
-    _used: dict[Place, int] = field(default_factory=dict)  # GPUs that are held
-    _supply: dict[Place, Supply] = field(default_factory=dict)
-    _idle: dict[Place, tuple[int, Holding]] = field(default_factory=dict)
+    _used: dict[ClusterFlavor, int] = field(default_factory=dict)  # GPUs that are held
+    _supply: dict[ClusterFlavor, Supply] = field(default_factory=dict)
+    _idle: dict[ClusterFlavor, tuple[int, Holding]] = field(default_factory=dict)
 
     def hold(self, owner: str, holdings: tuple[Holding, ...], at: int) -> None:
         """From a moment on an owner holds this, and nothing else."""
@@ -97,7 +97,7 @@ class Accounts:
         for place in sorted(places):
             self._rest(place, at)
 
-    def supply(self, supplies: Mapping[Place, Supply], at: int) -> None:
+    def supply(self, supplies: Mapping[ClusterFlavor, Supply], at: int) -> None:
         """From a moment on clusters have this much of each flavor."""
         places = {
             one for one in {*self._supply, *supplies} if self._supply.get(one) != supplies.get(one)
@@ -126,7 +126,7 @@ class Accounts:
     def owners(self) -> frozenset[str]:
         return frozenset(self._held)
 
-    def _count(self, holdings: tuple[Holding, ...], sign: int) -> set[Place]:
+    def _count(self, holdings: tuple[Holding, ...], sign: int) -> set[ClusterFlavor]:
         places = set()
         for one in holdings:
             if one.key.use == "Used":
@@ -135,7 +135,7 @@ class Accounts:
                 places.add(place)
         return places
 
-    def _rest(self, place: Place, at: int) -> None:
+    def _rest(self, place: ClusterFlavor, at: int) -> None:
         """What nobody holds of a place from a moment on."""
         since, before = self._idle.pop(place, (at, None))
         at = max(at, since)
@@ -192,12 +192,12 @@ _SHORTER: tuple[Callable[[Key], Key], ...] = (
 )
 
 
-def supplies(snapshot: Snapshot) -> dict[Place, int]:
+def supplies(snapshot: Snapshot) -> dict[ClusterFlavor, int]:
     """Accelerators on nodes that are ready, in thousandths, by cluster and flavor.
 
     A node that has several flavors counts for the first by name; one that has none, for none.
     """
-    found: dict[Place, int] = {}
+    found: dict[ClusterFlavor, int] = {}
     for name, cluster in snapshot.facts.clusters.items():
         counted = [one for one in cluster.nodes.capacity if is_accelerator(one)]
         if not counted:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairway.api.amounts import is_accelerator
-from fairway.core.costs.accounts import Place
+from fairway.core.costs.accounts import ClusterFlavor
 from fairway.core.explain.queue_status import Holding, QueueState, standings
 from fairway.core.model import Flavor, Pool
 from fairway.core.nodes import Amounts, Cluster
@@ -62,7 +62,7 @@ class Gauges:
     """The fleet at one moment."""
 
     queues: Mapping[str, QueueGauge]
-    places: Mapping[Place, PlaceGauge]
+    places: Mapping[ClusterFlavor, PlaceGauge]
 
 
 def gauges(snapshot: Snapshot) -> Gauges:
@@ -202,10 +202,10 @@ def _divided(
 # Places.
 
 
-def _places(snapshot: Snapshot) -> dict[Place, PlaceGauge]:
+def _places(snapshot: Snapshot) -> dict[ClusterFlavor, PlaceGauge]:
     starting = _starting(snapshot)
     flavors = [snapshot.facts.flavors[name] for name in sorted(snapshot.facts.flavors)]
-    found: dict[Place, PlaceGauge] = {}
+    found: dict[ClusterFlavor, PlaceGauge] = {}
     for name, cluster in snapshot.facts.clusters.items():
         elastic = _elastic(cluster, flavors)
         room = snapshot.ledger.rooms[name].free
@@ -243,9 +243,9 @@ def _by_flavor(
     return found
 
 
-def _starting(snapshot: Snapshot) -> dict[Place, float]:
+def _starting(snapshot: Snapshot) -> dict[ClusterFlavor, float]:
     """What is claimed by those whose pods do not run yet."""
-    found: dict[Place, float] = {}
+    found: dict[ClusterFlavor, float] = {}
     for keys in snapshot.holding.values():
         for key in keys:
             held = snapshot.facts.workloads[key].held

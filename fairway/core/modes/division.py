@@ -33,7 +33,7 @@ from fairway.core.modes.apportionment import Turn, unseat, webster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class DivisionTarget:
     """A cluster that may get replicas."""
 
     cluster: str
@@ -69,7 +69,7 @@ def static_weights(division: Division, clusters: Iterable[str]) -> dict[str, int
 
 
 def divide(
-    replicas: int, places: Sequence[Place], policy: Policy, *, is_fresh: bool = False
+    replicas: int, places: Sequence[DivisionTarget], policy: Policy, *, is_fresh: bool = False
 ) -> Shares:
     """Divides replicas over places, by the policy's groups, division and rules of spread."""
     board = DivisionTally(places, policy)
@@ -84,7 +84,7 @@ def divide(
 class DivisionTally:
     """Counts while they are being worked out."""
 
-    def __init__(self, places: Sequence[Place], policy: Policy) -> None:
+    def __init__(self, places: Sequence[DivisionTarget], policy: Policy) -> None:
         order = {group.name: index for index, group in enumerate(policy.groups)}
         self.policy = policy
         self.rules = policy.spread
@@ -107,10 +107,10 @@ class DivisionTally:
     def result(self) -> dict[str, int]:
         return {name: count for name, count in sorted(self.counts.items()) if count}
 
-    def members(self, group: str) -> list[Place]:
+    def members(self, group: str) -> list[DivisionTarget]:
         return [one for one in self.places if one.group == group]
 
-    def room(self, place: Place) -> int:
+    def room(self, place: DivisionTarget) -> int:
         """Replicas that the place could get in addition to its count."""
         room = place.available + place.assigned - self.counts[place.cluster]
         most = self.policy.division.cluster_max
@@ -165,7 +165,7 @@ class DivisionTally:
             self.counts[name] = after.get(name, 0)
 
     def _shrink_freely(
-        self, before: Mapping[str, int], target: int, places: Mapping[str, Place]
+        self, before: Mapping[str, int], target: int, places: Mapping[str, DivisionTarget]
     ) -> dict[str, int]:
         if self.policy.division.type == "StaticWeight":
             weights = {name: places[name].weight * places[name].speed_nanos for name in before}
@@ -178,7 +178,7 @@ class DivisionTally:
         return {**dict.fromkeys(before, 0), **webster(target, weights, caps=weights)}
 
     def _shrink_evenly(
-        self, before: Mapping[str, int], target: int, places: Mapping[str, Place]
+        self, before: Mapping[str, int], target: int, places: Mapping[str, DivisionTarget]
     ) -> dict[str, int]:
         """One at a time, the last given first; within the rules as long as they leave a choice."""
         is_static = self.policy.division.type == "StaticWeight"

@@ -27,7 +27,7 @@ from fairway.core.explain.reasons import (
     refusal_reason,
 )
 from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workload
-from fairway.core.modes.division import Place, divide, static_weights
+from fairway.core.modes.division import DivisionTarget, divide, static_weights
 from fairway.core.modes.forms import full_usage, times, together
 from fairway.core.modes.gang import Verdict, evict, placed_of
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
@@ -366,14 +366,14 @@ def _provision(service: Service, group: str, names: tuple[str, ...], verdict: Ve
 _RUNGS = {"Idle": _fill, "Preempt": _preempt, "Provision": _provision}
 
 
-def places(service: Service, usable: Mapping[str, int]) -> list[Place]:
+def places(service: Service, usable: Mapping[str, int]) -> list[DivisionTarget]:
     """Every cluster that has replicas or may get some, as division sees it."""
     group_of = service.candidates.group_of()
     names = sorted({*service.counts, *usable})
     weights = static_weights(service.policy.division, names)
     clusters = service.desk.snapshot.facts.clusters
     return [
-        Place(
+        DivisionTarget(
             cluster=name,
             group=group_of.get(name, ""),
             available=usable.get(name, 0),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairway.core.model import Policy
-from fairway.core.modes.division import DivisionTally, Place
+from fairway.core.modes.division import DivisionTally, DivisionTarget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Homeward:
 
 
 def return_home(
-    places: Sequence[Place], policy: Policy, pace: Pace, now: float
+    places: Sequence[DivisionTarget], policy: Policy, pace: Pace, now: float
 ) -> tuple[Move, ...]:
     """Moves that are due now; none if nothing is to come back, or not yet."""
     count, starts_first = _allowance(policy, pace)
@@ -81,7 +81,7 @@ def _allowance(policy: Policy, pace: Pace) -> tuple[int, bool]:
 
 
 def _moves_to(
-    group: str, places: Sequence[Place], policy: Policy, count: int
+    group: str, places: Sequence[DivisionTarget], policy: Policy, count: int
 ) -> list[tuple[str, str, int]]:
     """Up to so many moves to a group from later ones, the last first."""
     homes = _homes(places, policy)
@@ -108,7 +108,7 @@ def _moves_to(
     return []
 
 
-def _homes(places: Sequence[Place], policy: Policy) -> list[Place]:
+def _homes(places: Sequence[DivisionTarget], policy: Policy) -> list[DivisionTarget]:
     """Leaves out what is empty and could never hold the least count of a cluster."""
     least = policy.division.cluster_min
     return [one for one in places if one.assigned or one.available >= least]

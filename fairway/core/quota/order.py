@@ -50,8 +50,8 @@ class Candidate:
 
 # (-queue priority, borrow level or whether it borrows, infinite share, share,
 #  -workload priority, queued at, key, position of the leaf): less is better.
-Place = tuple[float, int, bool, int, int, float, str, int]
-_NOBODY: Final[Place] = (float("inf"), 0, False, 0, 0, 0.0, "", -1)
+OrderKey = tuple[float, int, bool, int, int, float, str, int]
+_NOBODY: Final[OrderKey] = (float("inf"), 0, False, 0, 0, 0.0, "", -1)
 
 
 class _Seat:
@@ -71,21 +71,21 @@ class _Seat:
         self.index = index  # among the children of the parent
         self.position = -1  # of a leaf, among the leaves
         self.children: list[_Seat] = []
-        self.bracket: list[Place] = []
+        self.bracket: list[OrderKey] = []
         self.candidate: Candidate | None = None
         self.added: Added = []
         self.level = 0
         self.seen: dict[Cell, int] = {}  # usage when levels below were last right
 
     @property
-    def best(self) -> Place:
+    def best(self) -> OrderKey:
         return self.bracket[1] if self.bracket else _NOBODY
 
     def borrow_level(self) -> int:
         """How far away the quota is that its candidate needs, as usage stands."""
         return max((cell.level(amount) for cell, amount in self.added), default=0)
 
-    def put(self, index: int, place: Place) -> None:
+    def put(self, index: int, place: OrderKey) -> None:
         """Places a child, and plays its matches again."""
         bracket = self.bracket
         position = len(self.children) + index
@@ -234,7 +234,7 @@ class Tournament:
             added = raised(added)
         return added
 
-    def _place(self, node: Node, leaf: _Seat, added: Added) -> Place:
+    def _place(self, node: Node, leaf: _Seat, added: Added) -> OrderKey:
         head = leaf.candidate
         assert head is not None
         level, infinite, scaled = leaf.level, False, 0

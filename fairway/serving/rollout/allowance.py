@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fairway.api.rollout import ClusterRevision, RolloutStrategy
-from fairway.serving.rollout.case import Case, Place
+from fairway.serving.rollout.case import Case, ClusterPart
 
 
 def unavailable_most(strategy: RolloutStrategy, replicas: int) -> int:
@@ -29,14 +29,14 @@ def spare(case: Case, stages: Mapping[str, ClusterRevision]) -> int:
     return sum(worst(one, stages.get(one.cluster)) for one in case.places) - max(0, floor)
 
 
-def worst(place: Place, stage: ClusterRevision | None) -> int:
+def worst(place: ClusterPart, stage: ClusterRevision | None) -> int:
     """Ready replicas of a cluster that can be relied on while it changes."""
     if stage is None or is_there(place, stage.mark, stage.share):
         return place.ready
     return max(0, min(place.ready, place.replicas - stage.allowance))
 
 
-def allowance_for(case: Case, place: Place, left: int) -> int:
+def allowance_for(case: Case, place: ClusterPart, left: int) -> int:
     """How many replicas a cluster may lack while it changes; none: it has to wait."""
     allowance = max(0, left) + place.replicas - place.ready
     if case.step_most is not None:
@@ -45,7 +45,7 @@ def allowance_for(case: Case, place: Place, left: int) -> int:
     return min(allowance, place.replicas)
 
 
-def is_there(place: Place, mark: str, share: int | None) -> bool:
+def is_there(place: ClusterPart, mark: str, share: int | None) -> bool:
     """Whether as many replicas of a cluster as wanted are of a revision, and ready."""
     wanted = place.replicas if share is None else min(share, place.replicas)
     return place.of(mark).ready >= wanted

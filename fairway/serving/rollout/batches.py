@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from fairway.api.rollout import Batch, Canary, RolloutStrategy
-from fairway.serving.rollout.case import Place
+from fairway.serving.rollout.case import ClusterPart
 
 WHOLE = None  # all replicas of a cluster, however many there will be
 Goal = Mapping[str, int | None]  # replicas by cluster
 
 
 def batches_of(
-    strategy: RolloutStrategy, places: Sequence[Place], *, is_divisible: bool
+    strategy: RolloutStrategy, places: Sequence[ClusterPart], *, is_divisible: bool
 ) -> list[Goal]:
     """The goals of all batches, in order; the last is the whole service."""
     ordered = sorted(places, key=lambda one: (one.rank, one.cluster))
@@ -34,7 +34,7 @@ def batches_of(
     return goals
 
 
-def _listed(strategy: RolloutStrategy, places: Sequence[Place]) -> Iterable[Batch]:
+def _listed(strategy: RolloutStrategy, places: Sequence[ClusterPart]) -> Iterable[Batch]:
     if not strategy.by_group:
         return strategy.batches
     groups = dict.fromkeys(one.group for one in places)
@@ -44,7 +44,7 @@ def _listed(strategy: RolloutStrategy, places: Sequence[Place]) -> Iterable[Batc
     ]
 
 
-def _canary(canary: Canary, places: Sequence[Place], *, is_divisible: bool) -> Goal:
+def _canary(canary: Canary, places: Sequence[ClusterPart], *, is_divisible: bool) -> Goal:
     """The fewest replicas that do: from the clusters named, else from the smallest ones."""
     named = [one for one in places if one.cluster in canary.clusters]
     smallest = sorted(places, key=lambda one: (one.replicas, one.cluster))
@@ -53,7 +53,9 @@ def _canary(canary: Canary, places: Sequence[Place], *, is_divisible: bool) -> G
     return _filled({}, order, wanted, is_divisible=is_divisible)
 
 
-def _with(reached: Goal, batch: Batch, places: Sequence[Place], *, is_divisible: bool) -> Goal:
+def _with(
+    reached: Goal, batch: Batch, places: Sequence[ClusterPart], *, is_divisible: bool
+) -> Goal:
     if batch.percent is not None:
         wanted = _part(places, batch.percent)
         return _filled(reached, places, wanted, is_divisible=is_divisible)
@@ -65,12 +67,14 @@ def _with(reached: Goal, batch: Batch, places: Sequence[Place], *, is_divisible:
     return {**reached, **chosen}
 
 
-def _part(places: Sequence[Place], percent: int) -> int:
+def _part(places: Sequence[ClusterPart], percent: int) -> int:
     """A share of all replicas, rounded up."""
     return -(-sum(one.replicas for one in places) * percent // 100)
 
 
-def _filled(reached: Goal, order: Sequence[Place], wanted: int, *, is_divisible: bool) -> Goal:
+def _filled(
+    reached: Goal, order: Sequence[ClusterPart], wanted: int, *, is_divisible: bool
+) -> Goal:
     """What was reached, and as many more as are wanted; whole clusters where none is divisible."""
     goal = dict(reached)
     have = {one.cluster: _count(goal, one) for one in order}
@@ -87,7 +91,7 @@ def _filled(reached: Goal, order: Sequence[Place], wanted: int, *, is_divisible:
     return goal
 
 
-def _count(goal: Goal, place: Place) -> int:
+def _count(goal: Goal, place: ClusterPart) -> int:
     if place.cluster not in goal:
         return 0
     share = goal[place.cluster]

@@ -17,7 +17,7 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ClusterPart:
     """A cluster with a part of the service, as it was last seen."""
 
     cluster: str
@@ -57,7 +57,7 @@ class Case:
     now: float
     target: str  # mark of the service's template as it is
     replicas: int  # that the service asks for
-    places: tuple[Place, ...] = ()
+    places: tuple[ClusterPart, ...] = ()
     is_divisible: bool = False  # whether some replicas of one cluster may have another revision
     step_most: int | None = None  # replicas that its kind replaces at a time; None: as it is told
     approved: str = ""  # what somebody last approved, see `api.rollout`

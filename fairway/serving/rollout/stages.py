@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from fairway.api.rollout import ClusterRevision, RolloutStatus
 from fairway.serving.rollout.allowance import allowance_for, is_there, spare
 from fairway.serving.rollout.batches import WHOLE, Goal
-from fairway.serving.rollout.case import Case, Place
+from fairway.serving.rollout.case import Case, ClusterPart
 
 
 def staged(case: Case, status: RolloutStatus, mark: str, goal: Goal) -> RolloutStatus:
@@ -43,7 +43,7 @@ def unchanged(case: Case, status: RolloutStatus) -> RolloutStatus:
     return staged(case, status, status.stable or status.target, {})
 
 
-def _in_turn(case: Case, goal: Goal) -> Sequence[Place]:
+def _in_turn(case: Case, goal: Goal) -> Sequence[ClusterPart]:
     """Those with the most replicas that do not work first: they cost nothing."""
     chosen = [one for one in case.places if one.cluster in goal]
     return sorted(chosen, key=lambda one: (one.ready - one.replicas, one.rank, one.cluster))

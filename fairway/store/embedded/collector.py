@@ -16,7 +16,7 @@ from fairway.clock import Clock, parse_timestamp
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
 from fairway.store.embedded.history import Change
-from fairway.store.embedded.shelves import KindId, Place, Record, Shelves
+from fairway.store.embedded.shelves import KindId, Record, RecordKey, Shelves
 from fairway.store.interface import Deletion, Patch, ResourceKey, Write
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Collector:
             else:
                 await self._delete(place, Deletion(uid=record.uid))
 
-    async def _orphan(self, place: Place, uid: str) -> None:
+    async def _orphan(self, place: RecordKey, uid: str) -> None:
         for dependent in self._shelves.dependents(uid):
             await self._drop_owner(dependent, uid)
         await self._drop_finalizer(place, ORPHAN)
@@ -174,7 +174,7 @@ class Collector:
             if record is not None and FOREGROUND.encode() in record.raw:
                 await self._drop_finalizer(place, FOREGROUND)
 
-    def _blocking(self, uid: str) -> list[Place]:
+    def _blocking(self, uid: str) -> list[RecordKey]:
         """The dependents that keep their owner: those that say so."""
         return [
             place
@@ -188,7 +188,7 @@ class Collector:
 
     # Namespaces and custom kinds.
 
-    def _contents(self, namespace: str) -> list[Place]:
+    def _contents(self, namespace: str) -> list[RecordKey]:
         return [
             (shelf.kind, name)
             for shelf in self._shelves.all()
@@ -204,7 +204,7 @@ class Collector:
         if not self._contents(namespace):
             await self._delete((NAMESPACES, ("", namespace)), Deletion())
 
-    def _instances(self, definition: JsonObject) -> list[Place]:
+    def _instances(self, definition: JsonObject) -> list[RecordKey]:
         spec = definition["spec"]
         kind = (spec["group"], spec["names"]["plural"])
         return [(kind, name) for name in self._shelves.shelf(kind).records]
@@ -227,7 +227,7 @@ class Collector:
                 await self._delete(place, Deletion())
             await self._clock.sleep(_SWEEP_SECONDS)
 
-    def _expired(self, oldest: float) -> Iterable[Place]:
+    def _expired(self, oldest: float) -> Iterable[RecordKey]:
         for name, record in list(self._shelves.shelf(EVENTS).records.items()):
             body = record.body()
             seen = [body["metadata"]["creationTimestamp"]]
@@ -237,7 +237,7 @@ class Collector:
 
     # Ordinary calls of the store; what is gone meanwhile is well.
 
-    async def _delete(self, place: Place, how: Deletion) -> None:
+    async def _delete(self, place: RecordKey, how: Deletion) -> None:
         key = self._key(place[0])
         namespace, name = place[1]
         if key is not None:
@@ -246,13 +246,13 @@ class Collector:
             except ApiError:
                 return
 
-    async def _drop_finalizer(self, place: Place, finalizer: str) -> None:
+    async def _drop_finalizer(self, place: RecordKey, finalizer: str) -> None:
         await self._change_list(place, "finalizers", lambda one: one != finalizer)
 
-    async def _drop_owner(self, place: Place, uid: str) -> None:
+    async def _drop_owner(self, place: RecordKey, uid: str) -> None:
         await self._change_list(place, "ownerReferences", lambda one: one.get("uid") != uid)
 
-    async def _change_list(self, place: Place, field: str, keeps: _Keeps) -> None:
+    async def _change_list(self, place: RecordKey, field: str, keeps: _Keeps) -> None:
         key = self._key(place[0])
         record = self._shelves.get(*place)
         if key is None or record is None:

@@ -19,7 +19,7 @@ from fairway.store.interface import Stored
 
 Name = tuple[str, str]  # namespace, name
 KindId = tuple[str, str]  # group, plural
-Place = tuple[KindId, Name]
+RecordKey = tuple[KindId, Name]
 
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -214,8 +214,8 @@ class Shelves:
 
     def __init__(self) -> None:
         self._shelves: dict[KindId, Shelf] = {}
-        self._dependents: dict[str, set[Place]] = {}  # owner uid to those who name it
-        self._uids: dict[str, Place] = {}
+        self._dependents: dict[str, set[RecordKey]] = {}  # owner uid to those who name it
+        self._uids: dict[str, RecordKey] = {}
 
     def shelf(self, kind: KindId) -> Shelf:
         shelf = self._shelves.get(kind)
@@ -248,7 +248,7 @@ class Shelves:
         self._uids.pop(record.uid, None)
         self._forget_owners((kind, record.name), record)
 
-    def _forget_owners(self, place: Place, record: Record | None) -> None:
+    def _forget_owners(self, place: RecordKey, record: Record | None) -> None:
         for owner in record.owners if record is not None else ():
             dependents = self._dependents.get(owner)
             if dependents is not None:
@@ -256,7 +256,7 @@ class Shelves:
                 if not dependents:
                     del self._dependents[owner]
 
-    def dependents(self, uid: str) -> list[Place]:
+    def dependents(self, uid: str) -> list[RecordKey]:
         """Who names this owner, in a stable order."""
         return sorted(self._dependents.get(uid, ()))
 
@@ -266,5 +266,5 @@ class Shelves:
     def has_uid(self, uid: str) -> bool:
         return uid in self._uids
 
-    def place(self, uid: str) -> Place | None:
+    def place(self, uid: str) -> RecordKey | None:
         return self._uids.get(uid)

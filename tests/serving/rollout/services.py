@@ -11,7 +11,7 @@ from msgspec.structs import replace as with_values
 
 from fairway.api.rollout import ClusterRevision, RolloutSpec, RolloutStatus
 from fairway.serving.rollout.advance import advance
-from fairway.serving.rollout.case import Answer, Case, Counted, Place
+from fairway.serving.rollout.case import Answer, Case, ClusterPart, Counted
 from fairway.serving.rollout.history import noted
 
 NOW = 1_794_729_600.0
@@ -24,10 +24,10 @@ def spec(**values: Any) -> RolloutSpec:
     return convert(plain, RolloutSpec)
 
 
-def place(cluster: str, *counts: tuple[str, int, int], replicas: int, **more: Any) -> Place:
+def place(cluster: str, *counts: tuple[str, int, int], replicas: int, **more: Any) -> ClusterPart:
     """A cluster with so many replicas of each revision, and so many of them ready."""
     by_mark = {mark: Counted(total=total, ready=ready) for mark, total, ready in counts}
-    return Place(cluster=cluster, replicas=replicas, by_mark=by_mark, **more)
+    return ClusterPart(cluster=cluster, replicas=replicas, by_mark=by_mark, **more)
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class World:
     def __post_init__(self) -> None:
         self.pods = {name: [(OLD, True)] * count for name, count in self.replicas.items()}
 
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[ClusterPart, ...]:
         found = []
         for name, count in self.replicas.items():
             marks = {mark for mark, _ in self.pods[name]}
@@ -56,7 +56,7 @@ class World:
             rank = self.ranks.get(name, 0)
             group = f"g{rank}"
             found.append(
-                Place(cluster=name, replicas=count, by_mark=by_mark, rank=rank, group=group)
+                ClusterPart(cluster=name, replicas=count, by_mark=by_mark, rank=rank, group=group)
             )
         return tuple(found)
 

@@ -9,12 +9,12 @@ from msgspec import convert
 
 from fairway.api.rollout import RolloutStrategy
 from fairway.serving.rollout.batches import batches_of
-from fairway.serving.rollout.case import Place
+from fairway.serving.rollout.case import ClusterPart
 
 PLACES = (
-    Place(cluster="beijing", replicas=10, group="home", rank=0),
-    Place(cluster="hangzhou", replicas=6, group="cloud", rank=1),
-    Place(cluster="shanghai", replicas=4, group="cloud", rank=1),
+    ClusterPart(cluster="beijing", replicas=10, group="home", rank=0),
+    ClusterPart(cluster="hangzhou", replicas=6, group="cloud", rank=1),
+    ClusterPart(cluster="shanghai", replicas=4, group="cloud", rank=1),
 )
 ALL = {"beijing": None, "hangzhou": None, "shanghai": None}
 CLOUD = {"hangzhou": None, "shanghai": None}

@@ -33,7 +33,7 @@ class Slice:
 
 
 Pool = tuple[str, str]  # driver and name
-Place = tuple[str, str]  # namespace and name
+ObjectName = tuple[str, str]  # namespace and name
 Allocation = Mapping[Pool, int]  # devices that a claim has
 
 
@@ -123,7 +123,7 @@ class Devices:
         self._slices: dict[str, Slice] = {}
         self._of_node: dict[str, dict[str, Slice]] = {}
         self._node_of: dict[Pool, str] = {}
-        self._claims: dict[Place, Allocation] = {}
+        self._claims: dict[ObjectName, Allocation] = {}
         self._taken: Counter[Pool] = Counter()
 
     def take_slice(self, name: str, told: Slice | None) -> set[str]:
@@ -142,7 +142,7 @@ class Devices:
             self._node_of[told.driver, told.pool] = told.node
         return {one.node for one in (before, told) if one is not None and one.node}
 
-    def take_claim(self, place: Place, told: Allocation | None) -> set[str]:
+    def take_claim(self, place: ObjectName, told: Allocation | None) -> set[str]:
         """The nodes that this is news of."""
         before = self._claims.pop(place, {})
         if told:

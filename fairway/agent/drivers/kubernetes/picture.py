@@ -21,7 +21,7 @@ from fairway.api.pools import InstanceType
 from fairway.kinds.plain import child, text
 from fairway.store.interface import ResourceKey
 
-Place = tuple[str, str]  # namespace and name
+ObjectName = tuple[str, str]  # namespace and name
 _TROUBLES_MOST = 4096
 _NO_POOLS = Found()
 
@@ -40,11 +40,11 @@ class Picture:
     def __init__(self, *, changed: Callable[[], None], touched: Callable[[str], None]) -> None:
         """`changed` is told that there is something new, `touched` of which work."""
         self.nodes: dict[str, Node] = {}
-        self.pods: dict[str, dict[Place, OwnPod]] = {}  # ours, by label of the work
+        self.pods: dict[str, dict[ObjectName, OwnPod]] = {}  # ours, by label of the work
         self.objects: dict[str, dict[ObjectKey, JsonObject]] = {}  # ours, likewise
         self._changed = changed
         self._touched = touched
-        self._known: dict[Place, Use | OwnPod] = {}
+        self._known: dict[ObjectName, Use | OwnPod] = {}
         self._owner: dict[ObjectKey, str] = {}
         self._others: dict[str, dict[str, int]] = {}
         self._troubles: dict[str, Trouble] = {}  # by the uid of what they are about
@@ -53,7 +53,7 @@ class Picture:
         self._seen: dict[str, NodeSeen] = {}
         self._listed: tuple[NodeSeen, ...] = ()
         self.devices = Devices()
-        self._node_pools: dict[tuple[ResourceKey, Place], JsonObject] = {}
+        self._node_pools: dict[tuple[ResourceKey, ObjectName], JsonObject] = {}
         self._found: tuple[frozenset[str], Found] | None = None
 
     # Nodes.
@@ -100,7 +100,7 @@ class Picture:
     def take_slice(self, name: str, told: Slice | None) -> None:
         self._take_devices(self.devices.take_slice(name, told))
 
-    def take_claim(self, place: Place, told: Allocation | None) -> None:
+    def take_claim(self, place: ObjectName, told: Allocation | None) -> None:
         self._take_devices(self.devices.take_claim(place, told))
 
     def _take_devices(self, nodes: set[str]) -> None:
@@ -111,7 +111,7 @@ class Picture:
 
     # Node pools.
 
-    def take_node_pool(self, kind: ResourceKey, name: Place, body: JsonObject | None) -> None:
+    def take_node_pool(self, kind: ResourceKey, name: ObjectName, body: JsonObject | None) -> None:
         """A node pool of an autoscaler is there, or gone."""
         self._node_pools.pop((kind, name), None)
         if body is not None:
@@ -132,7 +132,7 @@ class Picture:
 
     # Pods.
 
-    def take_pod(self, place: Place, told: Use | OwnPod | None) -> None:
+    def take_pod(self, place: ObjectName, told: Use | OwnPod | None) -> None:
         before = self._known.pop(place, None)
         if told is not None and told is not NO_USE:
             self._known[place] = told
@@ -146,7 +146,7 @@ class Picture:
                 self._touched(one.work)
                 self._changed()
 
-    def _place(self, place: Place, pod: OwnPod, *, is_there: bool) -> None:
+    def _place(self, place: ObjectName, pod: OwnPod, *, is_there: bool) -> None:
         if is_there:
             self.pods.setdefault(pod.work, {})[place] = pod
             self._uids[pod.uid] = pod.work
