@@ -17,7 +17,7 @@ from typing import TypeVar
 from bench import fleets
 from bench.figures import Report
 from fairway.controllers.history.answers import Asked, answer
-from fairway.controllers.history.book import Book, Seen
+from fairway.controllers.history.book import Book, NamedParts
 from fairway.controllers.history.book_lines import Journal
 from fairway.controllers.history.samples import Sights
 from fairway.core.explain.samples import Gauges, gauges
@@ -108,7 +108,7 @@ def _later(found: Gauges, moment: int) -> Gauges:
     return replace(found, queues=queues)
 
 
-def _service(at: int, moment: int) -> Seen:
+def _service(at: int, moment: int) -> NamedParts:
     wanted = 8 + (moment // 10 + at) % 3 if (at + moment) % 10 == 0 else 8
     placed = tuple((f"cluster-{number}", (wanted / 4,)) for number in range(4))
     return (("", (wanted, wanted, wanted)), *placed)

@@ -50,7 +50,7 @@ from fairway.client.kubeconfig import access_of, from_service_account, load_acce
 from fairway.kubeapi.api import KubeApi, Limits
 from fairway.kubeapi.errors import Unreachable
 from fairway.kubeapi.informers import Informer
-from fairway.kubeapi.parse import Head, ListPage, Seen, SeenEvent
+from fairway.kubeapi.parse import Head, ListPage, Parsed, SeenEvent
 from fairway.kubeapi.paths import path_of
 
 __all__ = [
@@ -60,7 +60,7 @@ __all__ = [
     "KubeApi",
     "Limits",
     "ListPage",
-    "Seen",
+    "Parsed",
     "SeenEvent",
     "Unreachable",
     "access_of",

@@ -34,7 +34,7 @@ class Head(msgspec.Struct, frozen=True, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen(Generic[T]):
+class Parsed(Generic[T]):
     """One object: which one, and what was read of it."""
 
     head: Head
@@ -101,7 +101,7 @@ def head_of(raw: bytes) -> Head:
 class ListPage(Generic[T]):
     """Some objects of a list, and where it goes on."""
 
-    items: list[Seen[T]]
+    items: list[Parsed[T]]
     version: str
     continue_from: str = ""
     remaining: int | None = None
@@ -132,8 +132,8 @@ def _beginning(listing: _List, raws: list[msgspec.Raw]) -> bytes:
     return f'{{"kind":"{kind}","apiVersion":"{listing.api_version}",'.encode()
 
 
-def _seen(raw: Any, read: Read[T]) -> Seen[T]:
-    return Seen(_decode_top(raw).metadata, read(raw))
+def _seen(raw: Any, read: Read[T]) -> Parsed[T]:
+    return Parsed(_decode_top(raw).metadata, read(raw))
 
 
 def read_line(line: bytes, read: Read[T]) -> SeenEvent[T]:

@@ -96,14 +96,14 @@ class _Metadata(_Part, frozen=True, kw_only=True):
     deletion_timestamp: str | None = None
 
 
-class Seen(_Part, frozen=True, kw_only=True):
+class CheckedWorkload(_Part, frozen=True, kw_only=True):
     """As much of a workload as is checked."""
 
     metadata: _Metadata
     status: _Status = _Status()
 
 
-_decode = msgspec.json.Decoder(Seen).decode
+_decode = msgspec.json.Decoder(CheckedWorkload).decode
 
 Usage = Counter[tuple[str, str, str]]  # (queue, flavor, cluster) -> devices
 
@@ -123,7 +123,7 @@ class Checks:
         self._releasing: dict[str, Usage] = {}
         self._late: set[str] = set()  # claimed by who led before, and was paused amid its write
         self._nominal: deque[tuple[float, dict[str, dict[str, int]]]] = deque()
-        self.seen: dict[str, Seen] = {}
+        self.seen: dict[str, CheckedWorkload] = {}
         truth.is_claimed = self._is_claimed
 
     def _is_claimed(self, name: str, cluster: str) -> bool:
@@ -182,7 +182,7 @@ class Checks:
         if holds != (new.claim is not None):
             self._log.violated(f"{name} is {new.phase} with{'' if new.claim else 'out'} a claim")
 
-    def _claim(self, workload: Seen, old: _Status) -> None:
+    def _claim(self, workload: CheckedWorkload, old: _Status) -> None:
         claim, name = workload.status.claim, workload.metadata.name
         if claim is None:
             return
@@ -209,7 +209,7 @@ class Checks:
             if len(tasks) != len(set(tasks)):
                 self._log.violated(f"{name} has a task in two clusters: {_told_claim(claim)}")
 
-    def _removed(self, workload: Seen) -> None:
+    def _removed(self, workload: CheckedWorkload) -> None:
         name, status = workload.metadata.name, workload.status
         wish = self._wishes.get(name)
         is_asked = wish is None or wish.is_deleted or wish.uid not in ("", workload.metadata.uid)

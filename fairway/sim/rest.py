@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from fairway.api.meta import GROUP
 from fairway.api.names import OVER, work_name
-from fairway.sim.checks import Checks, Seen
+from fairway.sim.checks import CheckedWorkload, Checks
 from fairway.sim.fleet import FLAVOR_OF, NAMESPACE, Wish
 from fairway.sim.log import Log
 from fairway.sim.time import Time
@@ -95,7 +95,7 @@ class Rest:
             if (cluster, name) not in wanted:
                 yield f"{place} runs and nobody asked for it"
 
-    def _unfinished(self, name: str, wish: Wish, found: Seen) -> Iterator[str]:
+    def _unfinished(self, name: str, wish: Wish, found: CheckedWorkload) -> Iterator[str]:
         status = found.status
         if status.releasing:
             yield f"{name} still leaves {[one.cluster for one in status.releasing]}"

@@ -26,7 +26,7 @@ _MOST = 2**62  # of anything on one node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SeenPods:
     """Pods of one set and attempt of a work, by positions of nodes."""
 
     pod_set: str
@@ -36,7 +36,7 @@ class Seen:
     terminating: Mapping[int, int] = field(default_factory=dict)
 
 
-SeenWorks = Mapping[str, tuple[Seen, ...]]  # by name of the work
+SeenWorks = Mapping[str, tuple[SeenPods, ...]]  # by name of the work
 
 
 def newest(reports: Iterable[ClusterReport]) -> tuple[ClusterReport, ...]:
@@ -188,7 +188,7 @@ def _taints(
 
 def seen_of(
     reports: Sequence[ClusterReport], rows: Rows, profile: Profile
-) -> dict[str, tuple[Seen, ...]]:
+) -> dict[str, tuple[SeenPods, ...]]:
     """Our pods in a cluster, by work; what several chunks tell of one pod set is put together."""
     back = fleet_names(profile)
     bound: dict[tuple[str, str, int], dict[int, int]] = {}
@@ -202,11 +202,11 @@ def seen_of(
                 requests[key] = tuple(sorted((back.get(name, name), some) for name, some in own))
             _count(bound.setdefault(key, {}), one.bound, positions)
             _count(ending.setdefault(key, {}), one.terminating, positions)
-    found: dict[str, list[Seen]] = {}
+    found: dict[str, list[SeenPods]] = {}
     for key in sorted(requests):
         if bound[key] or ending[key]:
             found.setdefault(key[0], []).append(
-                Seen(
+                SeenPods(
                     pod_set=key[1],
                     attempt=key[2],
                     requests=requests[key],

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from fairway.api.names import namespace_and_name, work_name
 from fairway.core.model import Placed, Request, Stray, Workload
-from fairway.view.reports import Seen, SeenWorks
+from fairway.view.reports import SeenPods, SeenWorks
 
 _Bound = dict[str, dict[int, int]]  # pod set -> {position of node: pods}
 
@@ -25,7 +25,7 @@ class _Slot:
     attempt: int
     bound: _Bound = field(default_factory=dict)
 
-    def takes(self, seen: Seen) -> bool:
+    def takes(self, seen: SeenPods) -> bool:
         return self.attempt == seen.attempt and any(
             pods.name == seen.pod_set for pods in self.placed.pods
         )
@@ -86,7 +86,7 @@ def running(workload: Workload, clusters: Iterable[str]) -> Workload:
 
 
 def _deal(
-    found: Iterable[Seen], cluster: str, holds: Sequence[_Slot], leaves: Sequence[_Slot]
+    found: Iterable[SeenPods], cluster: str, holds: Sequence[_Slot], leaves: Sequence[_Slot]
 ) -> Iterable[Stray]:
     for one in found:
         here = [slot for slot in holds if slot.placed.cluster == cluster and slot.takes(one)]
@@ -105,7 +105,7 @@ def _bound(slot: _Slot) -> Placed:
     return slot.placed if slot.is_bound else replace(slot.placed, bound=slot.bound)
 
 
-def unclaimed(found: Iterable[Seen]) -> tuple[Stray, ...]:
+def unclaimed(found: Iterable[SeenPods]) -> tuple[Stray, ...]:
     """All pods of a work that nobody claims."""
     strays = []
     for one in found:

@@ -7,7 +7,13 @@ from typing import Any
 
 from fairway.api import codec
 from fairway.api.workload import Workload
-from fairway.controllers.lifecycle.case import Case, ClusterFacts, PodsSeen, Seen, Settings
+from fairway.controllers.lifecycle.case import (
+    Case,
+    ClusterFacts,
+    PodsSeen,
+    Settings,
+    WorkObservation,
+)
 
 NOW = 1_794_729_600.0  # 2026-11-15 08:00 UTC
 DECIDED = NOW - 100
@@ -97,8 +103,10 @@ def running(
     return workload(status, **(spec or {}))
 
 
-def seen(phase: str, attempt: int = 1, pods: PodsSeen | None = None, **more: Any) -> Seen:
-    return Seen(
+def seen(
+    phase: str, attempt: int = 1, pods: PodsSeen | None = None, **more: Any
+) -> WorkObservation:
+    return WorkObservation(
         attempt=attempt,
         phase=phase,  # type: ignore[arg-type] - the tables use the words of the API
         pods={"worker": pods} if pods else {},
@@ -106,7 +114,7 @@ def seen(phase: str, attempt: int = 1, pods: PodsSeen | None = None, **more: Any
     )
 
 
-def case(found: Workload, works: dict[str, Seen] | None = None, **more: Any) -> Case:
+def case(found: Workload, works: dict[str, WorkObservation] | None = None, **more: Any) -> Case:
     places = more.pop("places", {name: ClusterFacts() for name in ("a", "b", "c")})
     settings = more.pop("settings", Settings())
     return Case(

@@ -13,7 +13,7 @@ from fairway.controllers.history.book import (
     OTHERS,
     PARTS_MOST,
     Book,
-    Seen,
+    NamedParts,
     fewer,
     largest,
     total,
@@ -24,11 +24,11 @@ NOW = 1_800_000_000  # a multiple of 600
 GPU = part_of("h100", "nvidia.com/gpu")
 
 
-def queue(waiting: float = 0, used: float = 0, nominal: float = 16) -> Seen:
+def queue(waiting: float = 0, used: float = 0, nominal: float = 16) -> NamedParts:
     return (("", (waiting, 1, 0, used, used)), (GPU, (nominal, used, 0, 0)))
 
 
-def service(wanted: int, **placed: int) -> Seen:
+def service(wanted: int, **placed: int) -> NamedParts:
     itself = ("", (float(wanted), float(sum(placed.values())), 0.0))
     return (itself, *((name, (float(count),)) for name, count in placed.items()))
 

@@ -12,7 +12,13 @@ from msgspec.structs import replace
 from fairway.api.fleet import FleetSpec
 from fairway.api.meta import Taint
 from fairway.api.workload import Workload
-from fairway.controllers.lifecycle.case import Case, ClusterFacts, PodsSeen, Seen, Settings
+from fairway.controllers.lifecycle.case import (
+    Case,
+    ClusterFacts,
+    PodsSeen,
+    Settings,
+    WorkObservation,
+)
 from fairway.controllers.lifecycle.next_status import next_status
 from tests.controllers.lives import NOW, claimed, moment, placement, replicas, running, tasks, text
 from tests.controllers.test_lifecycle import MAY_FOLLOW, told_to_stop
@@ -53,9 +59,9 @@ def workloads(draw: st.DrawFn) -> Workload:
 
 
 @st.composite
-def sightings(draw: st.DrawFn) -> Seen:
+def sightings(draw: st.DrawFn) -> WorkObservation:
     pods = st.integers(0, 3)
-    return Seen(
+    return WorkObservation(
         attempt=draw(st.integers(0, 2)),
         phase=draw(st.sampled_from(PHASES)),
         reason=draw(st.sampled_from(REASONS)),

@@ -12,7 +12,7 @@ from fairway.clock import VirtualClock
 from fairway.controllers.timeline import ahead
 from fairway.controllers.timeline.picture import By, Drawn, Wanted, picture
 from fairway.controllers.timeline.spans import Span, ending_of
-from fairway.controllers.timeline.workload_parts import Seen, read_seen
+from fairway.controllers.timeline.workload_parts import TimelineWorkload, read_seen
 from fairway.hub.span_log import SpanFile
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Write
@@ -119,7 +119,7 @@ async def test_past_a_size_nobody_is_foreseen_and_reservations_stay(
     assert large == ("default/large", "reserved", 16.0, "")
 
 
-def seen(reason: str, **status: Any) -> Seen:
+def seen(reason: str, **status: Any) -> TimelineWorkload:
     past = {"endedAt": "2027-01-15T08:00:10Z", "reason": reason}
     return read_seen(json.dumps({"status": {"history": [past], **status}}).encode())
 
@@ -140,7 +140,9 @@ def seen(reason: str, **status: Any) -> Seen:
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
-def test_how_a_span_ended_is_told_by_its_workload(told: Seen | None, ending: str) -> None:
+def test_how_a_span_ended_is_told_by_its_workload(
+    told: TimelineWorkload | None, ending: str
+) -> None:
     span = Span(
         workload="a/b", cluster="c", queue="q", flavor="f", gpus=1000, decided_at=1_800_000_000.0
     )

@@ -15,7 +15,7 @@ from fairway.api.fleet import FleetSpec
 from fairway.api.meta import Condition
 from fairway.api.work import Work
 from fairway.api.workload import Workload
-from fairway.controllers.lifecycle.case import Seen, Settings
+from fairway.controllers.lifecycle.case import Settings, WorkObservation
 from fairway.controllers.lifecycle.next_status import next_status
 from fairway.controllers.works.adoption import ADOPTED
 from fairway.controllers.works.derive import Delete, Derived, Known, derive
@@ -509,7 +509,7 @@ class TestAdoption:
         found = gang(pods("a"), pods("b"))
         works = self.brought_back(found)
         forgot = replace(found, status=workload().status)
-        states: dict[str, Seen] = {"a": seen("Running"), "b": seen("Running")}
+        states: dict[str, WorkObservation] = {"a": seen("Running"), "b": seen("Running")}
         assert derive(known(forgot, works, seen=states)).writes == ()
         status = next_status(case(forgot, states, sent=works)).status
         assert status is not None

@@ -34,7 +34,15 @@ from fairway.kinds.registry import built_in
 from fairway.kubeapi import Access, KubeApi, load_access
 from fairway.metrics.interface import PodUsage
 from fairway.serving.scaling.decide import decide
-from fairway.serving.scaling.model import Measured, Memory, Metric, OfAll, OfPods, PodFact, Seen
+from fairway.serving.scaling.model import (
+    Measured,
+    Memory,
+    Metric,
+    OfAll,
+    OfPods,
+    PodFact,
+    ServiceObservation,
+)
 from fairway.store.interface import Patch, ResourceKey, Write
 from fairway.store.keys import ACCOUNTS, CLUSTER_ROLES, ROLE_BINDINGS
 from fairway.store.kubernetes.store import KubernetesStore
@@ -348,7 +356,7 @@ def compared(name: str, case: Case, apis: MeasuringApis) -> tuple[list[int], lis
     memory = Memory()
     theirs, ours = [], []
     for one, following in pairwise(asked):
-        at_once = Seen(
+        at_once = ServiceObservation(
             now=one.at,
             wanted=one.wanted,
             placed=one.placed,

@@ -18,7 +18,7 @@ from fairway.serving.scaling.model import (
     Recommendation,
     Rules,
     ScaleEvent,
-    Seen,
+    ServiceObservation,
     Target,
     Utilization,
     Value,
@@ -89,9 +89,9 @@ def limits(draw: st.DrawFn) -> Limits:
 
 
 @st.composite
-def services(draw: st.DrawFn) -> Seen:
+def services(draw: st.DrawFn) -> ServiceObservation:
     known = draw(facts())
-    return Seen(
+    return ServiceObservation(
         now=NOW,
         wanted=draw(_COUNTS),
         placed=draw(_COUNTS),
@@ -115,7 +115,7 @@ def memories() -> st.SearchStrategy[Memory]:
 
 @given(services(), limits(), memories())
 def test_a_count_that_changes_is_within_its_limits(
-    seen: Seen, allowed: Limits, memory: Memory
+    seen: ServiceObservation, allowed: Limits, memory: Memory
 ) -> None:
     verdict = decide(seen, allowed, memory)
     if verdict.replicas != seen.wanted:
@@ -126,7 +126,7 @@ def test_a_count_that_changes_is_within_its_limits(
 
 @given(services(), limits(), memories(), st.randoms(use_true_random=False))
 def test_the_order_of_pods_and_metrics_does_not_matter(
-    seen: Seen, allowed: Limits, memory: Memory, chance: object
+    seen: ServiceObservation, allowed: Limits, memory: Memory, chance: object
 ) -> None:
     shuffled = list(seen.pods)
     chance.shuffle(shuffled)  # type: ignore[attr-defined]  # a generator of Hypothesis
@@ -136,7 +136,7 @@ def test_the_order_of_pods_and_metrics_does_not_matter(
 
 @given(services(), limits(), memories())
 def test_a_metric_that_cannot_be_read_never_makes_a_running_service_smaller(
-    seen: Seen, allowed: Limits, memory: Memory
+    seen: ServiceObservation, allowed: Limits, memory: Memory
 ) -> None:
     blind = replace(seen, metrics=(*seen.metrics, total(None, 1)))
     if allowed.least <= seen.wanted <= allowed.most:
@@ -147,7 +147,7 @@ def test_a_metric_that_cannot_be_read_never_makes_a_running_service_smaller(
 
 @given(services(), limits(), memories())
 def test_a_further_metric_never_lowers_the_count(
-    seen: Seen, allowed: Limits, memory: Memory
+    seen: ServiceObservation, allowed: Limits, memory: Memory
 ) -> None:
     if allowed.least == 0:
         return  # there a further metric may tell that somebody is active, or that nobody is

@@ -18,7 +18,7 @@ from fairway.serving.scaling.model import (
     PodFact,
     Rate,
     Rules,
-    Seen,
+    ServiceObservation,
     Target,
     Utilization,
     Value,
@@ -94,8 +94,10 @@ def level(value: int | None, at: int) -> Metric:
     return of_all(value, Value(value=at))
 
 
-def seen(wanted: int, *metrics: Metric, facts: tuple[PodFact, ...] | None = None) -> Seen:
-    return Seen(
+def seen(
+    wanted: int, *metrics: Metric, facts: tuple[PodFact, ...] | None = None
+) -> ServiceObservation:
+    return ServiceObservation(
         now=NOW,
         wanted=wanted,
         placed=wanted,

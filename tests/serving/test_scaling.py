@@ -14,7 +14,7 @@ from fairway.serving.scaling.model import (
     Recommendation,
     Rules,
     ScaleEvent,
-    Seen,
+    ServiceObservation,
     Utilization,
     Verdict,
 )
@@ -118,7 +118,7 @@ _NEW = {"started_at": NOW - 60, "ready_changed_at": NOW - 10}
         pytest.param(seen(0), total(2100, 1000), 3, id="a total from zero"),
     ],
 )
-def test_a_metric_asks_for(at: Seen, metric: Metric, expected: int) -> None:
+def test_a_metric_asks_for(at: ServiceObservation, metric: Metric, expected: int) -> None:
     found = propose(metric, at, ANY)
     assert isinstance(found, Proposal), found
     assert found.replicas == expected
@@ -174,7 +174,9 @@ def test_a_replica_of_several_pods_is_counted_as_one() -> None:
         pytest.param(seen(2), total(None, 1), "nobody answers", id="no reading"),
     ],
 )
-def test_a_metric_that_cannot_be_read_says_why(at: Seen, metric: Metric, why: str) -> None:
+def test_a_metric_that_cannot_be_read_says_why(
+    at: ServiceObservation, metric: Metric, why: str
+) -> None:
     found = propose(metric, at, ANY)
     assert isinstance(found, NoProposal)
     assert why in found.why

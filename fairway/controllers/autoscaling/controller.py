@@ -35,7 +35,7 @@ from fairway.controllers.works.states import States
 from fairway.kinds.registry import KnownKinds
 from fairway.loops import Loop
 from fairway.serving.scaling.decide import decide
-from fairway.serving.scaling.model import Memory, Seen, Verdict
+from fairway.serving.scaling.model import Memory, ServiceObservation, Verdict
 from fairway.store.interface import Store, Stored, Write
 from fairway.store.keys import AUTOSCALERS, WORKLOADS
 from fairway.store.mirrors import Name
@@ -201,7 +201,7 @@ class Autoscaling:
             now=now,
         )
         read = await reader.all()
-        seen = Seen(
+        seen = ServiceObservation(
             now=now,
             wanted=service.wanted,
             placed=service.placed,

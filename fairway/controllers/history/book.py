@@ -31,8 +31,8 @@ RESOLUTIONS = (
 
 Number = TypeVar("Number", np.float32, np.bool_)
 Part = tuple[str, tuple[float, ...]]  # its name, and its numbers
-Seen = tuple[Part, ...]
-Sight = Mapping[str, Mapping[str, Seen]]  # kind -> name -> what is seen of it
+NamedParts = tuple[Part, ...]
+Sight = Mapping[str, Mapping[str, NamedParts]]  # kind -> name -> what is seen of it
 Key = tuple[str, str, str]  # kind, name, part
 
 
@@ -75,7 +75,7 @@ class Book:
         self.of_name: dict[tuple[str, str], list[str]] = {}  # parts, in order of appearance
         self.count = 0  # of columns
         self._columns_most = columns_most
-        self._seen: dict[str, dict[str, Seen]] = {kind: {} for kind in KINDS}
+        self._seen: dict[str, dict[str, NamedParts]] = {kind: {} for kind in KINDS}
         self._now: Values = np.full(0, np.nan, np.float32)
         self._peaks: Peaks = np.zeros(0, np.bool_)
 
@@ -108,7 +108,7 @@ class Book:
         self._now[:] = np.nan
         self._seen = {kind: {} for kind in KINDS}
 
-    def _see(self, kind: str, seen: Mapping[str, Seen]) -> None:
+    def _see(self, kind: str, seen: Mapping[str, NamedParts]) -> None:
         before = self._seen[kind]
         for name, parts in seen.items():
             if before.get(name) != parts:
@@ -117,7 +117,7 @@ class Book:
             self._set(kind, name, before[name], ())
         self._seen[kind] = dict(seen)
 
-    def _set(self, kind: str, name: str, before: Seen, parts: Seen) -> None:
+    def _set(self, kind: str, name: str, before: NamedParts, parts: NamedParts) -> None:
         for part, numbers in parts:
             first = self.columns.get((kind, name, part))
             if first is None:
@@ -187,8 +187,12 @@ def _longer(values: npt.NDArray[Number], room: int, nothing: float) -> npt.NDArr
 
 
 def largest(
-    kind: str, seen: Mapping[str, Seen], size: Callable[[Seen], float], *, most: int = NAMES_MOST
-) -> Mapping[str, Seen]:
+    kind: str,
+    seen: Mapping[str, NamedParts],
+    size: Callable[[NamedParts], float],
+    *,
+    most: int = NAMES_MOST,
+) -> Mapping[str, NamedParts]:
     """The largest by their size, and the rest summed as others."""
     if len(seen) <= most:
         return seen
@@ -198,7 +202,7 @@ def largest(
     return kept
 
 
-def fewer(parts: Seen) -> Seen:
+def fewer(parts: NamedParts) -> NamedParts:
     """The thing itself and its largest parts, and the rest summed as others."""
     if len(parts) <= PARTS_MOST + 1:
         return parts
@@ -209,7 +213,7 @@ def fewer(parts: Seen) -> Seen:
     return (*itself, *order[: PARTS_MOST - 1], (OTHERS, summed))
 
 
-def total(kind: str, all_seen: Sequence[Seen]) -> Seen:
+def total(kind: str, all_seen: Sequence[NamedParts]) -> NamedParts:
     """Several things as one, part by part."""
     sums: dict[str, list[float]] = {}
     for seen in all_seen:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from fairway.controllers.history.answers import part_of
-from fairway.controllers.history.book import FLEET, Seen, Sight, fewer, largest, total
+from fairway.controllers.history.book import FLEET, NamedParts, Sight, fewer, largest, total
 from fairway.core.explain.samples import Gauges, PlaceGauge, QueueGauge
 
 
@@ -14,9 +14,9 @@ class Sights:
     """Makes what is written down; a queue that stands as it did is not looked at again."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[QueueGauge, Seen]] = {}
+        self._known: dict[str, tuple[QueueGauge, NamedParts]] = {}
 
-    def of(self, gauges: Gauges, services: Mapping[str, Seen]) -> Sight:
+    def of(self, gauges: Gauges, services: Mapping[str, NamedParts]) -> Sight:
         clusters = _clusters(gauges)
         return {
             "queues": self._queues(gauges.queues),
@@ -27,7 +27,7 @@ class Sights:
             "services": largest("services", services, _first),
         }
 
-    def _queues(self, gauges: Mapping[str, QueueGauge]) -> dict[str, Seen]:
+    def _queues(self, gauges: Mapping[str, QueueGauge]) -> dict[str, NamedParts]:
         known, self._known = self._known, {}
         for name, gauge in gauges.items():
             before = known.get(name)
@@ -38,7 +38,7 @@ class Sights:
         return {FLEET: total("queues", roots), **largest("queues", found, _nominal)}
 
 
-def _queue(gauge: QueueGauge) -> Seen:
+def _queue(gauge: QueueGauge) -> NamedParts:
     share = math.nan if gauge.share is None else gauge.share
     itself = ("", (gauge.waiting, gauge.running, share, gauge.used, gauge.fair))
     parts = [
@@ -48,23 +48,23 @@ def _queue(gauge: QueueGauge) -> Seen:
     return fewer((itself, *parts))
 
 
-def _clusters(gauges: Gauges) -> dict[str, Seen]:
+def _clusters(gauges: Gauges) -> dict[str, NamedParts]:
     places: dict[str, list[tuple[str, PlaceGauge]]] = {}
     for (cluster, flavor), gauge in gauges.places.items():
         places.setdefault(cluster, []).append((flavor, gauge))
     return {name: _cluster(found) for name, found in places.items()}
 
 
-def _cluster(places: Sequence[tuple[str, PlaceGauge]]) -> Seen:
+def _cluster(places: Sequence[tuple[str, PlaceGauge]]) -> NamedParts:
     itself = ("", tuple(float(sum(each)) for each in zip(*(one for _, one in places), strict=True)))
     return fewer((itself, *((flavor or "-", tuple(gauge)) for flavor, gauge in places)))
 
 
-def _first(seen: Seen) -> float:
+def _first(seen: NamedParts) -> float:
     """How large a cluster or a service is: what there is, or is wanted, of it in all."""
     return seen[0][1][0]
 
 
-def _nominal(seen: Seen) -> float:
+def _nominal(seen: NamedParts) -> float:
     """How large a queue is: what it owns of all flavors."""
     return sum(numbers[0] for part, numbers in seen if part)

@@ -10,7 +10,7 @@ import msgspec
 
 from fairway.api.names import OVER
 from fairway.controllers.cache import Cache
-from fairway.controllers.history.book import Seen, fewer
+from fairway.controllers.history.book import NamedParts, fewer
 from fairway.store.interface import Stored
 from fairway.store.keys import WORKLOADS
 from fairway.store.mirrors import Name
@@ -59,12 +59,12 @@ class Services:
     def __init__(self, cache: Cache) -> None:
         self._workloads = cache.mirror(WORKLOADS)
         self._marked: dict[Name, None] = {}
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, NamedParts] = {}
         self._workloads.followers.append(self._follow)
         for name, stored in self._workloads.items():
             self._follow(name, stored)
 
-    def see(self) -> dict[str, Seen]:
+    def see(self) -> dict[str, NamedParts]:
         for name in self._marked:
             stored, key = self._workloads.get(name), f"{name[0]}/{name[1]}"
             seen = _seen(stored) if stored is not None else None
@@ -81,7 +81,7 @@ class Services:
             self._marked[name] = None
 
 
-def _seen(stored: Stored) -> Seen | None:
+def _seen(stored: Stored) -> NamedParts | None:
     try:
         service = _read(stored.raw)
     except msgspec.MsgspecError:

@@ -33,7 +33,7 @@ class PodsSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class WorkObservation:
     """What a report says of one work."""
 
     attempt: int
@@ -91,14 +91,16 @@ class Case:
 
     workload: Workload
     now: float
-    works: Mapping[str, Seen] = field(default_factory=dict)  # by cluster; missing: not seen yet
+    works: Mapping[str, WorkObservation] = field(
+        default_factory=dict
+    )  # by cluster; missing: not seen yet
     places: Mapping[str, ClusterFacts] = field(default_factory=dict)  # by cluster; missing: removed
     sent: Mapping[str, Work] = field(default_factory=dict)  # its works on the hub, by cluster
     settings: Settings = Settings()
     may_move: bool = True  # false while the fleet is paused, or the breaker of moves is open
     refreshes: bool = True  # whether changed counts alone are worth a write now
 
-    def seen(self, placement: Placement) -> Seen | None:
+    def seen(self, placement: Placement) -> WorkObservation | None:
         """What is known of a placement; what is said of an earlier attempt says nothing of it."""
         found = self.works.get(placement.cluster)
         return found if found is not None and found.attempt == attempt_of(self, placement) else None

@@ -14,15 +14,21 @@ from fairway.api.report import WorkState
 from fairway.api.workload import Workload
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.health import Heard
-from fairway.controllers.lifecycle.case import ClusterFacts, PodsSeen, Seen, Settings, settings_of
+from fairway.controllers.lifecycle.case import (
+    ClusterFacts,
+    PodsSeen,
+    Settings,
+    WorkObservation,
+    settings_of,
+)
 from fairway.controllers.works.states import States
 
 _QUEUES_DEEP = 64  # a tree of queues is not deeper; what is, goes round
 
 
-def seen_of(state: WorkState) -> Seen:
+def seen_of(state: WorkState) -> WorkObservation:
     """What a report says of a work, in plain numbers."""
-    return Seen(
+    return WorkObservation(
         attempt=state.attempt,
         phase=state.phase,
         reason=state.reason,
@@ -53,7 +59,9 @@ def _seconds(moment: datetime | None) -> float | None:
     return moment.timestamp() if moment is not None else None
 
 
-def states_of(states: States, workload: tuple[str, str], clusters: set[str]) -> dict[str, Seen]:
+def states_of(
+    states: States, workload: tuple[str, str], clusters: set[str]
+) -> dict[str, WorkObservation]:
     """What is seen of the works of a workload, by cluster."""
     name = work_name(*workload)
     found = {}

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from fairway.api.claim import Placement
 from fairway.api.workload import Tasks
-from fairway.controllers.lifecycle.case import Case, Seen
+from fairway.controllers.lifecycle.case import Case, WorkObservation
 from fairway.kinds import ranges
 
 
@@ -54,7 +54,7 @@ def swept(case: Case, tasks: Tasks) -> Swept:
     )
 
 
-def _succeeded(placement: Placement, seen: Seen) -> set[int]:
+def _succeeded(placement: Placement, seen: WorkObservation) -> set[int]:
     """Tasks that succeeded; where the agent tells none apart, all of a work that succeeded."""
     told = set(_numbers(seen.succeeded_tasks))
     if seen.phase == "Succeeded" and not told and not seen.failed_tasks:

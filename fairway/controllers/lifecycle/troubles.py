@@ -20,7 +20,7 @@ from fairway.controllers.lifecycle.case import (
     Case,
     NodeAside,
     PodsSeen,
-    Seen,
+    WorkObservation,
     lost_action,
     silence_allowed,
 )
@@ -102,7 +102,7 @@ def blocked(case: Case, placement: Placement) -> Found:
     return replace(_judged(case, placement, seen), is_move=True)
 
 
-def _failure(placement: Placement, seen: Seen) -> Failure:
+def _failure(placement: Placement, seen: WorkObservation) -> Failure:
     return Failure(
         clusters=(placement.cluster,),
         reason=seen.reason or ("Vanished" if seen.phase == "Gone" else ""),
@@ -111,7 +111,7 @@ def _failure(placement: Placement, seen: Seen) -> Failure:
     )
 
 
-def _judged(case: Case, placement: Placement, seen: Seen) -> Trouble:
+def _judged(case: Case, placement: Placement, seen: WorkObservation) -> Trouble:
     workload = case.workload
     before = Before(history=workload.status.history, has_own_retry=bool(workload.spec.retry))
     verdict = judge(_failure(placement, seen), before)
@@ -129,7 +129,9 @@ def _judged(case: Case, placement: Placement, seen: Seen) -> Trouble:
     )
 
 
-def _aside(case: Case, placement: Placement, seen: Seen, verdict: Verdict) -> NodeAside | None:
+def _aside(
+    case: Case, placement: Placement, seen: WorkObservation, verdict: Verdict
+) -> NodeAside | None:
     if not verdict.node_aside_seconds or not seen.node:
         return None
     until = datetime.fromtimestamp(case.now, UTC) + timedelta(seconds=verdict.node_aside_seconds)

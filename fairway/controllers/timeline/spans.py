@@ -18,7 +18,12 @@ import msgspec
 from fairway.api.reasons import Code
 from fairway.clock import Clock, parse_timestamp
 from fairway.controllers.cache import Cache
-from fairway.controllers.timeline.workload_parts import ClusterFlavor, Reserved, Seen, read_seen
+from fairway.controllers.timeline.workload_parts import (
+    ClusterFlavor,
+    Reserved,
+    TimelineWorkload,
+    read_seen,
+)
 from fairway.store.interface import Stored
 from fairway.store.keys import WORKLOADS
 from fairway.store.mirrors import Name
@@ -162,7 +167,7 @@ class Spans:
     def _lasting(
         self,
         key: str,
-        seen: Seen,
+        seen: TimelineWorkload,
         place: ClusterFlavor,
         gpus: int,
         *,
@@ -190,7 +195,7 @@ class Spans:
             uid=seen.metadata.uid,
         )
 
-    def _end(self, span: Span, seen: Seen | None, now: float, *, stays: bool) -> None:
+    def _end(self, span: Span, seen: TimelineWorkload | None, now: float, *, stays: bool) -> None:
         ending: Ending = "Resized" if stays else ending_of(span, seen)
         told = seen.status.history[-1].ended_at if seen and seen.status.history else ""
         at = min(now, parse_timestamp(told)) if told and ending == "Succeeded" else now
@@ -209,7 +214,7 @@ class Spans:
             self.since = max(self.since, ended.popleft().ended_at or 0.0)
 
 
-def ending_of(span: Span, seen: Seen | None) -> Ending:
+def ending_of(span: Span, seen: TimelineWorkload | None) -> Ending:
     """How a span ended, by what its workload says afterwards."""
     if seen is None:
         return "Cancelled"

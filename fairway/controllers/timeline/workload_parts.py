@@ -56,7 +56,7 @@ class _Metadata(msgspec.Struct, frozen=True):
     uid: str = ""
 
 
-class Seen(msgspec.Struct, frozen=True):
+class TimelineWorkload(msgspec.Struct, frozen=True):
     """A workload as it was told of."""
 
     metadata: _Metadata = _Metadata()
@@ -93,7 +93,7 @@ class Seen(msgspec.Struct, frozen=True):
         return found
 
 
-read_seen = msgspec.json.Decoder(Seen).decode
+read_seen = msgspec.json.Decoder(TimelineWorkload).decode
 
 
 def starts_at(reserved: Reserved) -> float | None:

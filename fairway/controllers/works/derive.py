@@ -24,8 +24,8 @@ from fairway.api.work import PoolNodes, Stop, Work, WorkSpec
 from fairway.api.workload import Workload
 from fairway.controllers.lifecycle.case import (
     ClusterFacts,
-    Seen,
     Settings,
+    WorkObservation,
     lost_action,
     silence_allowed,
 )
@@ -78,7 +78,7 @@ class Known:
     now: float
     term: int
     works: Mapping[str, Work] = field(default_factory=dict)  # by cluster
-    seen: Mapping[str, Seen] = field(default_factory=dict)  # by cluster
+    seen: Mapping[str, WorkObservation] = field(default_factory=dict)  # by cluster
     clusters: Mapping[str, Cluster] = field(default_factory=dict)
     flavors: Mapping[str, Flavor] = field(default_factory=dict)
     victims: Mapping[str, Workload] = field(default_factory=dict)  # that exist; see `mentioned`

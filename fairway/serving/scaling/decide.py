@@ -23,7 +23,7 @@ from fairway.serving.scaling.model import (
     NotRead,
     OfAll,
     Recommendation,
-    Seen,
+    ServiceObservation,
     Verdict,
 )
 from fairway.serving.scaling.proposals import NoProposal, propose
@@ -38,7 +38,7 @@ _DISABLED = Finding(
 )
 
 
-def decide(seen: Seen, limits: Limits, memory: Memory) -> Verdict:
+def decide(seen: ServiceObservation, limits: Limits, memory: Memory) -> Verdict:
     """How many replicas there should be now."""
     memory = _begun(memory, seen)
     if seen.wanted == 0 and limits.least > 0 and not memory.is_scaled_to_zero:
@@ -84,7 +84,7 @@ class _Asked:
     currents: tuple[Current, ...]
 
 
-def _begun(memory: Memory, seen: Seen) -> Memory:
+def _begun(memory: Memory, seen: ServiceObservation) -> Memory:
     """Who decides for the first time takes the present count for the last recommendation."""
     if memory.recommendations:
         return memory
@@ -92,7 +92,7 @@ def _begun(memory: Memory, seen: Seen) -> Memory:
     return replace(memory, recommendations=(first,))
 
 
-def _asked(seen: Seen, limits: Limits) -> _Asked:
+def _asked(seen: ServiceObservation, limits: Limits) -> _Asked:
     """The highest count that a metric asks for; at zero, pods that are not there ask for none."""
     highest, name = 0, ""
     currents: list[Current] = []
@@ -159,7 +159,7 @@ def _is_active(metric: Metric) -> bool:
             return True
 
 
-def _idle_since(seen: Seen, limits: Limits, memory: Memory) -> float | None:
+def _idle_since(seen: ServiceObservation, limits: Limits, memory: Memory) -> float | None:
     """Since when nobody has been active; None while somebody is, or may be."""
     telling = [one for one in seen.metrics if one.activation is not None]
     if limits.least > 0 or not telling or any(_is_active(one) for one in telling):
@@ -167,7 +167,7 @@ def _idle_since(seen: Seen, limits: Limits, memory: Memory) -> float | None:
     return seen.now if memory.idle_since is None else memory.idle_since
 
 
-def _from_zero(seen: Seen, limits: Limits, memory: Memory, asked: _Asked) -> Verdict:
+def _from_zero(seen: ServiceObservation, limits: Limits, memory: Memory, asked: _Asked) -> Verdict:
     active = [one for one in seen.metrics if isinstance(one.reading, OfAll) and _is_active(one)]
     if asked.replicas is None or not any(one.activation is not None for one in active):
         finding = asked.finding if asked.finding.reason not in _SILENT else _idle()
@@ -190,7 +190,7 @@ def _idle() -> Finding:
     return Finding(type="ScalingActive", holds=True, reason="Idle", message=message)
 
 
-def _why(seen: Seen, asked: _Asked, replicas: int) -> str:
+def _why(seen: ServiceObservation, asked: _Asked, replicas: int) -> str:
     if replicas > seen.wanted:
         return f"{asked.metric} is above its target"
     if replicas < seen.wanted:
@@ -199,7 +199,7 @@ def _why(seen: Seen, asked: _Asked, replicas: int) -> str:
 
 
 def _made(
-    seen: Seen,
+    seen: ServiceObservation,
     limits: Limits,
     memory: Memory,
     replicas: int,

@@ -160,7 +160,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ServiceObservation:
     """A service at one moment."""
 
     now: float

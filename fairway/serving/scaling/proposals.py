@@ -24,7 +24,7 @@ from fairway.serving.scaling.model import (
     OfAll,
     OfPods,
     PodFact,
-    Seen,
+    ServiceObservation,
     Utilization,
     Value,
 )
@@ -62,7 +62,7 @@ NO_PODS = "there are no pods to measure"
 NO_METRICS = "no pod that is ready has been measured"
 
 
-def propose(metric: Metric, seen: Seen, limits: Limits) -> Proposal | NoProposal:
+def propose(metric: Metric, seen: ServiceObservation, limits: Limits) -> Proposal | NoProposal:
     """How many replicas a metric asks for."""
     match metric.reading, metric.target:
         case NotRead(why=why), _:
@@ -87,7 +87,11 @@ def is_within(ratio: float, limits: Limits) -> bool:
 
 
 def _by_utilization(
-    metric: Metric, by_pod: Mapping[str, Measured], percent: int, seen: Seen, limits: Limits
+    metric: Metric,
+    by_pod: Mapping[str, Measured],
+    percent: int,
+    seen: ServiceObservation,
+    limits: Limits,
 ) -> Proposal | NoProposal:
     groups = _grouped(metric, by_pod, seen, limits)
     if isinstance(groups, NoProposal):
@@ -121,7 +125,11 @@ def _by_utilization(
 
 
 def _by_average_of_pods(
-    metric: Metric, by_pod: Mapping[str, Measured], target: Milli, seen: Seen, limits: Limits
+    metric: Metric,
+    by_pod: Mapping[str, Measured],
+    target: Milli,
+    seen: ServiceObservation,
+    limits: Limits,
 ) -> Proposal | NoProposal:
     groups = _grouped(metric, by_pod, seen, limits)
     if isinstance(groups, NoProposal):
@@ -143,7 +151,7 @@ def _restrained(
     groups: _Groups,
     assumed: Mapping[str, Milli],  # of pods whose metric is missing, where there would be fewer
     again: _Again,
-    seen: Seen,
+    seen: ServiceObservation,
     limits: Limits,
 ) -> int:
     """Replicas by the ratio of those measured, with what is not known against the change."""
@@ -170,7 +178,9 @@ def _restrained(
     return replicas
 
 
-def _by_value(usage: Milli, target: Milli, seen: Seen, limits: Limits) -> Proposal | NoProposal:
+def _by_value(
+    usage: Milli, target: Milli, seen: ServiceObservation, limits: Limits
+) -> Proposal | NoProposal:
     ratio = usage / target
     current = Current(value=usage)
     if seen.wanted == 0:
@@ -186,7 +196,9 @@ def _by_value(usage: Milli, target: Milli, seen: Seen, limits: Limits) -> Propos
     return Proposal(replicas=_with_unreached(replicas, seen, limits), current=current)
 
 
-def _by_average_of_all(usage: Milli, target: Milli, seen: Seen, limits: Limits) -> Proposal:
+def _by_average_of_all(
+    usage: Milli, target: Milli, seen: ServiceObservation, limits: Limits
+) -> Proposal:
     placed = seen.placed
     current = Current(value=usage) if not placed else Current(average=ceil(usage / placed))
     if placed and is_within(usage / (target * placed), limits):
@@ -195,7 +207,7 @@ def _by_average_of_all(usage: Milli, target: Milli, seen: Seen, limits: Limits) 
     return Proposal(replicas=replicas, current=current)
 
 
-def _with_unreached(replicas: int, seen: Seen, limits: Limits) -> int:
+def _with_unreached(replicas: int, seen: ServiceObservation, limits: Limits) -> int:
     """Fewer replicas only by those that are heard of.
 
     Replicas in clusters that are not heard of do as much as the target says, for all we know: they
@@ -211,7 +223,7 @@ def _with_unreached(replicas: int, seen: Seen, limits: Limits) -> int:
 
 
 def _grouped(
-    metric: Metric, by_pod: Mapping[str, Measured], seen: Seen, limits: Limits
+    metric: Metric, by_pod: Mapping[str, Measured], seen: ServiceObservation, limits: Limits
 ) -> _Groups | NoProposal:
     if not seen.pods:
         return NoProposal(why=NO_PODS)
