@@ -23,7 +23,7 @@ Duty = Literal[
     "PutBack",
     "Forget",
 ]
-Verdict = Literal["Accepted", "Known", "TermTooLow", "AttemptTooLow"]
+TermCheck = Literal["Accepted", "Known", "TermTooLow", "AttemptTooLow"]
 
 _LIVE = ("Pending", "Bound", "Ready")
 HUB_SILENT = "HubSilent"
@@ -41,7 +41,7 @@ class WorkFacts:
     silent_seconds: float = 0.0
 
 
-def verdict(work: Work, kept: Kept | None, term: int) -> Verdict:
+def verdict(work: Work, kept: Kept | None, term: int) -> TermCheck:
     """Whether a work from the hub is to be carried out; a leader of the past is refused."""
     if kept is not None and kept.work.spec == work.spec:
         return "Known"

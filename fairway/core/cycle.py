@@ -20,7 +20,7 @@ from fairway.core.explain.reasons import warnings, warnings_for
 from fairway.core.model import Workload
 from fairway.core.modes import gang, gang_growth, service, sweep
 from fairway.core.modes.forms import full_usage
-from fairway.core.modes.gang import Verdict
+from fairway.core.modes.gang import Outcome
 from fairway.core.modes.policy_clusters import choices
 from fairway.core.modes.return_home import returns, watched
 from fairway.core.modes.way_home import Homeward
@@ -131,7 +131,7 @@ class _Line:
             self._offer_next(queue)
         return None
 
-    def tell(self, workload: Workload, verdict: Verdict) -> None:
+    def tell(self, workload: Workload, verdict: Outcome) -> None:
         """Writes down what was decided, and puts the next of the queue forward."""
         self.seen.add(workload.key)
         self.steps.extend(map(self._awaiting, verdict.steps))
@@ -187,7 +187,7 @@ class _Line:
         return found
 
 
-def _verdict(desk: Desk, workload: Workload) -> Verdict:
+def _verdict(desk: Desk, workload: Workload) -> Outcome:
     """What is decided on a workload; who has nowhere else to go asks pools that may be empty."""
     decide = gang_growth.decide if workload.grows else _DECIDE[workload.mode]
     desk.has_passed_over = False

@@ -28,7 +28,7 @@ _ALIVE = ("Pending", "Running", "Ready")
 _COUNTS = ("active", "ready", "succeeded", "failed", "terminating")
 
 
-class Verdict(NamedTuple):
+class JobEnd(NamedTuple):
     """Why a job is over."""
 
     is_success: bool
@@ -97,7 +97,7 @@ def _started(pods: Sequence[PodState], now: float) -> float:
     return min((one.started_at for one in pods if one.started_at is not None), default=now)
 
 
-def _end(status: JsonObject, verdict: Verdict, ended: float) -> None:
+def _end(status: JsonObject, verdict: JobEnd, ended: float) -> None:
     """The two conditions that end a job: one for the decision, one once its pods are gone."""
     kinds = (
         ("SuccessCriteriaMet", "Complete") if verdict.is_success else ("FailureTarget", "Failed")
@@ -112,12 +112,12 @@ def _end(status: JsonObject, verdict: Verdict, ended: float) -> None:
     ]
 
 
-def verdict_of(job: JsonObject, pods: Sequence[PodState], *, now: float) -> Verdict | None:
+def verdict_of(job: JsonObject, pods: Sequence[PodState], *, now: float) -> JobEnd | None:
     """Why a job is over; None where it is not."""
     return _failure(child(job, "spec"), pods, now) or _success(child(job, "spec"), pods)
 
 
-def _failure(spec: JsonObject, pods: Sequence[PodState], now: float) -> Verdict | None:
+def _failure(spec: JsonObject, pods: Sequence[PodState], now: float) -> JobEnd | None:
     by_policy = _failed_by_policy(spec, pods)
     if by_policy is not None:
         return by_policy
@@ -132,24 +132,24 @@ def _failure(spec: JsonObject, pods: Sequence[PodState], now: float) -> Verdict 
     limit = number(spec, "backoffLimit", default=2**31 - 1 if per_index else BACKOFF_LIMIT)
     if failures > limit:
         message = "Job has reached the specified backoff limit"
-        return Verdict(False, "BackoffLimitExceeded", message)
+        return JobEnd(False, "BackoffLimitExceeded", message)
     deadline = spec.get("activeDeadlineSeconds")
     if isinstance(deadline, int) and now - _started(pods, now) >= deadline:
         message = "Job was active longer than specified deadline"
         if _success(spec, pods) is None:
-            return Verdict(False, "DeadlineExceeded", message)
+            return JobEnd(False, "DeadlineExceeded", message)
     return None
 
 
-def _failed_by_index(spec: JsonObject, pods: Sequence[PodState]) -> Verdict | None:
+def _failed_by_index(spec: JsonObject, pods: Sequence[PodState]) -> JobEnd | None:
     failed = ranges.size(_failed_indexes(spec, pods))
     most = spec.get("maxFailedIndexes")
     if isinstance(most, int) and failed > most:
         message = "Job has exceeded the specified maximal number of failed indexes"
-        return Verdict(False, "MaxFailedIndexesExceeded", message)
+        return JobEnd(False, "MaxFailedIndexesExceeded", message)
     succeeded = sum(one.phase == "Succeeded" for one in pods)
     if failed and failed + succeeded >= number(spec, "completions"):
-        return Verdict(False, "FailedIndexes", "Job has failed indexes")
+        return JobEnd(False, "FailedIndexes", "Job has failed indexes")
     return None
 
 
@@ -160,11 +160,11 @@ def _failed_indexes(spec: JsonObject, pods: Sequence[PodState]) -> ranges.Ranges
     )
 
 
-def _success(spec: JsonObject, pods: Sequence[PodState]) -> Verdict | None:
+def _success(spec: JsonObject, pods: Sequence[PodState]) -> JobEnd | None:
     succeeded = {one.index for one in pods if one.phase == "Succeeded"}
     for position, rule in enumerate(listed(spec, "successPolicy", "rules")):
         if _meets(rule, succeeded):
-            return Verdict(True, "SuccessPolicy", f"Matched rules at index {position}")
+            return JobEnd(True, "SuccessPolicy", f"Matched rules at index {position}")
     wanted = spec.get("completions")
     if not isinstance(wanted, int):
         # A queue of work: one success says that the work is done, the rest may finish.
@@ -175,7 +175,7 @@ def _success(spec: JsonObject, pods: Sequence[PodState]) -> Verdict | None:
         is_done = len(succeeded) >= wanted
     if not is_done:
         return None
-    return Verdict(True, "CompletionsReached", "Reached expected number of succeeded pods")
+    return JobEnd(True, "CompletionsReached", "Reached expected number of succeeded pods")
 
 
 def _meets(rule: JsonObject, succeeded: set[int]) -> bool:
@@ -205,11 +205,11 @@ def _is_ignored(spec: JsonObject, pod: PodState) -> bool:
     return pod.phase == "Failed" and _rule_of(spec, pod)[1] == "Ignore"
 
 
-def _failed_by_policy(spec: JsonObject, pods: Sequence[PodState]) -> Verdict | None:
+def _failed_by_policy(spec: JsonObject, pods: Sequence[PodState]) -> JobEnd | None:
     for pod in pods:
         position, action = _rule_of(spec, pod) if pod.phase == "Failed" else (-1, "")
         if action == "FailJob":
-            return Verdict(
+            return JobEnd(
                 False,
                 "PodFailurePolicy",
                 f"Pod {pod.name} failed with exit code {pod.exit_code} matching FailJob rule "

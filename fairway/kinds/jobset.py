@@ -219,7 +219,7 @@ def _play(jobset: JsonObject, states: Sequence[PodState], now: float) -> JsonObj
     by_set: dict[str, list[PodState]] = {}
     for state in states:
         by_set.setdefault(state.pod_set, []).append(state)
-    verdicts: dict[str, list[job_status.Verdict | None]] = {}
+    verdicts: dict[str, list[job_status.JobEnd | None]] = {}
     counted = []
     for replicated in listed(jobset, "spec", "replicatedJobs"):
         name = text(replicated, "name")
@@ -240,9 +240,9 @@ def _play(jobset: JsonObject, states: Sequence[PodState], now: float) -> JsonObj
 
 def _played_jobs(
     jobset: JsonObject, replicated: JsonObject, states: Sequence[PodState], now: float
-) -> tuple[list[job_status.Verdict | None], JsonObject]:
+) -> tuple[list[job_status.JobEnd | None], JsonObject]:
     """What becomes of each job of a replicated job, and the counts of its status."""
-    verdicts: list[job_status.Verdict | None] = []
+    verdicts: list[job_status.JobEnd | None] = []
     counts = dict.fromkeys(_COUNTS, 0)
     first = 0
     for one in _jobs(jobset, replicated):
@@ -274,7 +274,7 @@ def _renumbered(state: PodState, first: int) -> PodState:
 
 
 def _over(
-    jobset: JsonObject, verdicts: Mapping[str, Sequence[job_status.Verdict | None]]
+    jobset: JsonObject, verdicts: Mapping[str, Sequence[job_status.JobEnd | None]]
 ) -> tuple[str, str, str] | None:
     """Whether the set is over: a failed job ends it; else its success policy does."""
     every = [verdict for found in verdicts.values() for verdict in found]

@@ -8,8 +8,8 @@ from typing import Any
 from fairway.api import codec
 from fairway.api.workload import Workload
 from fairway.controllers.lifecycle.case import (
-    Case,
     ClusterFacts,
+    LifecycleCase,
     PodsSeen,
     Settings,
     WorkObservation,
@@ -114,10 +114,12 @@ def seen(
     )
 
 
-def case(found: Workload, works: dict[str, WorkObservation] | None = None, **more: Any) -> Case:
+def case(
+    found: Workload, works: dict[str, WorkObservation] | None = None, **more: Any
+) -> LifecycleCase:
     places = more.pop("places", {name: ClusterFacts() for name in ("a", "b", "c")})
     settings = more.pop("settings", Settings())
-    return Case(
+    return LifecycleCase(
         workload=found,
         now=more.pop("now", NOW),
         works=works or {},

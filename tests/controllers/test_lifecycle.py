@@ -14,7 +14,13 @@ from fairway.api.meta import Taint, Toleration
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.controllers.lifecycle.attempt_ends import AVOIDED_SECONDS
-from fairway.controllers.lifecycle.case import Case, Change, ClusterFacts, PodsSeen, Settings
+from fairway.controllers.lifecycle.case import (
+    Change,
+    ClusterFacts,
+    LifecycleCase,
+    PodsSeen,
+    Settings,
+)
 from fairway.controllers.lifecycle.next_status import next_status
 from tests.controllers.lives import (
     NOW,
@@ -58,20 +64,20 @@ def told(change: Change) -> dict[str, Any]:
     return found
 
 
-def applied(found: Case, change: Change) -> Case:
+def applied(found: LifecycleCase, change: Change) -> LifecycleCase:
     if change.status is None:
         return found
     return with_fields(found, workload=replace(found.workload, status=change.status))
 
 
-def settled(found: Case) -> Case:
+def settled(found: LifecycleCase) -> LifecycleCase:
     """After the change, and proof that looking again changes nothing."""
     after = applied(found, next_status(found))
     assert next_status(after).status is None
     return after
 
 
-GANG: list[tuple[str, Case, dict[str, Any]]] = [
+GANG: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
     (
         "a new workload waits without a write",
         case(workload()),
@@ -315,7 +321,7 @@ GANG: list[tuple[str, Case, dict[str, Any]]] = [
     ),
 ]
 
-ASKED: list[tuple[str, Case, dict[str, Any]]] = [
+ASKED: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
     (
         "a waiting workload that is cancelled is over at once",
         case(workload(cancelled=True)),
@@ -430,7 +436,7 @@ MOVES = Settings(on_cluster_lost="StopAndMove", cluster_lost_seconds=600, fleet=
 TWICE = Settings(on_cluster_lost="AllowDuplicate", fleet=HEALTH)
 SILENT = 900 + 30 + 20  # what the agent bears, what clocks differ by, the time pods get to end
 
-PLACES_TABLE: list[tuple[str, Case, dict[str, Any]]] = [
+PLACES_TABLE: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
     (
         "a workload waits for its lost cluster",
         case(running(placement("a")), places=lost(9_999_999)),
@@ -564,7 +570,7 @@ PLACES_TABLE: list[tuple[str, Case, dict[str, Any]]] = [
 
 SERVICE = {"mode": "Divided", "replicas": 5}
 PODS5 = {"wanted": 5, "ready": 5}
-SERVICES: list[tuple[str, Case, dict[str, Any]]] = [
+SERVICES: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
     (
         "a service runs with its first replica",
         case(
@@ -646,7 +652,7 @@ SERVICES: list[tuple[str, Case, dict[str, Any]]] = [
 
 SWEEP = {"mode": "Independent", "tasks": {"count": 6}}
 SWEEP1 = {"mode": "Independent", "tasks": {"count": 6, "failedMax": 1}}
-SWEEPS: list[tuple[str, Case, dict[str, Any]]] = [
+SWEEPS: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
     (
         "a sweep runs with its first task",
         case(claimed(tasks("a", "0-2", 3), spec=SWEEP), {"a": seen("Running")}),
@@ -715,7 +721,7 @@ SWEEPS: list[tuple[str, Case, dict[str, Any]]] = [
 ]
 
 STOPPING = {"phase": "Stopping", "reason": "PreemptedToReclaim", "releasing": [placement("a")]}
-STOPPED: list[tuple[str, Case, dict[str, Any]]] = [
+STOPPED: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
     ("what leaves is charged until it is gone", case(workload(STOPPING)), {}),
     (
         "what is stopping is not gone",
@@ -768,17 +774,17 @@ IDS = [sentence for sentence, _, _ in EVERY]
 
 
 @pytest.mark.parametrize(("found", "expected"), [(c, e) for _, c, e in EVERY], ids=IDS)
-def test_next_status(found: Case, expected: dict[str, Any]) -> None:
+def test_next_status(found: LifecycleCase, expected: dict[str, Any]) -> None:
     assert told(next_status(found)) == expected
 
 
 @pytest.mark.parametrize("found", [c for _, c, _ in EVERY], ids=IDS)
-def test_looking_again_changes_nothing(found: Case) -> None:
+def test_looking_again_changes_nothing(found: LifecycleCase) -> None:
     settled(found)
 
 
 @pytest.mark.parametrize("found", [c for _, c, _ in EVERY], ids=IDS)
-def test_a_place_is_never_claimed_and_left_in_one_attempt(found: Case) -> None:
+def test_a_place_is_never_claimed_and_left_in_one_attempt(found: LifecycleCase) -> None:
     """But where a service has some replicas leave a cluster and others stay."""
     before = found.workload.status
     status = next_status(found).status
@@ -799,7 +805,7 @@ MAY_FOLLOW["Claimed"] = {"Claimed", *MAY_FOLLOW["Running"]}
 
 
 @pytest.mark.parametrize("found", [c for _, c, _ in EVERY], ids=IDS)
-def test_phases_move_along_the_table(found: Case) -> None:
+def test_phases_move_along_the_table(found: LifecycleCase) -> None:
     status = next_status(found).status
     if status is not None:
         assert status.phase in MAY_FOLLOW[found.workload.status.phase or "Waiting"]
@@ -951,7 +957,7 @@ class TestWaking:
             pytest.param(case(running(placement("a"), pods={"wanted": 2})), None, id="nothing"),
         ],
     )
-    def test_it_wakes_for(self, found: Case, expected: float | None) -> None:
+    def test_it_wakes_for(self, found: LifecycleCase, expected: float | None) -> None:
         change = next_status(found)
         assert (change.status, change.wake_at) == (None, expected)
 

@@ -13,8 +13,8 @@ from fairway.api.fleet import FleetSpec
 from fairway.api.meta import Taint
 from fairway.api.workload import Workload
 from fairway.controllers.lifecycle.case import (
-    Case,
     ClusterFacts,
+    LifecycleCase,
     PodsSeen,
     Settings,
     WorkObservation,
@@ -95,9 +95,9 @@ def places(draw: st.DrawFn) -> ClusterFacts:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(draw: st.DrawFn) -> LifecycleCase:
     lost = draw(st.sampled_from(("Wait", "StopAndMove", "AllowDuplicate")))
-    return Case(
+    return LifecycleCase(
         workload=draw(workloads()),
         now=NOW,
         works=draw(st.dictionaries(st.sampled_from(CLUSTERS), sightings())),
@@ -113,7 +113,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 @settings(max_examples=400, deadline=None)
 @given(cases())
-def test_every_next_status_is_sound(found: Case) -> None:
+def test_every_next_status_is_sound(found: LifecycleCase) -> None:
     before = found.workload.status
     change = next_status(found)
     status = change.status
@@ -138,7 +138,7 @@ def test_every_next_status_is_sound(found: Case) -> None:
 
 @settings(max_examples=400, deadline=None)
 @given(cases())
-def test_nothing_that_may_still_run_is_forgotten(found: Case) -> None:
+def test_nothing_that_may_still_run_is_forgotten(found: LifecycleCase) -> None:
     """A place leaves the books only when it is over, gone, lost for good or out of the fleet."""
     before = found.workload.status
     status = next_status(found).status

@@ -18,11 +18,11 @@ from fairway.serving.scaling.model import (
     PodFact,
     Rate,
     Rules,
+    ScaleDecision,
     ServiceObservation,
     Target,
     Utilization,
     Value,
-    Verdict,
 )
 
 NOW = 1_800_000_000.0
@@ -114,7 +114,7 @@ def played(
     for number, value in enumerate(totals):
         now = NOW + number * period
         at = replace(seen(wanted, total(value, each)), now=now)
-        verdict: Verdict = decide(at, rules, memory)
+        verdict: ScaleDecision = decide(at, rules, memory)
         memory, wanted = verdict.memory, verdict.replicas
         counts.append(wanted)
     return counts

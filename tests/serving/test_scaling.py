@@ -13,10 +13,10 @@ from fairway.serving.scaling.model import (
     Rate,
     Recommendation,
     Rules,
+    ScaleDecision,
     ScaleEvent,
     ServiceObservation,
     Utilization,
-    Verdict,
 )
 from fairway.serving.scaling.proposals import NoProposal, Proposal, propose
 from tests.serving.scalings import (
@@ -182,7 +182,7 @@ def test_a_metric_that_cannot_be_read_says_why(
     assert why in found.why
 
 
-def findings(verdict: Verdict) -> dict[str, str]:
+def findings(verdict: ScaleDecision) -> dict[str, str]:
     return {one.type: f"{one.holds} {one.reason}" for one in verdict.findings}
 
 

@@ -23,7 +23,14 @@ from fairway.api.autoscaler import (
 from fairway.api.meta import Condition
 from fairway.controllers.autoscaling.bounds import Bounds
 from fairway.serving.scaling import model
-from fairway.serving.scaling.model import Aspect, Current, Finding, Memory, ScaleEvent, Verdict
+from fairway.serving.scaling.model import (
+    Aspect,
+    Current,
+    Finding,
+    Memory,
+    ScaleDecision,
+    ScaleEvent,
+)
 
 _CHANGES_MOST = 64
 _MESSAGE_MOST = 1024
@@ -48,7 +55,7 @@ def remembered(status: FleetAutoscalerStatus) -> Memory:
 
 def decided(
     autoscaler: FleetAutoscaler,
-    verdict: Verdict,
+    verdict: ScaleDecision,
     bounds: Bounds,
     *,
     metrics: tuple[tuple[Metric, model.Metric], ...],

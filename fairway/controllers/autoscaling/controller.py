@@ -35,7 +35,7 @@ from fairway.controllers.works.states import States
 from fairway.kinds.registry import KnownKinds
 from fairway.loops import Loop
 from fairway.serving.scaling.decide import decide
-from fairway.serving.scaling.model import Memory, ServiceObservation, Verdict
+from fairway.serving.scaling.model import Memory, ScaleDecision, ServiceObservation
 from fairway.store.interface import Store, Stored, Write
 from fairway.store.keys import AUTOSCALERS, WORKLOADS
 from fairway.store.mirrors import Name
@@ -232,7 +232,7 @@ class Autoscaling:
         found = await pods.measured(service, cache=self._cache, meter=self._measuring.meter)
         return found if found.is_named else replace(known, fault=found.fault)
 
-    async def _carry_out(self, service: Service, verdict: Verdict) -> str:
+    async def _carry_out(self, service: Service, verdict: ScaleDecision) -> str:
         """Sets the count; why not, where it was refused for good."""
         metadata = service.workload.metadata
         self._counts[metadata.namespace, metadata.name] = verdict.replicas

@@ -1,8 +1,8 @@
 """What becomes of workloads: from what agents report and what people ask to the next status.
 
-`next_status` is a pure function of a Case: a workload, what is seen of its works and clusters, the
-settings that hold for it, and now. Nothing else is remembered, so that a hub that starts anew goes
-on as if nothing had happened.
+`next_status` is a pure function of a LifecycleCase: a workload, what is seen of its works and
+clusters, the settings that hold for it, and now. Nothing else is remembered, so that a hub that
+starts again goes on as if nothing had happened.
 
     case            what is looked at, and the change that comes of it
     next_status     next_status: the life of a workload in one screen

@@ -17,7 +17,7 @@ from fairway.api.claim import Claim, PastAttempt, Placement
 from fairway.api.reasons import Code
 from fairway.api.workload import Requeue, WorkloadStatus
 from fairway.controllers.lifecycle import leaving_replicas
-from fairway.controllers.lifecycle.case import Case
+from fairway.controllers.lifecycle.case import LifecycleCase
 from fairway.controllers.lifecycle.recovery import Blame, back_off
 from fairway.controllers.lifecycle.troubles import Trouble
 from fairway.core.modes.task_numbers import count_of
@@ -69,7 +69,7 @@ def end_of(troubles: Sequence[Trouble]) -> End:
     )
 
 
-def ended(case: Case, status: WorkloadStatus, end: End) -> WorkloadStatus:
+def ended(case: LifecycleCase, status: WorkloadStatus, end: End) -> WorkloadStatus:
     """The status of a workload whose attempt ends."""
     claim = status.claim
     assert claim is not None, "only what holds a claim can end"
@@ -103,7 +103,7 @@ def ended(case: Case, status: WorkloadStatus, end: End) -> WorkloadStatus:
     return settled(case, stopping)
 
 
-def rested(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+def rested(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """The status of a sweep whose placed tasks are all over while others have yet to be placed.
 
     Nothing was lost, and no attempt has failed: lots that follow one another are one line of its
@@ -123,7 +123,7 @@ def rested(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     return replace(found, history=(*earlier, lot))
 
 
-def settled(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+def settled(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """What a workload is once the last of what it leaves is confirmed gone."""
     if status.phase != "Stopping" or status.releasing:
         return status
@@ -140,7 +140,7 @@ def settled(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     return replace(status, phase="Waiting", reason=Code.BACK_OFF.value if waits else "", message="")
 
 
-def cancelled(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+def cancelled(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     return replace(
         status,
         phase="Cancelled",
@@ -151,7 +151,7 @@ def cancelled(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     )
 
 
-def succeeded(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+def succeeded(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """The status of a workload that is done."""
     claim = status.claim
     history, ran = status.history, status.ran_seconds
@@ -175,7 +175,9 @@ def succeeded(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     )
 
 
-def shrunk(case: Case, status: WorkloadStatus, troubles: Sequence[Trouble]) -> WorkloadStatus:
+def shrunk(
+    case: LifecycleCase, status: WorkloadStatus, troubles: Sequence[Trouble]
+) -> WorkloadStatus:
     """The status of a workload that loses some of its placements and keeps the others.
 
     The attempt rises, so that what comes to the same cluster later is told from what leaves it.
@@ -208,13 +210,15 @@ def shrunk(case: Case, status: WorkloadStatus, troubles: Sequence[Trouble]) -> W
     )
 
 
-def is_final(case: Case, status: WorkloadStatus, end: End) -> bool:
+def is_final(case: LifecycleCase, status: WorkloadStatus, end: End) -> bool:
     """Whether a workload that ends so is not tried again."""
     count = (status.requeue.count if status.requeue else 0) + end.is_counted
     return not end.is_retried or (end.is_counted and count > case.settings.retry.limit)
 
 
-def avoiding(case: Case, before: Requeue | None, clusters: Sequence[str]) -> Requeue | None:
+def avoiding(
+    case: LifecycleCase, before: Requeue | None, clusters: Sequence[str]
+) -> Requeue | None:
     """A requeue that keeps away from some more clusters for a while."""
     if not clusters:
         return before
@@ -225,7 +229,7 @@ def avoiding(case: Case, before: Requeue | None, clusters: Sequence[str]) -> Req
 
 
 def _requeue(
-    case: Case, status: WorkloadStatus, end: End, history: Sequence[PastAttempt]
+    case: LifecycleCase, status: WorkloadStatus, end: End, history: Sequence[PastAttempt]
 ) -> tuple[Requeue | None, bool]:
     final = is_final(case, status, end)
     requeue = avoiding(case, status.requeue, () if final else end.avoids)
@@ -242,7 +246,7 @@ def _requeue(
     return requeue, final
 
 
-def past_attempt(case: Case, claim: Claim, end: End) -> PastAttempt:
+def past_attempt(case: LifecycleCase, claim: Claim, end: End) -> PastAttempt:
     return PastAttempt(
         attempt=claim.attempt,
         clusters=tuple(one.cluster for one in claim.placements if one.cluster),
@@ -260,7 +264,7 @@ def ran_seconds(claim: Claim, now: float) -> int:
     return max(0, int(now - claim.ready_at.timestamp())) if claim.ready_at else 0
 
 
-def _lost_seconds(case: Case, claim: Claim, *, is_asked: bool) -> int:
+def _lost_seconds(case: LifecycleCase, claim: Claim, *, is_asked: bool) -> int:
     """Work since the last save; one that saves when asked loses nothing if it was asked."""
     ran = _run_since(case, claim)
     checkpoint = case.workload.spec.checkpoint
@@ -271,7 +275,7 @@ def _lost_seconds(case: Case, claim: Claim, *, is_asked: bool) -> int:
     return ran % checkpoint.interval_seconds if checkpoint.interval_seconds else ran
 
 
-def _run_since(case: Case, claim: Claim) -> int:
+def _run_since(case: LifecycleCase, claim: Claim) -> int:
     """How long what runs now has run: of a sweep, the tasks that are not over."""
     ran, spec, status = ran_seconds(claim, case.now), case.workload.spec, case.workload.status
     if spec.tasks is None:
@@ -286,14 +290,14 @@ def _run_since(case: Case, claim: Claim) -> int:
     return int(found)
 
 
-def _finished_at(case: Case, claim: Claim) -> float:
+def _finished_at(case: LifecycleCase, claim: Claim) -> float:
     """When the last part ended by the agents' clocks, which may be wrong."""
     seen = [case.seen(one) for one in claim.placements]
     times = [one.finished_at for one in seen if one is not None and one.finished_at is not None]
     return min(case.now, max(max(times, default=case.now), claim.decided_at.timestamp()))
 
 
-def _is_over(case: Case, placement: Placement) -> bool:
+def _is_over(case: LifecycleCase, placement: Placement) -> bool:
     seen = case.seen(placement)
     return seen is not None and seen.is_over
 

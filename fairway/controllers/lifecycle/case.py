@@ -86,7 +86,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class LifecycleCase:
     """One workload, and all that its next status depends on."""
 
     workload: Workload
@@ -106,7 +106,7 @@ class Case:
         return found if found is not None and found.attempt == attempt_of(self, placement) else None
 
 
-def attempt_of(case: Case, placement: Placement) -> int:
+def attempt_of(case: LifecycleCase, placement: Placement) -> int:
     claim = case.workload.status.claim
     return placement.attempt or (claim.attempt if claim else 0)
 

@@ -18,7 +18,7 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import health
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS, Heartbeats
 from fairway.controllers.lifecycle import inputs
-from fairway.controllers.lifecycle.case import Case, Change, NodeAside
+from fairway.controllers.lifecycle.case import Change, LifecycleCase, NodeAside
 from fairway.controllers.lifecycle.next_status import next_status
 from fairway.controllers.object_events import Notes
 from fairway.controllers.scheduling.commit import head_of, write_status
@@ -175,7 +175,7 @@ class Lifecycle:
             await self._remove(stored.object(), change)
         return self._wake_at(name, case, change)
 
-    def _case(self, workload: Workload) -> Case:
+    def _case(self, workload: Workload) -> LifecycleCase:
         name = (workload.metadata.namespace, workload.metadata.name)
         fleet = self._cache.fleet().spec
         status = workload.status
@@ -191,7 +191,7 @@ class Lifecycle:
             if is_own(one, workload)
         }
         now = self._clock.now()
-        return Case(
+        return LifecycleCase(
             workload=workload,
             now=now,
             works=inputs.states_of(self._states, name, held & set(sent)),
@@ -206,7 +206,7 @@ class Lifecycle:
             refreshes=now - self._written.get(name, 0.0) >= _COUNTS_SECONDS,
         )
 
-    def _wake_at(self, name: Name, case: Case, change: Change) -> float | None:
+    def _wake_at(self, name: Name, case: LifecycleCase, change: Change) -> float | None:
         due = [change.wake_at] if change.wake_at is not None else []
         if not case.refreshes and change.status is None:
             # It may have been removed while it was looked at.

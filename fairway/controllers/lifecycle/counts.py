@@ -17,13 +17,13 @@ from fairway.api.meta import Condition
 from fairway.api.names import OVER, work_name
 from fairway.api.work import Work
 from fairway.api.workload import PodCount, Workload, WorkloadStatus
-from fairway.controllers.lifecycle.case import Case
+from fairway.controllers.lifecycle.case import LifecycleCase
 from fairway.kinds.decision import WORK
 
 _FEEDBACK_MOST = 64
 
 
-def is_ready(case: Case, placement: Placement) -> bool:
+def is_ready(case: LifecycleCase, placement: Placement) -> bool:
     """Whether every pod of a placement is ready, or was and has succeeded since."""
     seen = case.seen(placement)
     if not placement.cluster:
@@ -39,19 +39,19 @@ def is_ready(case: Case, placement: Placement) -> bool:
     ) and bool(placement.pod_sets)
 
 
-def has_ready_pod(case: Case, placement: Placement) -> bool:
+def has_ready_pod(case: LifecycleCase, placement: Placement) -> bool:
     seen = case.seen(placement)
     return is_ready(case, placement) or (
         seen is not None and any(one.ready for one in seen.pods.values())
     )
 
 
-def has_started(case: Case, placement: Placement) -> bool:
+def has_started(case: LifecycleCase, placement: Placement) -> bool:
     seen = case.seen(placement)
     return seen is not None and (seen.phase in ("Running", "Succeeded", "Failed"))
 
 
-def counted(case: Case, status: WorkloadStatus) -> PodCount:
+def counted(case: LifecycleCase, status: WorkloadStatus) -> PodCount:
     """The pods of a claim; what is over stays as it was last counted."""
     if status.claim is None:
         return replace(status.pods, wanted=0, ready=0)

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from fairway.api.claim import Claim, Placement
 from fairway.api.reasons import Code
 from fairway.api.workload import Workload, WorkloadStatus
-from fairway.controllers.lifecycle.case import Case, PodsSeen
+from fairway.controllers.lifecycle.case import LifecycleCase, PodsSeen
 from fairway.controllers.lifecycle.troubles import Trouble
 from fairway.kinds.disruption import budget_of
 
@@ -88,7 +88,7 @@ def leaving(workload: Workload, placement: Placement, reason: str) -> Placement:
     return placement
 
 
-def may_outlast(case: Case, status: WorkloadStatus, troubles: Sequence[Trouble]) -> bool:
+def may_outlast(case: LifecycleCase, status: WorkloadStatus, troubles: Sequence[Trouble]) -> bool:
     """Whether a service runs on though all its places are in trouble."""
     if case.workload.spec.mode != "Divided":
         return False
@@ -111,7 +111,7 @@ class _Ready:
         return sum(self.by_cluster.values())
 
 
-def let_go(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+def let_go(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """Asks as many to go as can be spared by now."""
     claim = status.claim
     if claim is None or not any(map(stays, status.releasing)):
@@ -130,7 +130,7 @@ def let_go(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     return replace(status, releasing=tuple(left))
 
 
-def _ready(case: Case, claim: Claim, releasing: Iterable[Placement]) -> _Ready:
+def _ready(case: LifecycleCase, claim: Claim, releasing: Iterable[Placement]) -> _Ready:
     found = _Ready(by_cluster={}, unseen=set())
     going: dict[str, int] = {}
     for one in releasing:

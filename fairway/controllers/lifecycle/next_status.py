@@ -18,14 +18,14 @@ from fairway.api.reasons import Code
 from fairway.api.workload import WorkloadStatus
 from fairway.controllers.lifecycle import attempt_ends, counts, leaving_replicas, resize
 from fairway.controllers.lifecycle.attempt_ends import End, ended, moment, settled
-from fairway.controllers.lifecycle.case import Case, Change
+from fairway.controllers.lifecycle.case import Change, LifecycleCase
 from fairway.controllers.lifecycle.tasks import Swept, swept, text
 from fairway.controllers.lifecycle.troubles import NEVER, Trouble, gives_up_at, trouble_of
 from fairway.controllers.scheduling.claims import last_attempt, summary_of
 from fairway.controllers.works.adoption import claim_of
 
 
-def next_status(case: Case) -> Change:
+def next_status(case: LifecycleCase) -> Change:
     """What becomes of a workload, and when to look again."""
     phase = case.workload.status.phase or "Waiting"
     if case.workload.metadata.deletion_timestamp is not None and _holds_nothing(case):
@@ -33,12 +33,12 @@ def next_status(case: Case) -> Change:
     return _finished(case, _PHASES[phase](case))
 
 
-def _holds_nothing(case: Case) -> bool:
+def _holds_nothing(case: LifecycleCase) -> bool:
     status = case.workload.status
     return status.claim is None and not _still_there(case, status)
 
 
-def _finished(case: Case, found: Change) -> Change:
+def _finished(case: LifecycleCase, found: Change) -> Change:
     """Conditions and counts go along with what is written, and are no reason to write."""
     status, before = found.status, case.workload.status
     if status is None:
@@ -59,7 +59,7 @@ def _finished(case: Case, found: Change) -> Change:
 # What waits, is held or is over.
 
 
-def _waiting(case: Case) -> Change:
+def _waiting(case: LifecycleCase) -> Change:
     status, spec = case.workload.status, case.workload.spec
     claim = claim_of(list(case.sent.values()), case.workload, case.now)
     if claim is not None and case.workload.metadata.deletion_timestamp is None:
@@ -80,7 +80,7 @@ def _waiting(case: Case) -> Change:
     return Change(status=status, wake_at=until.timestamp() if until else None)
 
 
-def _no_longer_avoiding(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+def _no_longer_avoiding(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     requeue = status.requeue
     if requeue is None or requeue.avoid_until is None:
         return status
@@ -90,7 +90,7 @@ def _no_longer_avoiding(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     return replace(status, requeue=left if left.count or left.not_before else None)
 
 
-def _with_wishes(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+def _with_wishes(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """Another queue or priority, where the status names the earlier one."""
     spec = case.workload.spec
     if status.queue and spec.queue and status.claim is None:
@@ -100,7 +100,7 @@ def _with_wishes(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     return status
 
 
-def _over(case: Case) -> Change:
+def _over(case: LifecycleCase) -> Change:
     """What is over is kept for a while; its pods are gone, its works stay for their logs.
 
     A sweep may be over while a place that it left before still ends.
@@ -123,7 +123,7 @@ def _over(case: Case) -> Change:
 # What stops.
 
 
-def _stopping(case: Case) -> Change:
+def _stopping(case: LifecycleCase) -> Change:
     status = case.workload.status
     left = _still_there(case, status)
     if len(left) != len(status.releasing) or not left:
@@ -133,12 +133,12 @@ def _stopping(case: Case) -> Change:
     return Change(status=status, wake_at=None if due == NEVER else due)
 
 
-def _still_there(case: Case, status: WorkloadStatus) -> tuple[Placement, ...]:
+def _still_there(case: LifecycleCase, status: WorkloadStatus) -> tuple[Placement, ...]:
     """What of the places that a workload leaves is not confirmed gone."""
     return tuple(one for one in status.releasing if not _is_gone(case, one, status))
 
 
-def _is_gone(case: Case, placement: Placement, status: WorkloadStatus) -> bool:
+def _is_gone(case: LifecycleCase, placement: Placement, status: WorkloadStatus) -> bool:
     """Whether a place is left; `status` has what the workload holds from now on."""
     if not placement.cluster or gives_up_at(case, placement) <= case.now:
         return True
@@ -161,7 +161,7 @@ def _is_gone(case: Case, placement: Placement, status: WorkloadStatus) -> bool:
 # What is claimed or runs.
 
 
-def _overtaken(case: Case) -> WorkloadStatus | None:
+def _overtaken(case: LifecycleCase) -> WorkloadStatus | None:
     """With the claim that agents brought back, where it is later than what this hub knows.
 
     The hub was restored from the time of an earlier attempt. What that one left is confirmed gone
@@ -185,7 +185,7 @@ def _overtaken(case: Case) -> WorkloadStatus | None:
     )
 
 
-def _claimed(case: Case) -> Change:
+def _claimed(case: LifecycleCase) -> Change:
     if (overtaken := _overtaken(case)) is not None:
         return Change(status=overtaken)
     status = case.workload.status
@@ -204,7 +204,9 @@ def _claimed(case: Case) -> Change:
     return _placed(case, status)
 
 
-def _outcome(case: Case, status: WorkloadStatus, sweep: Swept | None) -> WorkloadStatus | None:
+def _outcome(
+    case: LifecycleCase, status: WorkloadStatus, sweep: Swept | None
+) -> WorkloadStatus | None:
     """The end of a workload that is done, or of a sweep of which too much has failed."""
     assert status.claim is not None, "only what holds a claim is looked at"
     if sweep is not None:
@@ -225,7 +227,9 @@ def _outcome(case: Case, status: WorkloadStatus, sweep: Swept | None) -> Workloa
     return None
 
 
-def _asked(case: Case, status: WorkloadStatus, sweep: Swept | None) -> WorkloadStatus | None:
+def _asked(
+    case: LifecycleCase, status: WorkloadStatus, sweep: Swept | None
+) -> WorkloadStatus | None:
     """What people ask for: that it goes, or that it stops for now."""
     spec = case.workload.spec
     if case.workload.metadata.deletion_timestamp is not None:
@@ -239,14 +243,16 @@ def _asked(case: Case, status: WorkloadStatus, sweep: Swept | None) -> WorkloadS
     return None
 
 
-def _limit(case: Case, status: WorkloadStatus, sweep: Swept | None) -> WorkloadStatus | None:
+def _limit(
+    case: LifecycleCase, status: WorkloadStatus, sweep: Swept | None
+) -> WorkloadStatus | None:
     if case.now < _limit_at(case, status):
         return None
     end = End(reason=Code.RUN_LIMIT_EXCEEDED.value, blame="Program", is_retried=False)
     return ended(case, status, end)
 
 
-def _limit_at(case: Case, status: WorkloadStatus) -> float:
+def _limit_at(case: LifecycleCase, status: WorkloadStatus) -> float:
     """When all attempts together have run for as long as they may."""
     claim, limit = status.claim, case.settings.run_limit
     if limit is None or claim is None or claim.ready_at is None:
@@ -254,7 +260,7 @@ def _limit_at(case: Case, status: WorkloadStatus) -> float:
     return claim.ready_at.timestamp() + max(0, limit - status.ran_seconds)
 
 
-def _with_tasks(case: Case, status: WorkloadStatus, sweep: Swept) -> WorkloadStatus:
+def _with_tasks(case: LifecycleCase, status: WorkloadStatus, sweep: Swept) -> WorkloadStatus:
     """Tasks that are over leave the claim; with nothing left in it the rest waits."""
     claim = status.claim
     assert claim is not None, "only what holds a claim is looked at"
@@ -268,7 +274,7 @@ def _with_tasks(case: Case, status: WorkloadStatus, sweep: Swept) -> WorkloadSta
     return attempt_ends.rested(case, status)
 
 
-def _placed(case: Case, status: WorkloadStatus) -> Change:
+def _placed(case: LifecycleCase, status: WorkloadStatus) -> Change:
     """Troubles first; what is well may become Running."""
     assert status.claim is not None, "only what holds a claim is looked at"
     looks = [trouble_of(case, one) for one in status.claim.placements]
@@ -282,7 +288,7 @@ def _placed(case: Case, status: WorkloadStatus) -> Change:
 
 
 def _troubled(
-    case: Case, status: WorkloadStatus, troubles: list[Trouble], times: list[float]
+    case: LifecycleCase, status: WorkloadStatus, troubles: list[Trouble], times: list[float]
 ) -> Change:
     assert status.claim is not None, "only what holds a claim is looked at"
     is_whole = case.workload.spec.mode == "Gang" or len(troubles) == len(status.claim.placements)
@@ -318,7 +324,7 @@ def _summarised(status: WorkloadStatus) -> WorkloadStatus:
     return replace(status, claim=replace(status.claim, summary=text))
 
 
-def _trimmed(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+def _trimmed(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """Without what is known to be gone already; counts as they are then."""
     left = _still_there(case, status)
     status = settled(case, replace(status, releasing=left))
@@ -327,14 +333,14 @@ def _trimmed(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     return replace(status, pods=counts.counted(case, status))
 
 
-_READY: Mapping[str, Callable[[Case, Sequence[Placement]], bool]] = {
+_READY: Mapping[str, Callable[[LifecycleCase, Sequence[Placement]], bool]] = {
     "Gang": lambda case, placed: all(counts.is_ready(case, one) for one in placed),
     "Divided": lambda case, placed: any(counts.has_ready_pod(case, one) for one in placed),
     "Independent": lambda case, placed: any(counts.has_started(case, one) for one in placed),
 }
 
 
-def _with_readiness(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+def _with_readiness(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     claim = status.claim
     assert claim is not None, "only what holds a claim is looked at"
     if not claim.placements or claim.ready_at is not None:
@@ -357,7 +363,7 @@ def _with_readiness(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     )
 
 
-def _ready_at(case: Case, claim: Claim) -> float:
+def _ready_at(case: LifecycleCase, claim: Claim) -> float:
     """When it was ready by the agents' clocks, but neither before it was decided nor after now."""
     seen = [case.seen(one) for one in claim.placements]
     times = [one.ready_at for one in seen if one is not None and one.ready_at is not None]
@@ -365,7 +371,7 @@ def _ready_at(case: Case, claim: Claim) -> float:
     return min(case.now, max(latest, claim.decided_at.timestamp()))
 
 
-def _with_counts(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+def _with_counts(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """Counts and feedback, if anything else is written or they are worth it by themselves."""
     pods = counts.counted(case, status)
     feedback = counts.feedback_of([case.sent[one] for one in sorted(case.sent)])
@@ -378,7 +384,7 @@ def _with_counts(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     return changed if is_news else status
 
 
-def _wake_at(case: Case, status: WorkloadStatus, times: Sequence[float]) -> float | None:
+def _wake_at(case: LifecycleCase, status: WorkloadStatus, times: Sequence[float]) -> float | None:
     until = status.requeue.avoid_until if status.requeue else None
     due = [
         *times,
@@ -390,7 +396,7 @@ def _wake_at(case: Case, status: WorkloadStatus, times: Sequence[float]) -> floa
     return None if earliest == NEVER else earliest
 
 
-_PHASES: Mapping[str, Callable[[Case], Change]] = {
+_PHASES: Mapping[str, Callable[[LifecycleCase], Change]] = {
     "Waiting": _waiting,
     "Held": _waiting,
     "Claimed": _claimed,

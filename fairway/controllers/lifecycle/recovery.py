@@ -69,7 +69,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class FailureVerdict:
     """What is done about a failure."""
 
     cause: str
@@ -126,7 +126,7 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE | re.DOTALL)
 
 
-def judge(failure: Failure, before: Before = Before()) -> Verdict:  # noqa: B008 - frozen
+def judge(failure: Failure, before: Before = Before()) -> FailureVerdict:  # noqa: B008 - frozen
     """The verdict on a failure, in the light of the attempts before it."""
     cause = cause_of(failure)
     blame, retry, avoid = cause.blame, cause.retry, cause.avoid
@@ -138,7 +138,7 @@ def judge(failure: Failure, before: Before = Before()) -> Verdict:  # noqa: B008
             blame = other.blame or blame
             retry = other.retry or retry
             avoid = avoid if other.avoid is None else other.avoid
-    return Verdict(
+    return FailureVerdict(
         cause=cause.cause,
         blame=blame,
         is_retried=retry == "Always" or (retry == "IfAsked" and before.has_own_retry),

@@ -18,7 +18,7 @@ from fairway.api.meta import Condition
 from fairway.api.reasons import Code
 from fairway.api.workload import WorkloadStatus
 from fairway.controllers.lifecycle.attempt_ends import avoiding, moment
-from fairway.controllers.lifecycle.case import Case
+from fairway.controllers.lifecycle.case import LifecycleCase
 from fairway.controllers.lifecycle.troubles import Trouble, stuck
 from fairway.kinds.native import derived_pod_sets
 from fairway.view.workloads import grows
@@ -30,7 +30,7 @@ _COMES = {
 }
 
 
-def resized(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+def resized(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """The status after a change of the spec that asks for more or fewer pods."""
     status = _grown(case, status)
     generation, observed = case.workload.metadata.generation, case.workload.status
@@ -42,7 +42,7 @@ def resized(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     return _resized_gang(case, status) if mode == "Gang" else status
 
 
-def _grown(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+def _grown(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """Without the word that pods are still to come, once they have."""
     assert status.claim is not None, "only what holds a claim is looked at"
     if not any(one.type == _RESIZED for one in status.conditions):
@@ -54,13 +54,13 @@ def _grown(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     return replace(status, conditions=others, increased_at=None)
 
 
-def _wanted(case: Case) -> dict[str, int]:
+def _wanted(case: LifecycleCase) -> dict[str, int]:
     """How many pods of each set a gang asks for, as it says or as its kind does."""
     given = case.workload.spec.pod_sets or derived_pod_sets(case.workload)
     return {one.name: one.count for one in given}
 
 
-def _resized_service(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+def _resized_service(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     assert status.claim is not None, "only what holds a claim is looked at"
     wanted = case.workload.spec.replicas
     placed = sum(one.replicas or 0 for one in status.claim.placements)
@@ -69,7 +69,7 @@ def _resized_service(case: Case, status: WorkloadStatus) -> WorkloadStatus:
     return replace(status, increased_at=moment(case.now)) if is_more else status
 
 
-def _resized_gang(case: Case, status: WorkloadStatus) -> WorkloadStatus:
+def _resized_gang(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """Of gangs in one cluster, if their pod sets are listed or their kind lets pods come and go;
     others are as they were decided."""
     claim = status.claim
@@ -114,7 +114,7 @@ def _at_most(pods: PlacedPodSet, count: int) -> PlacedPodSet:
     return replace(pods, count=count, domains=domains)
 
 
-def leaves_some(case: Case, trouble: Trouble) -> bool:
+def leaves_some(case: LifecycleCase, trouble: Trouble) -> bool:
     """Whether only some replicas of a placement are stuck, so that the others may stay."""
     return (
         case.workload.spec.mode == "Divided"
@@ -123,7 +123,9 @@ def leaves_some(case: Case, trouble: Trouble) -> bool:
     )
 
 
-def taken_back(case: Case, status: WorkloadStatus, troubles: Sequence[Trouble]) -> WorkloadStatus:
+def taken_back(
+    case: LifecycleCase, status: WorkloadStatus, troubles: Sequence[Trouble]
+) -> WorkloadStatus:
     """Stuck replicas leave the claim at once: a pod without a node holds nothing."""
     claim = status.claim
     assert claim is not None, "only what holds a claim is looked at"
@@ -140,7 +142,7 @@ def taken_back(case: Case, status: WorkloadStatus, troubles: Sequence[Trouble]) 
     )
 
 
-def _stuck_replicas(case: Case, placement: Placement) -> int:
+def _stuck_replicas(case: LifecycleCase, placement: Placement) -> int:
     """Replicas of which at least one pod is stuck."""
     replicas = placement.replicas or 1
     counts = {one.name: max(1, one.count // replicas) for one in placement.pod_sets}

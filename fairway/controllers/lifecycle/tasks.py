@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from fairway.api.claim import Placement
 from fairway.api.workload import Tasks
-from fairway.controllers.lifecycle.case import Case, WorkObservation
+from fairway.controllers.lifecycle.case import LifecycleCase, WorkObservation
 from fairway.kinds import ranges
 
 
@@ -31,7 +31,7 @@ class Swept:
         return len(self.succeeded | self.failed) >= self.count
 
 
-def swept(case: Case, tasks: Tasks) -> Swept:
+def swept(case: LifecycleCase, tasks: Tasks) -> Swept:
     """The tasks that are over by what is seen now, and what is left of the claim."""
     status = case.workload.status
     every = frozenset(range(tasks.first, tasks.first + tasks.count))

@@ -17,7 +17,7 @@ from fairway.api.cluster import AvoidedNode
 from fairway.api.meta import Taint
 from fairway.api.reasons import Code
 from fairway.controllers.lifecycle.case import (
-    Case,
+    LifecycleCase,
     NodeAside,
     PodsSeen,
     WorkObservation,
@@ -29,7 +29,7 @@ from fairway.controllers.lifecycle.recovery import (
     Before,
     Blame,
     Failure,
-    Verdict,
+    FailureVerdict,
     cause_of,
     judge,
 )
@@ -64,7 +64,7 @@ class Trouble:
 Found = Trouble | float
 
 
-def trouble_of(case: Case, placement: Placement) -> Found:
+def trouble_of(case: LifecycleCase, placement: Placement) -> Found:
     """The first trouble of a placement, or when time alone will bring one."""
     if not placement.cluster:
         return NEVER  # quota alone decided, and nothing runs
@@ -81,7 +81,7 @@ def trouble_of(case: Case, placement: Placement) -> Found:
     return due
 
 
-def failed(case: Case, placement: Placement) -> Found:
+def failed(case: LifecycleCase, placement: Placement) -> Found:
     """Its work failed, or is gone though nobody here asked for that."""
     seen = case.seen(placement)
     if seen is None or seen.phase not in ("Failed", "Gone"):
@@ -89,7 +89,7 @@ def failed(case: Case, placement: Placement) -> Found:
     return _judged(case, placement, seen)
 
 
-def blocked(case: Case, placement: Placement) -> Found:
+def blocked(case: LifecycleCase, placement: Placement) -> Found:
     """Its pods have a node and do not start, for a reason that is known; some of them pass."""
     seen, claim = case.seen(placement), case.workload.status.claim
     if seen is None or seen.phase != "Pending" or not seen.reason or claim is None:
@@ -111,7 +111,7 @@ def _failure(placement: Placement, seen: WorkObservation) -> Failure:
     )
 
 
-def _judged(case: Case, placement: Placement, seen: WorkObservation) -> Trouble:
+def _judged(case: LifecycleCase, placement: Placement, seen: WorkObservation) -> Trouble:
     workload = case.workload
     before = Before(history=workload.status.history, has_own_retry=bool(workload.spec.retry))
     verdict = judge(_failure(placement, seen), before)
@@ -130,7 +130,7 @@ def _judged(case: Case, placement: Placement, seen: WorkObservation) -> Trouble:
 
 
 def _aside(
-    case: Case, placement: Placement, seen: WorkObservation, verdict: Verdict
+    case: LifecycleCase, placement: Placement, seen: WorkObservation, verdict: FailureVerdict
 ) -> NodeAside | None:
     if not verdict.node_aside_seconds or not seen.node:
         return None
@@ -141,7 +141,7 @@ def _aside(
     )
 
 
-def removed(case: Case, placement: Placement) -> Found:
+def removed(case: LifecycleCase, placement: Placement) -> Found:
     """Somebody took the cluster out of the fleet."""
     if placement.cluster in case.places:
         return NEVER
@@ -150,7 +150,7 @@ def removed(case: Case, placement: Placement) -> Found:
     )
 
 
-def lost(case: Case, placement: Placement) -> Found:
+def lost(case: LifecycleCase, placement: Placement) -> Found:
     """The cluster is lost, and the workload is not to wait for it."""
     found = gives_up_at(case, placement)
     if found > case.now:
@@ -165,7 +165,7 @@ def lost(case: Case, placement: Placement) -> Found:
     )
 
 
-def gives_up_at(case: Case, placement: Placement) -> float:
+def gives_up_at(case: LifecycleCase, placement: Placement) -> float:
     """When what is in a silent cluster counts as gone.
 
     With AllowDuplicate once the cluster is lost. With StopAndMove once the agent has surely stopped
@@ -191,14 +191,14 @@ def gives_up_at(case: Case, placement: Placement) -> float:
     return case.now + (max(left, _LOOK_SECONDS_LEAST) if left > 0 else left)
 
 
-def drained(case: Case, placement: Placement) -> Found:
+def drained(case: LifecycleCase, placement: Placement) -> Found:
     place = case.places.get(placement.cluster)
     if place is None or place.hold != "HoldAndDrain":
         return NEVER
     return Trouble(placement=placement, reason=Code.CLUSTER_DRAINED.value, is_move=True)
 
 
-def tainted(case: Case, placement: Placement) -> Found:
+def tainted(case: LifecycleCase, placement: Placement) -> Found:
     """A taint of the cluster drives it away, at once or after the seconds that it is borne."""
     place = case.places.get(placement.cluster)
     if place is None:
@@ -209,7 +209,7 @@ def tainted(case: Case, placement: Placement) -> Found:
     return Trouble(placement=placement, reason=Code.CLUSTER_TAINTED.value, is_move=True)
 
 
-def _borne_until(case: Case, taint: Taint) -> float:
+def _borne_until(case: LifecycleCase, taint: Taint) -> float:
     if taint.effect != "NoExecute":
         return NEVER
     matching = [one for one in case.settings.tolerations if tolerates(one, taint)]
@@ -223,7 +223,7 @@ def _borne_until(case: Case, taint: Taint) -> float:
     return (since.timestamp() if since else case.now) + max(0, min(seconds))
 
 
-def late(case: Case, placement: Placement) -> Found:
+def late(case: LifecycleCase, placement: Placement) -> Found:
     """A gang that is not ready by its deadline goes back to its queue."""
     claim = case.workload.status.claim
     if claim is None or claim.ready_at is not None or claim.deadline is None:
@@ -243,7 +243,7 @@ def late(case: Case, placement: Placement) -> Found:
     )
 
 
-def unstocked(case: Case, placement: Placement) -> Found:
+def unstocked(case: LifecycleCase, placement: Placement) -> Found:
     """Nodes that it waits for do not come, since their pool is out of stock.
 
     Neither it nor its cluster is to blame: it goes elsewhere, or waits for the pool, at once.
@@ -271,7 +271,7 @@ def unstocked(case: Case, placement: Placement) -> Found:
     )
 
 
-def pending(case: Case, placement: Placement) -> Found:
+def pending(case: LifecycleCase, placement: Placement) -> Found:
     """Pods have waited for a node for too long; those that nodes are on their way for may."""
     if _is_provisioned(case, placement):
         return NEVER
@@ -294,7 +294,7 @@ def pending(case: Case, placement: Placement) -> Found:
     )
 
 
-def _is_provisioned(case: Case, placement: Placement) -> bool:
+def _is_provisioned(case: LifecycleCase, placement: Placement) -> bool:
     """Whether nodes are on their way for it; of what runs already, nodes that are seen to be."""
     claim = case.workload.status.claim
     place = case.places.get(placement.cluster)
@@ -306,7 +306,7 @@ def _is_provisioned(case: Case, placement: Placement) -> bool:
     )
 
 
-def stuck(case: Case, placement: Placement) -> Iterator[tuple[str, int, PodsSeen]]:
+def stuck(case: LifecycleCase, placement: Placement) -> Iterator[tuple[str, int, PodsSeen]]:
     """Pod sets with pods that wait for a node, and how many of those are still wanted there."""
     seen = case.seen(placement)
     for wanted in placement.pod_sets if seen else ():
@@ -318,7 +318,7 @@ def stuck(case: Case, placement: Placement) -> Iterator[tuple[str, int, PodsSeen
                 yield (wanted.name, pods.pending - surplus, pods)
 
 
-_LOOKS: tuple[Callable[[Case, Placement], Found], ...] = (
+_LOOKS: tuple[Callable[[LifecycleCase, Placement], Found], ...] = (
     removed,
     failed,
     lost,

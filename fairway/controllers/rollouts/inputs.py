@@ -19,14 +19,14 @@ from fairway.controllers.lifecycle import inputs
 from fairway.controllers.lifecycle.leaving_replicas import placements_now
 from fairway.controllers.works.states import States
 from fairway.kinds.updates import is_divisible, step_most
-from fairway.serving.rollout.case import Case, ClusterPart, Counted
+from fairway.serving.rollout.case import ClusterPart, Counted, RolloutCase
 
 _SILENT = ("Unready", "Lost")
 
 
 def case_of(
     cache: Cache, states: States, rollout: Rollout, workload: Workload, status: RolloutStatus
-) -> Case:
+) -> RolloutCase:
     """The case of a Rollout, whose latest revision is the last of the history in `status`."""
     template = workload.spec.template
     assert template is not None, "only workloads with a template have Rollouts that count"
@@ -35,7 +35,7 @@ def case_of(
     queues = inputs.queues_of(cache, workload, fleet)
     policy = inputs.policy_of(cache, workload, queues, fleet)
     places = tuple(_places(cache, states, workload, status.history, policy))
-    return Case(
+    return RolloutCase(
         spec=rollout.spec,
         status=status,
         now=0.0,

@@ -366,7 +366,7 @@ def could_preempt(desk: Desk, hold: Hold, workload: Workload, option: Assignment
     """Whether the holder could preempt a workload at its start, were it running by then."""
     # The rules of preemption are gathered by modules that need the desk themselves.
     from fairway.core.preemption.holders import Holder, holders_of  # noqa: PLC0415 - as above
-    from fairway.core.preemption.rules import Case  # noqa: PLC0415 - as above
+    from fairway.core.preemption.rules import PreemptionCase  # noqa: PLC0415 - as above
 
     rules = desk.queue(hold.workload).preemption
     if not workload.preemptible or (rules.within_queue == "Never" and rules.reclaim == "Never"):
@@ -386,7 +386,7 @@ def could_preempt(desk: Desk, hold: Hold, workload: Workload, option: Assignment
         held_seconds=hold.spot.starts_at - desk.now,
     )
     needs = hold.usage()
-    case = Case(desk, holders_of(desk), hold.workload, needs, needs, contests_nodes=True)
+    case = PreemptionCase(desk, holders_of(desk), hold.workload, needs, needs, contests_nodes=True)
     with desk.ledger.trial():
         desk.ledger.charge(workload.queue, usage)
         if not case.suspects([as_victim]):

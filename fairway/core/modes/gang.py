@@ -41,7 +41,7 @@ from fairway.core.quota.flavors import Assignment
 
 
 @dataclass(slots=True)
-class Verdict:
+class Outcome:
     """What was decided on a workload: steps, or the reasons why there are none."""
 
     steps: list[Step] = field(default_factory=list)
@@ -63,19 +63,19 @@ class Attempt:
     clusters: Names
 
 
-def decide(desk: Desk, workload: Workload) -> Verdict:
+def decide(desk: Desk, workload: Workload) -> Outcome:
     """Finds a place for a gang; what it takes stays charged in the ledger."""
-    verdict = Verdict()
+    verdict = Outcome()
     for form in _forms(desk, workload, verdict):
         if _climb(desk, workload, form, verdict):
             return verdict
-    for form in _forms(desk, workload, Verdict()):
+    for form in _forms(desk, workload, Outcome()):
         if _is_elastic(form) and _shrink(desk, workload, form, verdict):
             return verdict
     return verdict
 
 
-def _forms(desk: Desk, workload: Workload, verdict: Verdict) -> Iterator[Form]:
+def _forms(desk: Desk, workload: Workload, verdict: Outcome) -> Iterator[Form]:
     """The forms whose time has come."""
     waited = max(0.0, desk.now - workload.queued_at)
     for form in workload.forms:
@@ -90,7 +90,7 @@ def _is_elastic(form: Form) -> bool:
     return any(one.least < one.count for one in form.pod_sets)
 
 
-def _climb(desk: Desk, workload: Workload, form: Form, verdict: Verdict) -> bool:
+def _climb(desk: Desk, workload: Workload, form: Form, verdict: Outcome) -> bool:
     """Tries a form on every step of the ladder."""
     options = desk.assignments(workload, form)
     if not options:
@@ -136,7 +136,7 @@ def _climb(desk: Desk, workload: Workload, form: Form, verdict: Verdict) -> bool
     return False
 
 
-def _idle(desk: Desk, attempt: Attempt, verdict: Verdict) -> bool:
+def _idle(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
     """Takes what nobody uses."""
     workload, form = attempt.workload, attempt.form
     for option in by_preference(desk, workload, form, attempt.options):
@@ -192,7 +192,7 @@ def _totals(ranked: Sequence[ranking.Ranked]) -> Mapping[str, int]:
     return {one.cluster: one.total for one in ranked}
 
 
-def _split(desk: Desk, attempt: Attempt, verdict: Verdict) -> bool:
+def _split(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
     """Puts the members of a gang that may split into several clusters."""
     workload, form = attempt.workload, attempt.form
     if not can_split(workload, form):
@@ -215,7 +215,7 @@ def _split(desk: Desk, attempt: Attempt, verdict: Verdict) -> bool:
     return False
 
 
-def _preempt(desk: Desk, attempt: Attempt, verdict: Verdict) -> bool:
+def _preempt(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
     """Takes from those who must yield: the least harmful set of victims in one cluster."""
     workload, form = attempt.workload, attempt.form
     best: Victims | None = None
@@ -251,7 +251,7 @@ def _after(workload: Workload, form: Form, placed: Placed) -> Admit:
     )
 
 
-def _provision(desk: Desk, attempt: Attempt, verdict: Verdict) -> bool:
+def _provision(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
     """Asks for nodes of an elastic pool."""
     workload, form = attempt.workload, attempt.form
     for option in by_preference(desk, workload, form, attempt.options):
@@ -290,7 +290,7 @@ _RUNGS = {"Idle": _idle, "Preempt": _preempt, "Provision": _provision}
 
 
 def _by_quota_alone(
-    desk: Desk, workload: Workload, form: Form, options: list[Assignment], verdict: Verdict
+    desk: Desk, workload: Workload, form: Form, options: list[Assignment], verdict: Outcome
 ) -> bool:
     """Without any cluster, quota decides."""
     for option in by_preference(desk, workload, form, options):
@@ -313,7 +313,7 @@ def _by_quota_alone(
     return False
 
 
-def _shrink(desk: Desk, workload: Workload, form: Form, verdict: Verdict) -> bool:
+def _shrink(desk: Desk, workload: Workload, form: Form, verdict: Outcome) -> bool:
     """Fewer pods, where nothing else helped: as many as fit somewhere, at least the least."""
     found = most_of(desk, workload, form)
     if found is None:
@@ -367,7 +367,7 @@ def _admit(
     workload: Workload,
     admit: Admit,
     packed: pack.Packed | None,
-    verdict: Verdict,
+    verdict: Outcome,
 ) -> None:
     """Charges what a step takes, and puts the step into the plan."""
     for placed in admit.placed:
@@ -389,7 +389,7 @@ def charge(desk: Desk, workload: Workload, placed: Placed, packed: pack.Packed |
         desk.reservations.started(placed.cluster, started)
 
 
-def evict(desk: Desk, workload: Workload, victims: Victims, verdict: Verdict) -> None:
+def evict(desk: Desk, workload: Workload, victims: Victims, verdict: Outcome) -> None:
     """Takes the claims from the victims, in the ledger and in the plan."""
     for one in victims.victims:
         desk.preempted.add(one.key)

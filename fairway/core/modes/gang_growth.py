@@ -13,7 +13,7 @@ from dataclasses import replace
 from fairway.core.explain.reasons import quota_reason
 from fairway.core.model import Form, Placed, Workload
 from fairway.core.modes.forms import full_usage, times, together
-from fairway.core.modes.gang import Verdict, charge, placed_of
+from fairway.core.modes.gang import Outcome, charge, placed_of
 from fairway.core.modes.missing_pods import missing_of
 from fairway.core.packing import pack
 from fairway.core.plan import Admit
@@ -21,9 +21,9 @@ from fairway.core.planning_round import Desk
 from fairway.core.quota.flavors import Assignment
 
 
-def decide(desk: Desk, workload: Workload) -> Verdict:
+def decide(desk: Desk, workload: Workload) -> Outcome:
     """Finds room for the missing pods; that there is none now keeps nobody else from starting."""
-    verdict = Verdict()
+    verdict = Outcome()
     missing, held = missing_of(workload), workload.held
     if missing is None or held is None:
         return verdict

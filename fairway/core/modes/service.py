@@ -29,7 +29,7 @@ from fairway.core.explain.reasons import (
 from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workload
 from fairway.core.modes.division import DivisionTarget, divide, static_weights
 from fairway.core.modes.forms import full_usage, times, together
-from fairway.core.modes.gang import Verdict, evict, placed_of
+from fairway.core.modes.gang import Outcome, evict, placed_of
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.packing import pack
 from fairway.core.plan import Admit, Provision
@@ -224,9 +224,9 @@ def service_of(desk: Desk, workload: Workload) -> Service:
     return service
 
 
-def decide(desk: Desk, workload: Workload) -> Verdict:
+def decide(desk: Desk, workload: Workload) -> Outcome:
     """Divides what a service lacks; what it takes stays charged in the ledger."""
-    verdict = Verdict()
+    verdict = Outcome()
     service = service_of(desk, workload)
     before = dict(service.counts)
     verdict.reasons.extend(refusal_reason(*one) for one in service.candidates.refused)
@@ -259,7 +259,7 @@ def _read_held(service: Service) -> None:
         service.options[placed.cluster] = Assignment(flavors=flavors, names=tuple(names))
 
 
-def _grow(service: Service, verdict: Verdict) -> None:
+def _grow(service: Service, verdict: Outcome) -> None:
     if not service.desk.assignments(service.workload, service.form):
         verdict.reasons.append(Reason(code=Code.NO_FLAVOR, queue=service.workload.queue))
     groups = tuple(name for name, _ in service.candidates.groups)
@@ -273,7 +273,7 @@ def _grow(service: Service, verdict: Verdict) -> None:
                 _RUNGS[rung](service, group, names, verdict)
 
 
-def _fill(service: Service, group: str, names: tuple[str, ...], verdict: Verdict) -> None:
+def _fill(service: Service, group: str, names: tuple[str, ...], verdict: Outcome) -> None:
     """Divides as many replicas as fit over the idle room of a group, flavor by flavor."""
     tried: list[Assignment] = []
     for name in names:
@@ -319,7 +319,7 @@ def _why_not_idle(
         yield kept or no_room(name, group, flavor, pods.name, count)
 
 
-def _preempt(service: Service, group: str, names: tuple[str, ...], verdict: Verdict) -> None:
+def _preempt(service: Service, group: str, names: tuple[str, ...], verdict: Outcome) -> None:
     """Makes room replica by replica, each time where it does the least harm."""
     while service.waiting > 0:
         found = [
@@ -339,7 +339,7 @@ def _preempt(service: Service, group: str, names: tuple[str, ...], verdict: Verd
         service.top_up(best.cluster, best.assignment)
 
 
-def _provision(service: Service, group: str, names: tuple[str, ...], verdict: Verdict) -> None:
+def _provision(service: Service, group: str, names: tuple[str, ...], verdict: Outcome) -> None:
     """Asks elastic pools for as many replicas as they can still hold."""
     del group  # pools are the same for all
     for name in names:

@@ -24,7 +24,7 @@ from fairway.core.explain.reasons import (
 )
 from fairway.core.model import Form, Placed, Workload
 from fairway.core.modes.forms import full_usage, times, together
-from fairway.core.modes.gang import Attempt, Verdict, charge, evict, placed_of
+from fairway.core.modes.gang import Attempt, Outcome, charge, evict, placed_of
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.modes.task_numbers import numbers_of, ranges
 from fairway.core.packing import pack
@@ -111,9 +111,9 @@ class _Sweep:
         )
 
 
-def decide(desk: Desk, workload: Workload) -> Verdict:
+def decide(desk: Desk, workload: Workload) -> Outcome:
     """Places as many tasks as fit; what they take stays charged in the ledger."""
-    verdict = Verdict()
+    verdict = Outcome()
     left = _next_tasks(workload)
     if not left:
         return verdict
@@ -148,7 +148,7 @@ def _next_tasks(workload: Workload) -> list[int]:
     return list(islice(left, max(0, workload.concurrency - len(running))))
 
 
-def _climb(sweep: _Sweep, verdict: Verdict) -> None:
+def _climb(sweep: _Sweep, verdict: Outcome) -> None:
     """Takes what each step of the ladder gives."""
     desk, workload = sweep.desk, sweep.workload
     options = desk.assignments(workload, sweep.form)
@@ -170,7 +170,7 @@ def _climb(sweep: _Sweep, verdict: Verdict) -> None:
                 _RUNGS[rung](sweep, attempt, verdict)
 
 
-def _fill(sweep: _Sweep, attempt: Attempt, verdict: Verdict) -> None:
+def _fill(sweep: _Sweep, attempt: Attempt, verdict: Outcome) -> None:
     """Takes what nobody uses."""
     desk, workload = sweep.desk, sweep.workload
     policy = desk.snapshot.policy(workload)
@@ -198,7 +198,7 @@ def _why_not_idle(sweep: _Sweep, attempt: Attempt, option: Assignment) -> Iterat
         yield kept or no_room(name, attempt.group, flavor, pods.name, count)
 
 
-def _preempt(sweep: _Sweep, attempt: Attempt, verdict: Verdict) -> None:
+def _preempt(sweep: _Sweep, attempt: Attempt, verdict: Outcome) -> None:
     """Makes room range by range, each time where it does the least harm."""
     desk, workload = sweep.desk, sweep.workload
     while sweep.left:
@@ -227,7 +227,7 @@ def _preempt(sweep: _Sweep, attempt: Attempt, verdict: Verdict) -> None:
         sweep.take_idle(*place, best.assignment)
 
 
-def _provision(sweep: _Sweep, attempt: Attempt, verdict: Verdict) -> None:
+def _provision(sweep: _Sweep, attempt: Attempt, verdict: Outcome) -> None:
     """Asks elastic pools for as many tasks as they can still hold, in whole ranges."""
     desk, workload = sweep.desk, sweep.workload
     policy = desk.snapshot.policy(workload)

@@ -19,7 +19,7 @@ from fairway.core.packing import pack
 from fairway.core.planning_round import Desk
 from fairway.core.preemption.freed_bounds import Ground, stands_on_any
 from fairway.core.preemption.holders import Holder, Holders, holders_of, take_away
-from fairway.core.preemption.rules import Case
+from fairway.core.preemption.rules import PreemptionCase
 from fairway.core.preemption.victim_search import Found, Nodes, Search
 from fairway.core.quota.flavors import Assignment
 
@@ -70,7 +70,7 @@ def find_victims(
     if not cluster:
         found = _by_quota(desk, holders, workload, usage, missing)
         return None if found is None else _victims(cluster, assignment, found, found.packed)
-    local = Case(desk, holders, workload, usage, usage, contests_nodes=True)
+    local = PreemptionCase(desk, holders, workload, usage, usage, contests_nodes=True)
     only = workload.queue if rules.reclaim == "Never" else ""
     candidates = local.suspects(holders.in_cluster(cluster, only))
     if not candidates and (
@@ -122,7 +122,7 @@ def _by_quota(
         known_mark, known_workload, known_items, known = holders.last
         if known_mark is mark and known_workload is workload and known_items == items:
             return known if isinstance(known, Found) else None
-    case = Case(desk, holders, workload, usage, missing, contests_nodes=False)
+    case = PreemptionCase(desk, holders, workload, usage, missing, contests_nodes=False)
     candidates = case.suspects(
         one
         for queue in holders.queues_near(workload.queue)
@@ -138,7 +138,7 @@ def _by_quota(
 
 def _by_nodes(
     desk: Desk,
-    case: Case,
+    case: PreemptionCase,
     suspects: list[Holder],
     missing: Mapping[FlavorResource, int],
     place: tuple[str, Sequence[pack.Want], str],

@@ -47,7 +47,7 @@ class Rival:
         self.theirs = theirs
 
 
-class Case:
+class PreemptionCase:
     """One preemptor, and what it contests."""
 
     def __init__(

@@ -26,7 +26,7 @@ from fairway.core.packing import pack
 from fairway.core.planning_round import Desk
 from fairway.core.preemption.freed_bounds import Ground
 from fairway.core.preemption.holders import Holder, free_nodes
-from fairway.core.preemption.rules import Case
+from fairway.core.preemption.rules import PreemptionCase
 
 EXACT: Final = 12  # candidates among which the best set is always found
 _LOOKS: Final = 120  # sets looked at among more candidates, before one is put together
@@ -60,7 +60,7 @@ class Search:
     def __init__(
         self,
         desk: Desk,
-        case: Case,
+        case: PreemptionCase,
         candidates: Sequence[Holder],
         missing: Mapping[FlavorResource, int],
         nodes: Nodes | None,

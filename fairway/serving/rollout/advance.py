@@ -24,7 +24,7 @@ from fairway.api.rollout import (
 from fairway.serving.rollout import gates
 from fairway.serving.rollout.allowance import is_there
 from fairway.serving.rollout.batches import WHOLE, Goal, batches_of
-from fairway.serving.rollout.case import Case
+from fairway.serving.rollout.case import RolloutCase
 from fairway.serving.rollout.stages import are_there, arrived, staged, unchanged
 
 LATE, REFUSED, UNHEARD = "ProgressDeadlineExceeded", "GateFailed", "GateInconclusive"
@@ -39,7 +39,7 @@ class Advanced:
     wake_at: float | None = None
 
 
-def advance(case: Case) -> Advanced:
+def advance(case: RolloutCase) -> Advanced:
     """What becomes of a rollout."""
     status = _resumed(case, _begun(case))
     if not status.stable:
@@ -55,7 +55,7 @@ def advance(case: Case) -> Advanced:
     return _forward(case, status)
 
 
-def _begun(case: Case) -> RolloutStatus:
+def _begun(case: RolloutCase) -> RolloutStatus:
     """With what is to go out now; a changed template begins anew, whatever was under way."""
     status = case.status
     if status.target == case.target:
@@ -80,7 +80,7 @@ def _begun(case: Case) -> RolloutStatus:
     )
 
 
-def _new_batch(case: Case, number: int) -> dict[str, object]:
+def _new_batch(case: RolloutCase, number: int) -> dict[str, object]:
     return {
         "current_batch": number,
         "progressed_at": _moment(case.now),
@@ -90,7 +90,7 @@ def _new_batch(case: Case, number: int) -> dict[str, object]:
     }
 
 
-def _resumed(case: Case, status: RolloutStatus) -> RolloutStatus:
+def _resumed(case: RolloutCase, status: RolloutStatus) -> RolloutStatus:
     """Without a failure that somebody has forgiven: its batch is tried again."""
     if not status.failure or case.resumed != failure_of(status):
         return status
@@ -98,7 +98,7 @@ def _resumed(case: Case, status: RolloutStatus) -> RolloutStatus:
     return replace(status, failure="", message="", going_back=False, **_new_batch(case, number))
 
 
-def _first(case: Case, status: RolloutStatus) -> Advanced:
+def _first(case: RolloutCase, status: RolloutStatus) -> Advanced:
     """The revision that is there when the Rollout comes: it is everywhere, and nothing changes."""
     status = replace(status, stable=status.target, stable_revision=status.revision)
     return _completed(case, unchanged(case, status))
@@ -107,7 +107,7 @@ def _first(case: Case, status: RolloutStatus) -> Advanced:
 # Forward.
 
 
-def _forward(case: Case, status: RolloutStatus) -> Advanced:
+def _forward(case: RolloutCase, status: RolloutStatus) -> Advanced:
     plan = batches_of(case.spec.strategy, case.places, is_divisible=case.is_divisible)
     number = min(status.current_batch, len(plan) - 1)
     status = replace(status, current_batch=number, batches=len(plan))
@@ -131,17 +131,17 @@ def _forward(case: Case, status: RolloutStatus) -> Advanced:
     return _next(case, found)
 
 
-def _next(case: Case, status: RolloutStatus) -> Advanced:
+def _next(case: RolloutCase, status: RolloutStatus) -> Advanced:
     return _forward(case, replace(status, **_new_batch(case, status.current_batch + 1)))
 
 
-def _needs_approval(case: Case, number: int) -> bool:
+def _needs_approval(case: RolloutCase, number: int) -> bool:
     approval = case.spec.strategy.approval
     is_canary = case.spec.strategy.canary is not None and number == 0
     return approval == "EachBatch" or (approval == "AfterCanary" and is_canary)
 
 
-def _progressed(case: Case, status: RolloutStatus, mark: str, goal: Goal) -> RolloutStatus:
+def _progressed(case: RolloutCase, status: RolloutStatus, mark: str, goal: Goal) -> RolloutStatus:
     """With the time of the last progress: more are there than ever before, or one more began."""
     there = arrived(case, mark, goal)
     has_begun = _told(status.clusters) != _told(case.status.clusters)
@@ -155,7 +155,7 @@ def _told(stages: Sequence[ClusterRevision]) -> set[tuple[str, str, int | None]]
     return {(one.cluster, one.mark, one.share) for one in stages}
 
 
-def _under_way(case: Case, status: RolloutStatus) -> Advanced:
+def _under_way(case: RolloutCase, status: RolloutStatus) -> Advanced:
     if status.batch_ready_at is not None:
         status = _relapsed(case, status, status.batch_ready_at.timestamp())
     if not _is_awaited(case, status, status.target):
@@ -166,7 +166,7 @@ def _under_way(case: Case, status: RolloutStatus) -> Advanced:
     return _said(case, status, "Progressing", "", _lacking(status), wake_at=due)
 
 
-def _relapsed(case: Case, status: RolloutStatus, ready_at: float) -> RolloutStatus:
+def _relapsed(case: RolloutCase, status: RolloutStatus, ready_at: float) -> RolloutStatus:
     """A batch that was well and is not any more has its time to become so again.
 
     The whole of it if it was well for that long; else what was left of it, so that one that comes
@@ -178,7 +178,7 @@ def _relapsed(case: Case, status: RolloutStatus, ready_at: float) -> RolloutStat
     return replace(status, batch_ready_at=None, progressed_at=_moment(min(begins, case.now)))
 
 
-def _is_awaited(case: Case, status: RolloutStatus, mark: str) -> bool:
+def _is_awaited(case: RolloutCase, status: RolloutStatus, mark: str) -> bool:
     """Whether a cluster was told and is not there yet; a revision is not to blame for the rest."""
     stages = {one.cluster: one for one in status.clusters if one.mark == mark}
     return any(
@@ -188,7 +188,7 @@ def _is_awaited(case: Case, status: RolloutStatus, mark: str) -> bool:
     )
 
 
-def _soaking(case: Case, status: RolloutStatus) -> Advanced | RolloutStatus:
+def _soaking(case: RolloutCase, status: RolloutStatus) -> Advanced | RolloutStatus:
     """The status of a batch that has soaked and passed its gates; else where it is."""
     asked = case.spec.strategy.gates
     status = replace(status, gates=gates.heard(asked, status.gates, case.answers))
@@ -210,12 +210,12 @@ def _soaking(case: Case, status: RolloutStatus) -> Advanced | RolloutStatus:
     return _said(case, status, "Soaking", "", waits, wake_at=wake_at)
 
 
-def _gates_due(case: Case, status: RolloutStatus) -> float:
+def _gates_due(case: RolloutCase, status: RolloutStatus) -> float:
     asked = case.spec.strategy.gates
     return min((gates.due_at(one, status.gates) for one in asked), default=float("inf"))
 
 
-def _completed(case: Case, status: RolloutStatus) -> Advanced:
+def _completed(case: RolloutCase, status: RolloutStatus) -> Advanced:
     history = tuple(
         replace(one, outcome="Completed") if one.mark == status.target else one
         for one in status.history
@@ -229,7 +229,7 @@ def _completed(case: Case, status: RolloutStatus) -> Advanced:
 # Failure, and the way back.
 
 
-def _failed(case: Case, status: RolloutStatus, reason: str, message: str) -> Advanced:
+def _failed(case: RolloutCase, status: RolloutStatus, reason: str, message: str) -> Advanced:
     history = tuple(
         replace(one, outcome=reason) if one.mark == status.target else one for one in status.history
     )
@@ -248,7 +248,7 @@ def _failed(case: Case, status: RolloutStatus, reason: str, message: str) -> Adv
     return _back(case, back)
 
 
-def _back(case: Case, status: RolloutStatus) -> Advanced:
+def _back(case: RolloutCase, status: RolloutStatus) -> Advanced:
     """The last good revision everywhere, as fast as the service can bear it."""
     goal: Goal = {one.cluster: WHOLE for one in case.places}
     mark = status.stable
@@ -275,7 +275,7 @@ def _back(case: Case, status: RolloutStatus) -> Advanced:
 # Words.
 
 
-def _deadline(case: Case, status: RolloutStatus) -> float:
+def _deadline(case: RolloutCase, status: RolloutStatus) -> float:
     since = status.progressed_at.timestamp() if status.progressed_at else case.now
     return since + case.spec.progress_deadline_seconds
 
@@ -294,7 +294,7 @@ def _lacking(status: RolloutStatus) -> str:
 
 
 def _said(
-    case: Case,
+    case: RolloutCase,
     status: RolloutStatus,
     phase: RolloutPhase,
     reason: str,

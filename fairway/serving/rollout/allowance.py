@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fairway.api.rollout import ClusterRevision, RolloutStrategy
-from fairway.serving.rollout.case import Case, ClusterPart
+from fairway.serving.rollout.case import ClusterPart, RolloutCase
 
 
 def unavailable_most(strategy: RolloutStrategy, replicas: int) -> int:
@@ -22,7 +22,7 @@ def unavailable_most(strategy: RolloutStrategy, replicas: int) -> int:
     return allowed if strategy.max_surge else max(1, allowed)
 
 
-def spare(case: Case, stages: Mapping[str, ClusterRevision]) -> int:
+def spare(case: RolloutCase, stages: Mapping[str, ClusterRevision]) -> int:
     """How many ready replicas the service can do without, if all that change are at their worst."""
     placed = sum(one.replicas for one in case.places)
     floor = min(case.replicas, placed) - unavailable_most(case.spec.strategy, case.replicas)
@@ -36,7 +36,7 @@ def worst(place: ClusterPart, stage: ClusterRevision | None) -> int:
     return max(0, min(place.ready, place.replicas - stage.allowance))
 
 
-def allowance_for(case: Case, place: ClusterPart, left: int) -> int:
+def allowance_for(case: RolloutCase, place: ClusterPart, left: int) -> int:
     """How many replicas a cluster may lack while it changes; none: it has to wait."""
     allowance = max(0, left) + place.replicas - place.ready
     if case.step_most is not None:

@@ -49,7 +49,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class RolloutCase:
     """One rollout, and all that its next status depends on."""
 
     spec: RolloutSpec

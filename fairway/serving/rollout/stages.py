@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from fairway.api.rollout import ClusterRevision, RolloutStatus
 from fairway.serving.rollout.allowance import allowance_for, is_there, spare
 from fairway.serving.rollout.batches import WHOLE, Goal
-from fairway.serving.rollout.case import Case, ClusterPart
+from fairway.serving.rollout.case import ClusterPart, RolloutCase
 
 
-def staged(case: Case, status: RolloutStatus, mark: str, goal: Goal) -> RolloutStatus:
+def staged(case: RolloutCase, status: RolloutStatus, mark: str, goal: Goal) -> RolloutStatus:
     """The status with as many clusters on their way to a goal as may be at once."""
     home = status.stable or mark
     known = {one.cluster: one for one in status.clusters}
@@ -38,12 +38,12 @@ def staged(case: Case, status: RolloutStatus, mark: str, goal: Goal) -> RolloutS
     return replace(status, clusters=counted(case, status, stages))
 
 
-def unchanged(case: Case, status: RolloutStatus) -> RolloutStatus:
+def unchanged(case: RolloutCase, status: RolloutStatus) -> RolloutStatus:
     """The status with all clusters as they are, and those that came with the last good one."""
     return staged(case, status, status.stable or status.target, {})
 
 
-def _in_turn(case: Case, goal: Goal) -> Sequence[ClusterPart]:
+def _in_turn(case: RolloutCase, goal: Goal) -> Sequence[ClusterPart]:
     """Those with the most replicas that do not work first: they cost nothing."""
     chosen = [one for one in case.places if one.cluster in goal]
     return sorted(chosen, key=lambda one: (one.ready - one.replicas, one.rank, one.cluster))
@@ -57,7 +57,7 @@ def _covers(share: int | None, wanted: int | None) -> bool:
 
 
 def counted(
-    case: Case, status: RolloutStatus, stages: Mapping[str, ClusterRevision]
+    case: RolloutCase, status: RolloutStatus, stages: Mapping[str, ClusterRevision]
 ) -> tuple[ClusterRevision, ...]:
     """Stages in order of their clusters, with what was seen there."""
     numbers = {one.mark: one.revision for one in status.history}
@@ -80,7 +80,7 @@ def counted(
     return tuple(found)
 
 
-def are_there(case: Case, stages: Sequence[ClusterRevision], mark: str, goal: Goal) -> bool:
+def are_there(case: RolloutCase, stages: Sequence[ClusterRevision], mark: str, goal: Goal) -> bool:
     """Whether every cluster of a goal that can be heard is where it is to be."""
     told = {one.cluster: one for one in stages}
     return all(
@@ -90,6 +90,6 @@ def are_there(case: Case, stages: Sequence[ClusterRevision], mark: str, goal: Go
     )
 
 
-def arrived(case: Case, mark: str, goal: Goal) -> int:
+def arrived(case: RolloutCase, mark: str, goal: Goal) -> int:
     """Ready replicas of a revision in the clusters of a goal."""
     return sum(one.of(mark).ready for one in case.places if one.cluster in goal)

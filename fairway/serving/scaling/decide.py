@@ -23,8 +23,8 @@ from fairway.serving.scaling.model import (
     NotRead,
     OfAll,
     Recommendation,
+    ScaleDecision,
     ServiceObservation,
-    Verdict,
 )
 from fairway.serving.scaling.proposals import NoProposal, propose
 
@@ -38,11 +38,11 @@ _DISABLED = Finding(
 )
 
 
-def decide(seen: ServiceObservation, limits: Limits, memory: Memory) -> Verdict:
+def decide(seen: ServiceObservation, limits: Limits, memory: Memory) -> ScaleDecision:
     """How many replicas there should be now."""
     memory = _begun(memory, seen)
     if seen.wanted == 0 and limits.least > 0 and not memory.is_scaled_to_zero:
-        return Verdict(replicas=0, findings=(_DISABLED,), currents=(), memory=memory)
+        return ScaleDecision(replicas=0, findings=(_DISABLED,), currents=(), memory=memory)
     if seen.wanted > limits.most:
         why = "there are more replicas than are allowed"
         return _made(seen, limits, memory, limits.most, why=why)
@@ -55,7 +55,7 @@ def decide(seen: ServiceObservation, limits: Limits, memory: Memory) -> Verdict:
     if seen.wanted == 0:
         return _from_zero(seen, limits, memory, asked)
     if asked.replicas is None:
-        return Verdict(
+        return ScaleDecision(
             replicas=seen.wanted, findings=(asked.finding,), currents=asked.currents, memory=memory
         )
     desired = asked.replicas
@@ -167,11 +167,15 @@ def _idle_since(seen: ServiceObservation, limits: Limits, memory: Memory) -> flo
     return seen.now if memory.idle_since is None else memory.idle_since
 
 
-def _from_zero(seen: ServiceObservation, limits: Limits, memory: Memory, asked: _Asked) -> Verdict:
+def _from_zero(
+    seen: ServiceObservation, limits: Limits, memory: Memory, asked: _Asked
+) -> ScaleDecision:
     active = [one for one in seen.metrics if isinstance(one.reading, OfAll) and _is_active(one)]
     if asked.replicas is None or not any(one.activation is not None for one in active):
         finding = asked.finding if asked.finding.reason not in _SILENT else _idle()
-        return Verdict(replicas=0, findings=(finding,), currents=asked.currents, memory=memory)
+        return ScaleDecision(
+            replicas=0, findings=(finding,), currents=asked.currents, memory=memory
+        )
     desired = min(max(asked.replicas, 1), limits.most)
     count = restrained(0, desired, limits, memory, now=seen.now)
     return _made(
@@ -207,12 +211,12 @@ def _made(
     findings: tuple[Finding, ...] = (),
     currents: tuple[Current, ...] = (),
     why: str = "",
-) -> Verdict:
+) -> ScaleDecision:
     """A verdict, with a change remembered as made; who cannot make it forgets the verdict."""
     if replicas != seen.wanted:
         memory = recording(memory, replicas - seen.wanted, limits, now=seen.now)
         memory = replace(memory, is_scaled_to_zero=replicas == 0)
-    return Verdict(
+    return ScaleDecision(
         replicas=replicas,
         findings=findings,
         currents=currents,

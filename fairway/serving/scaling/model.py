@@ -193,7 +193,7 @@ class Current:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class ScaleDecision:
     """How many replicas there should be, and why."""
 
     replicas: int

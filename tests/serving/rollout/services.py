@@ -11,7 +11,7 @@ from msgspec.structs import replace as with_values
 
 from fairway.api.rollout import ClusterRevision, RolloutSpec, RolloutStatus
 from fairway.serving.rollout.advance import advance
-from fairway.serving.rollout.case import Answer, Case, ClusterPart, Counted
+from fairway.serving.rollout.case import Answer, ClusterPart, Counted, RolloutCase
 from fairway.serving.rollout.history import noted
 
 NOW = 1_794_729_600.0
@@ -84,8 +84,10 @@ class World:
                 pods[at] = (mark, self.is_good(mark))
 
 
-def case(spec_: RolloutSpec, status: RolloutStatus, world: World, now: float, **more: Any) -> Case:
-    return Case(
+def case(
+    spec_: RolloutSpec, status: RolloutStatus, world: World, now: float, **more: Any
+) -> RolloutCase:
+    return RolloutCase(
         spec=spec_,
         status=status,
         now=now,

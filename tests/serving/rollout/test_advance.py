@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from fairway.api.rollout import approval_of, failure_of
 from fairway.serving.rollout.advance import advance
 from fairway.serving.rollout.allowance import unavailable_most
-from fairway.serving.rollout.case import Answer, Case
+from fairway.serving.rollout.case import Answer, RolloutCase
 from fairway.serving.rollout.gates import holds
 from fairway.serving.rollout.history import kept, noted, used
 from tests.serving.rollout.services import NEW, NOW, OLD, Run, World, begun, case, place, spec
@@ -176,14 +176,14 @@ def test_a_silent_cluster_is_told_and_not_waited_for() -> None:
     asked = spec(strategy={"maxUnavailable": 4})
     status = begun(asked, World({"beijing": 4, "hangzhou": 3}))
     found = advance(
-        Case(spec=asked, status=status, now=NOW, target=NEW, replicas=7, places=places)
+        RolloutCase(spec=asked, status=status, now=NOW, target=NEW, replicas=7, places=places)
     ).status
     told = {one.cluster: one for one in found.clusters}
     assert told["hangzhou"].mark == NEW
     assert told["hangzhou"].is_unheard
     updated = (place("beijing", (NEW, 4, 4), replicas=4), places[1])
     done = advance(
-        Case(spec=asked, status=found, now=NOW + 5, target=NEW, replicas=7, places=updated)
+        RolloutCase(spec=asked, status=found, now=NOW + 5, target=NEW, replicas=7, places=updated)
     ).status
     assert done.phase == "Completed"
 
@@ -197,7 +197,9 @@ def test_a_revision_is_not_to_blame_if_too_few_others_are_ready() -> None:
     status = begun(asked, World({"beijing": 4, "hangzhou": 3}))
     for seconds in (0, 100, 10_000):
         now = NOW + seconds
-        waiting = Case(spec=asked, status=status, now=now, target=NEW, replicas=7, places=places)
+        waiting = RolloutCase(
+            spec=asked, status=status, now=now, target=NEW, replicas=7, places=places
+        )
         status = advance(waiting).status
         assert (status.phase, status.reason) == ("Progressing", "WaitsForReplicas")
         assert {one.mark for one in status.clusters} == {OLD}
