@@ -17,8 +17,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def running(busy: Fairway) -> Iterator[Fairway]:
-    """A workload `train` that runs until the test ends."""
+def running(busy: Fairway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fairway]:
+    """A workload `train` that runs until the test ends, in the folder that it was started from."""
+    monkeypatch.chdir(tmp_path)
     words = ("run", "-q", "research", "--name", "train", "--detach", "--", "sh", "-c")
     assert busy(*words, "echo begun; echo mine >note; sleep 300").code == 0
     done = busy("wait", "workload/train", "--for=jsonpath={.status.phase}=Running", "--timeout=60s")
