@@ -6,6 +6,8 @@ import pytest
 
 from tests.sim.planted import BUGS, Bug, found_by
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.sentence)
 def test_the_simulation_finds_it(bug: Bug) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from fairway.sim.run import FAULT_KINDS_LEAST, STEPS_LEAST, simulate
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("seed", [1, 3, 108])
 def test_everything_holds_and_comes_to_rest_in_a_seed_that_is_hard_enough(seed: int) -> None:
