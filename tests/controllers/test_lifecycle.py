@@ -667,6 +667,14 @@ SWEEPS: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
         {"phase": "Running", "reason": "", "claim": {"a": "1", "b": "3-5"}},
     ),
     (
+        "a cluster speaks for the tasks that it was given, and for no others",
+        case(
+            running(tasks("a", "0-2", 3), tasks("b", "3-5", 3), spec=SWEEP1),
+            {"a": seen("Running"), "b": seen("Running", succeeded_tasks="0-4", failed_tasks="2")},
+        ),
+        {"phase": "Running", "reason": "", "claim": {"a": "0-2", "b": "5"}},
+    ),
+    (
         "a sweep with all that was placed done waits for the rest",
         case(
             running(tasks("a", "0-2", 3), spec=SWEEP),

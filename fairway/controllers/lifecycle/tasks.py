@@ -41,8 +41,9 @@ def swept(case: LifecycleCase, tasks: Tasks) -> Swept:
     for one in placements:
         seen = case.seen(one)
         if seen is not None:
-            succeeded |= _succeeded(one, seen)
-            failed |= set(_numbers(seen.failed_tasks))
+            own = _numbers(one.tasks)  # a cluster speaks for the tasks that it was given, no others
+            succeeded |= _succeeded(one, seen) & own
+            failed |= _numbers(seen.failed_tasks) & own
     done = frozenset(succeeded) & every
     lost = (frozenset(failed) & every) - done
     left = (_without(one, done | lost) for one in placements)
