@@ -596,6 +596,15 @@ SERVICES: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
         },
     ),
     (
+        "with one place gone and the other done it is done at once",
+        case(
+            running(replicas("a", 3), replicas("b", 2), spec=SERVICE),
+            {"b": seen("Succeeded")},
+            places={"b": ClusterFacts()},
+        ),
+        {"phase": "Succeeded", "reason": "Succeeded", "past": ("Succeeded", "Program")},
+    ),
+    (
         "a cluster where all replicas are stuck is left",
         case(
             running(replicas("a", 3), replicas("b", 2), spec=SERVICE),

@@ -310,7 +310,9 @@ def _troubled(
     if status.claim is not None:
         after = sum(one.replicas or 0 for one in status.claim.placements)
         status = _summarised(leaving_replicas.restored(status, before - after))
-        status = _with_readiness(case, status)  # what is left may be well
+        status = _with_readiness(case, status)  # what is left may be well, or done
+        if case.workload.spec.tasks is None:
+            status = _outcome(case, status, None) or status
     status = _trimmed(case, status)
     return Change(
         status=status, wake_at=_wake_at(case, status, times), nodes_aside=nodes, moves=moves
