@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
 from typing import TypeVar
 
@@ -32,10 +32,9 @@ async def seen(look: Callable[[], Awaitable[T]], is_so: Callable[[T], bool], wha
     found: T | None = None
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            pause = _PAUSE_SECONDS
+            pauses = _pauses()
             while not is_so(found := await look()):
-                await asyncio.sleep(pause)
-                pause = min(1.3 * pause, _PAUSE_SECONDS_MOST)
+                await asyncio.sleep(next(pauses))
             return found
     except TimeoutError:
         raise AssertionError(f"waited in vain for {what}: {found}") from None
@@ -44,12 +43,19 @@ async def seen(look: Callable[[], Awaitable[T]], is_so: Callable[[T], bool], wha
 def seen_at_last(look: Callable[[], T], is_so: Callable[[T], bool], what: str) -> T:
     """As `seen`, for tests that are not asynchronous themselves."""
     until = time.monotonic() + PATIENCE_SECONDS
-    pause = _PAUSE_SECONDS
+    pauses = _pauses()
     while not is_so(found := look()):
         assert time.monotonic() < until, f"waited in vain for {what}: {found}"
-        time.sleep(pause)
-        pause = min(1.3 * pause, _PAUSE_SECONDS_MOST)
+        time.sleep(next(pauses))
     return found
+
+
+def _pauses() -> Iterator[float]:
+    """Seconds between one look and the next."""
+    pause = _PAUSE_SECONDS
+    while True:
+        yield pause
+        pause = min(1.3 * pause, _PAUSE_SECONDS_MOST)
 
 
 async def observed(driver: Driver, holds: Callable[[Observation], bool], what: str) -> Observation:

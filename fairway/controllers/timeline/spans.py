@@ -18,12 +18,8 @@ import msgspec
 from fairway.api.reasons import Code
 from fairway.clock import Clock, parse_timestamp
 from fairway.controllers.cache import Cache
-from fairway.controllers.timeline.workload_parts import (
-    ClusterFlavor,
-    Reserved,
-    TimelineWorkload,
-    read_seen,
-)
+from fairway.controllers.timeline.workload_parts import Reserved, TimelineWorkload, read_seen
+from fairway.core.costs.accounts import ClusterFlavor
 from fairway.store.interface import Stored
 from fairway.store.keys import WORKLOADS
 from fairway.store.mirrors import Name

@@ -6,8 +6,7 @@ import msgspec
 
 from fairway.clock import parse_timestamp
 from fairway.controllers.holdings import Placement, Somebody
-
-ClusterFlavor = tuple[str, str]  # cluster, flavor
+from fairway.core.costs.accounts import ClusterFlavor
 
 
 class _Claim(msgspec.Struct, frozen=True, rename="camel"):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fairway.agent.drivers.interface import NodeSeen
 from fairway.agent.drivers.kubernetes import marks
-from fairway.agent.drivers.kubernetes.devices import Allocation, Devices, Slice
+from fairway.agent.drivers.kubernetes.devices import Allocation, Devices, ObjectName, Slice
 from fairway.agent.drivers.kubernetes.keys import ObjectKey
 from fairway.agent.drivers.kubernetes.nodepools import INSTANCE_TYPE, Found, found
 from fairway.agent.drivers.kubernetes.nodes import Node
@@ -21,7 +21,6 @@ from fairway.api.pools import InstanceType
 from fairway.kinds.plain import child, text
 from fairway.store.interface import ResourceKey
 
-ObjectName = tuple[str, str]  # namespace and name
 _TROUBLES_MOST = 4096
 _NO_POOLS = Found()
 
