@@ -52,9 +52,9 @@ def admitted(found: Plan) -> int:
 def only(facts: Facts, kind: str) -> Facts:
     """The same fleet, where only workloads of one kind wait."""
     chosen = {
-        key: one
-        for key, one in facts.workloads.items()
-        if one.held is not None or key.startswith(f"{kind}/")
+        key: workload
+        for key, workload in facts.workloads.items()
+        if workload.held is not None or key.startswith(f"{kind}/")
     }
     return replace(facts, workloads=chosen)
 
@@ -90,8 +90,8 @@ def whole(report: Report, facts: Facts) -> tuple[Snapshot, Cursor, float]:
 
 def arrivals(report: Report, snapshot: Snapshot, cursor: Cursor, count: int) -> None:
     random = np.random.default_rng(11)
-    waiting = [one for one in snapshot.facts.workloads.values() if one.is_waiting]
-    queues = sorted({one.queue for one in waiting})
+    waiting = [workload for workload in snapshot.facts.workloads.values() if workload.is_waiting]
+    queues = sorted({item.queue for item in waiting})
     known = [waiting[at] for at in random.integers(0, len(waiting), count).tolist()]
     nodes_each = len(next(iter(snapshot.facts.clusters.values())).nodes)
     fresh = [
@@ -109,7 +109,7 @@ def arrivals(report: Report, snapshot: Snapshot, cursor: Cursor, count: int) -> 
         ("preempting", 200, stubborn),
     ):
         taken, steps = arrive(snapshot, cursor, name, some)
-        extra = {"preempts": float(sum(isinstance(one, Preempt) for one in steps))}
+        extra = {"preempts": float(sum(isinstance(step, Preempt) for step in steps))}
         label = f"one arrival, {name}"
         report.add(f"{label}, p50", percentile(taken, 0.5) * 1000, "ms", **extra)
         report.add(f"{label}, p99", percentile(taken, 0.99) * 1000, "ms", aim=aim)
@@ -121,8 +121,8 @@ def arrive(
     """Seconds for each: it is put into the snapshot, and a plan made for it alone."""
     taken: list[float] = []
     steps: list[object] = []
-    for number, one in enumerate(some):
-        workload = replace(one, key=f"{name}/{number}", queued_at=snapshot.now)
+    for number, value in enumerate(some):
+        workload = replace(value, key=f"{name}/{number}", queued_at=snapshot.now)
         cpu = time.process_time()
         snapshot.put(workload)
         found, _ = plan(snapshot, cursor.woken([workload.key]))
@@ -137,10 +137,10 @@ def preempting(snapshot: Snapshot, count: int) -> Iterable[Workload]:
     The holder is of the same queue and runs in the cluster with most room for that shape.
     """
     made = 0
-    for one in snapshot.facts.workloads.values():
-        if one.held is None or made >= count:
+    for workload in snapshot.facts.workloads.values():
+        if workload.held is None or made >= count:
             continue
-        placed = one.held.placed[0]
+        placed = workload.held.placed[0]
         shape = placed.pods[0].shape
         if len(shape.requests) < 3:
             continue
@@ -156,7 +156,7 @@ def preempting(snapshot: Snapshot, count: int) -> Iterable[Workload]:
         pods = PodSet(name="main", shape=shape, count=most + 1, least=most + 1)
         yield Workload(
             key="",
-            queue=one.queue,
+            queue=workload.queue,
             priority=1_000,
             forms=(Form(flavors=(flavor.name,), pod_sets=(pods,)),),
         )

@@ -74,7 +74,7 @@ def fleet(size: Size) -> Facts:
         queues=queues,
         flavors={name: _flavor(name) for name, *_ in KINDS},
         clusters=clusters,
-        workloads={one.key: one for one in (*held, *waiting)},
+        workloads={item.key: item for item in (*held, *waiting)},
         default_policy=policies.DEFAULT,
     )
 
@@ -200,7 +200,7 @@ def _held(
     used = [0] * len(KINDS)
     weights = [len(some) for some in by_kind]
     for number, pods in enumerate(sizes):
-        kind = max(range(len(KINDS)), key=lambda one: (weights[one] - used[one], -one))
+        kind = max(range(len(KINDS)), key=lambda index: (weights[index] - used[index], -index))
         positions = by_kind[kind][used[kind] : used[kind] + pods].tolist()
         used[kind] += pods
         if len(positions) < pods:
@@ -226,9 +226,9 @@ def _held(
 def _release_rest(columns: _Columns, held: Sequence[Workload]) -> None:
     """What no claim came to hold is used by others: taken off what our pods may use."""
     left = {name: column.copy() for name, column in columns.ours.items()}
-    for one in held:
-        assert one.held is not None
-        placed = one.held.placed[0]
+    for item in held:
+        assert item.held is not None
+        placed = item.held.placed[0]
         positions = list(placed.bound["main"])
         for resource, amount in placed.pods[0].shape.requests:
             left[resource][positions] -= amount

@@ -105,7 +105,7 @@ def read(folder: Path, skip: int, count: int) -> tuple[list[Job], list[Cluster]]
         ]
     with gzip.open(folder / "metacentrum-2013" / "jobs.csv.gz", "rt") as lines:
         jobs = [_job(row) for row in csv.DictReader(lines)]
-    jobs.sort(key=lambda one: (one.submitted, one.key))
+    jobs.sort(key=lambda job: (job.submitted, job.key))
     return jobs[skip : skip + count], clusters
 
 
@@ -138,7 +138,7 @@ def generate(count: int, seed: int = 7) -> tuple[list[Job], list[Cluster]]:
                 submitted=now,
                 seconds=seconds,
                 limit=next(
-                    one for one in (3600.0, 4 * 3600, 12 * 3600, _DAY, 60 * _DAY) if one >= limit
+                    item for item in (3600.0, 4 * 3600, 12 * 3600, _DAY, 60 * _DAY) if item >= limit
                 ),
                 pods=chance.choice([1, 1, 1, 1, 2, 4, 8, 16]),
                 cpus=chance.choice([1, 2, 4, 8, 16]),
@@ -177,18 +177,18 @@ class Replay:
     waited: int = 0
 
     def run(self) -> None:
-        known = {one.key: one for one in self.jobs}
+        known = {job.key: job for job in self.jobs}
         coming = deque(self.jobs)
         while coming or self.ends:
-            moments = [one.submitted for one in list(coming)[:1]] + sorted(self.ends.values())[:1]
+            moments = [item.submitted for item in list(coming)[:1]] + sorted(self.ends.values())[:1]
             now = min(moments)
             workloads = {
-                key: one
-                for key, one in self.facts.workloads.items()
+                key: workload
+                for key, workload in self.facts.workloads.items()
                 if self.ends.get(key, now + 1) > now
             }
             over = [known[key] for key, end in self.ends.items() if end <= now]
-            self.shares.extend(one.seconds / one.limit for one in over)
+            self.shares.extend(item.seconds / item.limit for item in over)
             self.ends = {key: end for key, end in self.ends.items() if end > now}
             arrived = []
             while coming and coming[0].submitted <= now:
@@ -205,7 +205,7 @@ class Replay:
                     self.waited += 1
                     if self.waited % self.every == 1 % self.every:
                         self._say(job, known)
-            if not coming and all(one.start is not None for one in self.said.values()):
+            if not coming and all(item.start is not None for item in self.said.values()):
                 break
 
     def _start(self, key: str, now: float, job: Job) -> None:
@@ -224,17 +224,18 @@ class Replay:
         if len(self.said) >= self.samples:
             return
         line = sorted(
-            (one for one in self.facts.workloads.values() if one.is_waiting), key=precedence
+            (workload for workload in self.facts.workloads.values() if workload.is_waiting),
+            key=precedence,
         )
-        before = [one.key for one in line].index(job.key)
+        before = [item.key for item in line].index(job.key)
         if before >= _DEPTH:
             return
         rate = max(1, len(self.starts)) / _DAY
         informed = replace(
             self.facts,
             workloads={
-                key: replace(one, run_seconds=known[key].seconds)
-                for key, one in self.facts.workloads.items()
+                key: replace(workload, run_seconds=known[key].seconds)
+                for key, workload in self.facts.workloads.items()
             },
         )
         began = time.perf_counter()
@@ -275,25 +276,29 @@ def run(
     facts = Facts(
         now=trace[0].submitted,
         queues={"all": Queue(name="all")},
-        clusters={one.name: one for one in clusters},
+        clusters={cluster.name: cluster for cluster in clusters},
         settings=Settings(fair_sharing=False),
     )
     replay = Replay(trace, facts, samples, every)
     began = time.perf_counter()
     replay.run()
-    said = [(one, one.start - one.at) for one in replay.said.values() if one.start is not None]
+    said = [(item, item.start - item.at) for item in replay.said.values() if item.start is not None]
     report.add("jobs replayed", len(trace), "")
     report.add("jobs that had to wait", replay.waited, "", forecast=len(said))
     report.add("their median wait", statistics.median(truth for _, truth in said), "s")
-    judge(report, "true run times", ((truth, _wait(one.true, one.at)) for one, truth in said))
-    judge(report, "users' limits", ((truth, _wait(one.limits, one.at)) for one, truth in said))
-    judge(report, "share of limits", ((truth, _wait(one.share, one.at)) for one, truth in said))
-    judge(report, "naive queue length", ((truth, one.naive) for one, truth in said))
+    judge(report, "true run times", ((truth, _wait(value.true, value.at)) for value, truth in said))
+    judge(
+        report, "users' limits", ((truth, _wait(value.limits, value.at)) for value, truth in said)
+    )
+    judge(
+        report, "share of limits", ((truth, _wait(value.share, value.at)) for value, truth in said)
+    )
+    judge(report, "naive queue length", ((truth, value.naive) for value, truth in said))
     for name, pick in (
-        ("true run times", lambda one: one.true),
-        ("users' limits", lambda one: one.limits),
+        ("true run times", lambda item: item.true),
+        ("users' limits", lambda item: item.limits),
     ):
-        inside = sum(_is_inside(pick(one), one.at + truth) for one, truth in said)
+        inside = sum(_is_inside(pick(value), value.at + truth) for value, truth in said)
         report.add(f"{name}: start within the range given", 100 * inside / max(1, len(said)), "%")
     report.add("one forecast, median", statistics.median(replay.forecasts), "s")
     report.add("all of it", time.perf_counter() - began, "s")

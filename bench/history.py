@@ -66,7 +66,7 @@ def run(report: Report, *, scale: float) -> None:
     book, scales = Book(), Scales()
     written = _written(found, services, book, scales)
     report.add("writing a moment down, in the hub", written * 1000, "ms")
-    report.add("an hour in memory", sum(one.bytes for one in book.tracks) / 2**20, "MiB")
+    report.add("an hour in memory", sum(track.bytes for track in book.tracks) / 2**20, "MiB")
     report.add("an hour on disk, before packing", scales.bytes / 2**20, "MiB")
     for what, names in (("one queue", 1), ("100 queues", 100)):
         asked = Asked(series="queues", names=list(found.queues)[:names], since=3600, points=120)
@@ -103,7 +103,9 @@ def _later(found: Gauges, moment: int) -> Gauges:
     queues = dict(found.queues)
     for name in list(queues)[moment % 10 :: 10]:
         gauge = queues[name]
-        holdings = tuple(one._replace(used=one.used + moment % 3) for one in gauge.holdings)
+        holdings = tuple(
+            holding._replace(used=holding.used + moment % 3) for holding in gauge.holdings
+        )
         queues[name] = gauge._replace(used=gauge.used + moment % 3, holdings=holdings)
     return replace(found, queues=queues)
 

@@ -180,7 +180,7 @@ def run(report: Report, *, scale: float = 1.0) -> None:
                 load(folder, "create", CONNECTIONS, count, 100_000 * (turn + 1))
                 for turn in range(2)
             ]
-            best = max(runs, key=lambda one: one["rate"])
+            best = max(runs, key=lambda item: item["rate"])
             report.add(
                 f"creates/s, {CONNECTIONS} clients",
                 best["rate"],

@@ -74,7 +74,7 @@ async def measure_store(report: Report, plane: control_plane.ControlPlane, scale
     started, spent, seen = time.perf_counter(), time.process_time(), 0
     watching = await store.watch(WORKLOADS, start=WatchFrom(bookmarks=True))
     while seen < count:
-        seen += sum(one.type != "BOOKMARK" for one in await watching.batch())
+        seen += sum(item.type != "BOOKMARK" for item in await watching.batch())
     wall, cpu = time.perf_counter() - started, time.process_time() - spent
     report.add("watch events/s, of what is there", count / wall, "/s")
     report.add("client CPU of a watch event", cpu / count * 1e6, "us")
@@ -86,7 +86,7 @@ async def measure_store(report: Report, plane: control_plane.ControlPlane, scale
     report.add(f"list of {len(listing.items):,}", wall, "s")
     report.add(f"client CPU of a list of {len(listing.items):,}", cpu, "s")
 
-    bodies = [one.object() for one in listing.items]
+    bodies = [item.object() for item in listing.items]
 
     async def update(number: int) -> None:
         body = {**bodies[number], "status": {"phase": "Waiting", "priority": number}}
@@ -162,7 +162,7 @@ async def _memory(report: Report, store: KubernetesStore, process: int, scale: f
         await _told(store, names[-1])
         there = wanted
         held = resident_mib(process)
-        planner = sum(resident_mib(one) for one in children(process))
+        planner = sum(resident_mib(child) for child in children(process))
         report.add(f"hub memory, {wanted:,} that wait", held, "MiB", planner=planner)
 
 

@@ -96,19 +96,19 @@ def arrivals_of(config: Config, scale: float) -> Iterator[tuple[float, Class, Wo
     for queue in queues_of(config):
         if not queue.startswith("queue"):
             continue
-        for one in config.classes:
-            shape = Shape(requests=((CPU, one.cpus * 1000),))
+        for class_ in config.classes:
+            shape = Shape(requests=((CPU, class_.cpus * 1000),))
             pods = PodSet(name="main", shape=shape, count=1, least=1)
-            for number in range(max(1, round(one.count * scale))):
-                at = (number + 1) * one.every
-                key = f"{queue}/{one.name}-{number:04}"
+            for number in range(max(1, round(class_.count * scale))):
+                at = (number + 1) * class_.every
+                key = f"{queue}/{class_.name}-{number:04}"
                 yield (
                     at,
-                    one,
+                    class_,
                     Workload(
                         key=key,
                         queue=queue,
-                        priority=one.priority,
+                        priority=class_.priority,
                         queued_at=at,
                         forms=(Form(pod_sets=(pods,)),),
                     ),
@@ -145,9 +145,9 @@ class Run:
         return cls(
             config=config,
             snapshot=Snapshot(facts),
-            coming=sorted(((at, one.key) for at, _, one in rows), reverse=True),
-            classes={one.key: kind for _, kind, one in rows},
-            created={one.key: one for _, _, one in rows},
+            coming=sorted(((at, value.key) for at, _, value in rows), reverse=True),
+            classes={value.key: kind for _, kind, value in rows},
+            created={value.key: value for _, _, value in rows},
             left=len(rows),
         )
 
@@ -237,10 +237,10 @@ def measure(report: Report, config: Config, scale: float) -> None:
         report.add(f"{label}: all {count:,} done after", seconds, "s", **_kueue(published, "wall"))
         use = 100 * run.used / (quota * seconds)
         report.add(f"{label}: use of quota, %", use, "", **_kueue(published, "use"))
-        for one in reversed(config.classes):
-            waited = run.seconds_to_admission(one.name)
-            kueue = _kueue(published, one.name)
-            report.add(f"{label}: {one.name}, seconds to admission", waited, "s", **kueue)
+        for class_ in reversed(config.classes):
+            waited = run.seconds_to_admission(class_.name)
+            kueue = _kueue(published, class_.name)
+            report.add(f"{label}: {class_.name}, seconds to admission", waited, "s", **kueue)
         report.add(f"{label}: CPU time of the core", cpu, "s", cycles=run.cycles)
         report.add(f"{label}: decisions/s of CPU time", count / cpu, "/s")
 

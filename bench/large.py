@@ -79,9 +79,9 @@ def _objects(clusters: int, workloads: int) -> Iterator[tuple[str, Object]]:
     board = [_Board(number) for number in range(clusters)]
     for number in range(workloads):
         yield "workloads", _workload(number, board)
-    for one in board:
-        yield "clusters", _cluster(one)
-        yield "clusterreports", _report(one)
+    for item in board:
+        yield "clusters", _cluster(item)
+        yield "clusterreports", _report(item)
 
 
 @dataclass(slots=True)

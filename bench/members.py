@@ -137,8 +137,8 @@ async def measure(report: Report, found: fleet.Fleet, scale: float) -> None:
                 await _burst(report, client, phases, process.pid, max(20, int(200 * scale)))
                 await _freed(report, client, phases, found, min(_GPUS, max(20, int(40 * scale))))
                 report.add("hub memory by then", resident_mib(process.pid), "MiB")
-                for one in following:
-                    one.cancel()
+                for item in following:
+                    item.cancel()
 
 
 async def _burst(
@@ -192,8 +192,8 @@ async def _freed(
     await submit(client, [job(name, 3600, 1, is_pod=True) for name in line])
     await phases.until(phases.running, line)
     links: list[Link] = []
-    for name, one in found.members.items():
-        links += _links(lives.read(one.plane.folder, name, since))
+    for name, member in found.members.items():
+        links += _links(lives.read(member.plane.folder, name, since))
     waits = [after.start - before.end for before, after in links]
     report.add(f"freed GPU used again, p50 of {len(waits)}", percentile(waits, 0.5), "s")
     report.add("freed GPU used again, p99", percentile(waits, 0.99), "s", aim=1.0)
@@ -212,11 +212,11 @@ def _name(run: lives.Run) -> str:
 
 def _links(runs: list[lives.Run]) -> list[Link]:
     """Of one member that is full: the n-th end, and the n-th later start."""
-    starts = sorted(runs, key=lambda one: one.start)
-    ends = sorted((one for one in runs if one.end < inf), key=lambda one: one.end)
+    starts = sorted(runs, key=lambda item: item.start)
+    ends = sorted((item for item in runs if item.end < inf), key=lambda item: item.end)
     if not ends:
         return []
-    later = [one for one in starts if one.start > ends[0].end]
+    later = [item for item in starts if item.start > ends[0].end]
     return list(zip(ends, later, strict=False))
 
 

@@ -37,7 +37,7 @@ _BOARD = ".all"
 
 def run(report: Report, *, scale: float = 1.0) -> None:
     files = built_files()
-    packed = sum(len(gzip.compress(one)) for one in files.values())
+    packed = sum(len(gzip.compress(file)) for file in files.values())
     report.add("page, all files", sum(map(len, files.values())) / 1024, "KiB")
     report.add("page, all files, packed", packed / 1024, "KiB")
     if shutil.which("chromium") is None:

@@ -35,8 +35,8 @@ async def hub(plane: control_plane.ControlPlane, data: Path) -> AsyncIterator[su
 def cpu_seconds(process: int) -> float:
     """CPU time of a process and its children, those that live included."""
     spent = 0.0
-    for one in (process, *children(process)):
-        fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+    for child in (process, *children(process)):
+        fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
         spent += sum(map(int, fields[11:15])) / _TICKS
     return spent
 
@@ -44,4 +44,4 @@ def cpu_seconds(process: int) -> float:
 def children(process: int) -> list[int]:
     """Those that a process started, and theirs."""
     listed = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    return [one for child in map(int, listed) for one in (child, *children(child))]
+    return [other for child in map(int, listed) for other in (child, *children(child))]

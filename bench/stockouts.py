@@ -210,8 +210,10 @@ class _Replay:
 
     def _choice(self, now: float) -> int | None:
         zones = enumerate(self.beliefs)
-        sure = (zone for zone, one in zones if not one.is_out(now) and not one.is_doubtful(now))
-        last = (zone for zone, one in enumerate(self.beliefs) if not one.is_out(now))
+        sure = (
+            zone for zone, value in zones if not value.is_out(now) and not value.is_doubtful(now)
+        )
+        last = (zone for zone, belief in enumerate(self.beliefs) if not belief.is_out(now))
         return next(sure, next(last, None))
 
 
@@ -221,7 +223,7 @@ def _is_out(outages: Outages, now: float) -> bool:
 
 def main() -> None:
     for trace in traces():
-        assert all(one[1] <= two[0] for zone in trace.zones for one, two in pairwise(zone)), (
+        assert all(value[1] <= two[0] for zone in trace.zones for value, two in pairwise(zone)), (
             "stock-outs of a zone follow one another"
         )
         print(f"\n{trace.name}: {len(trace.arrivals)} requests")

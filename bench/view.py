@@ -225,22 +225,22 @@ def events(report: Report, objects: Objects, view: View, count: int) -> None:
     tell("a claim ends, seen on a node", count, lambda at: view.remove(held[at]))
     few = max(5, count // 20)
     chunks = [objects.reports(at % size.clusters)[0] for at in range(few)]
-    for one in chunks:
-        one["spec"]["works"] = one["spec"]["works"][1:]
+    for chunk in chunks:
+        chunk["spec"]["works"] = chunk["spec"]["works"][1:]
     tell("a report, other pods in one chunk", few, lambda at: view.put(chunks[at]))
     changes = []
-    for one in chunks:
-        changed = copy.deepcopy(one)
+    for other in chunks:
+        changed = copy.deepcopy(other)
         changed["spec"]["sequence"] += 1_000_000
         changed["spec"]["works"] = changed["spec"]["works"][2:]
         changed["spec"]["nodes"]["unready"] = [3, 5]
-        changes.append(difference_of(one, changed))
+        changes.append(difference_of(other, changed))
     tell("a report, a difference", few, lambda at: view.put(changes[at]))
     wholes = [objects.reports(at % size.clusters, used=500) for at in range(few)]
 
     def put_all(at: int) -> None:
-        for one in wholes[at]:
-            view.put(one)
+        for item in wholes[at]:
+            view.put(item)
 
     tell("a report, all nodes", few, put_all)
 

@@ -105,7 +105,7 @@ def _is_alone(loop: asyncio.AbstractEventLoop) -> bool:
     # The one file it always waits for is the pipe by which other threads wake it.
     if selector is None or len(selector.get_map()) > 1:
         return False
-    return not any(one.name.startswith(_POOLS) for one in threading.enumerate())
+    return not any(thread.name.startswith(_POOLS) for thread in threading.enumerate())
 
 
 def timestamp(seconds: float) -> str:

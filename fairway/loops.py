@@ -41,7 +41,7 @@ async def end(tasks: Iterable[asyncio.Future[Any]]) -> None:
     for task in ending:
         task.cancel()
     is_cancelled = False
-    while waiting := [one for one in ending if not one.done()]:
+    while waiting := [future for future in ending if not future.done()]:
         try:
             await asyncio.wait(waiting)
         except asyncio.CancelledError:
@@ -149,7 +149,7 @@ class Loop(Generic[Key]):
         self._sequence += 1
         heapq.heappush(self._timers, (moment, self._sequence, key))
         if len(self._timers) > 2 * len(self._due) + _SPARE_TIMERS:
-            self._timers = [one for one in self._timers if self._due.get(one[2]) == one[0]]
+            self._timers = [timer for timer in self._timers if self._due.get(timer[2]) == timer[0]]
             heapq.heapify(self._timers)
         self._alarm.mark()
 

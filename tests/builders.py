@@ -92,8 +92,8 @@ def queue(name: str, nominal: int | None = None, *, parent: str = "", **spec: An
         {
             "resources": [GPU],
             "flavors": [
-                {"name": one, "quotas": [{"resource": GPU, "nominal": count, **limits}]}
-                for one, count in quota.items()
+                {"name": value, "quotas": [{"resource": GPU, "nominal": count, **limits}]}
+                for value, count in quota.items()
             ],
         }
     ]
@@ -149,12 +149,12 @@ def _claimed(
 ) -> Plain:
     pods = [
         {
-            "name": one["name"],
-            "count": one.get("count", 1) * (replicas or 1),
-            "requests": one["requests"],
+            "name": set_["name"],
+            "count": set_.get("count", 1) * (replicas or 1),
+            "requests": set_["requests"],
             "flavors": {GPU: on},
         }
-        for one in sets
+        for set_ in sets
     ]
     placement: Plain = {"cluster": where, "podSets": pods}
     if replicas is not None:
@@ -202,13 +202,13 @@ def plan_of(*objects: Plain, now: float = NOW) -> Plan:
 def told(made: Plan) -> list[str]:
     """A plan in lines: every step, then who waits and the codes of why, then warnings."""
     return (
-        [_step(one) for one in made.steps]
+        [_step(step) for step in made.steps]
         + [
-            f"{one.workload.removeprefix('team/')} waits: "
-            + ", ".join(dict.fromkeys(reason.code.value for reason in one.reasons))
-            for one in made.waiting
+            f"{item.workload.removeprefix('team/')} waits: "
+            + ", ".join(dict.fromkeys(reason.code.value for reason in item.reasons))
+            for item in made.waiting
         ]
-        + [f"warning: {sentence(one)}" for one in made.warnings]
+        + [f"warning: {sentence(warning)}" for warning in made.warnings]
     )
 
 
@@ -216,9 +216,9 @@ def _step(step: Admit | Preempt | Provision | Move) -> str:
     name = step.workload.removeprefix("team/")
     match step:
         case Admit():
-            places = " + ".join(_place(one) for one in step.placed)
+            places = " + ".join(_place(item) for item in step.placed)
             form = f" as {step.form}" if step.form else ""
-            after = ", ".join(one.removeprefix("team/") for one in step.waits_for)
+            after = ", ".join(item.removeprefix("team/") for item in step.waits_for)
             return f"{name} starts{form} in {places}" + (f" after {after}" if after else "")
         case Preempt():
             return f"{name} yields to {step.for_.removeprefix('team/')}"
@@ -234,7 +234,7 @@ def _step(step: Admit | Preempt | Provision | Move) -> str:
 
 def _place(placed: Any) -> str:
     pods = "+".join(
-        f"{one.count}@{','.join(sorted({f for _, f in one.flavors if f})) or '-'}"
-        for one in placed.pods
+        f"{pod.count}@{','.join(sorted({f for _, f in pod.flavors if f})) or '-'}"
+        for pod in placed.pods
     )
     return f"{placed.cluster or 'nowhere'}:{pods}"

@@ -44,8 +44,8 @@ async def running(data: Path) -> AsyncGenerator[Hub, None]:
 def fill(hub: Hub) -> None:
     """The fleet, the teams and their rights, and what they run; until all is as it stays."""
     with Client.connect(str(hub.kubeconfig)) as admin, their(hub) as zoe:
-        for one in (*_fleet(), *_rights()):
-            admin.create(one)
+        for right in (*_fleet(), *_rights()):
+            admin.create(right)
         _run(zoe, _gang("zebra-runs", THEIRS, on="h100"), "Running")
         _run(admin, _gang("mine-runs", OURS, on="l4"), "Running")
         _run(admin, _gang("mine-urgent", OURS, on="h100", priority=10), "Claimed")
@@ -76,8 +76,8 @@ def _run(client: Client, body: Json, phase: str) -> None:
 def _fleet() -> list[Json]:
     owned = {"h100": 8, "l4": 8, "cpu": 0}
     clusters = [cluster("west", 8), cluster("east", 8, model="l4"), cluster("north", 0)]
-    for one in clusters:
-        one["spec"]["simulated"] |= {"startSeconds": 0, "stopSeconds": _STOP_SECONDS}
+    for other in clusters:
+        other["spec"]["simulated"] |= {"startSeconds": 0, "stopSeconds": _STOP_SECONDS}
     shared = queue("shared", quotas=owned, preemption={"withinQueue": "LowerPriority"})
     namespaces = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}

@@ -82,7 +82,7 @@ async def followed(
     namespace: str,
 ) -> Workload:
     """Follows a workload until it is so, or in a phase."""
-    wanted = (lambda one: one.status.phase == is_so) if isinstance(is_so, str) else is_so
+    wanted = (lambda item: item.status.phase == is_so) if isinstance(is_so, str) else is_so
     scope = Scope(namespace=namespace, fields=f"metadata.name={name}")
     last: Workload | None = None
     try:

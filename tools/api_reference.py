@@ -55,8 +55,8 @@ def render() -> str:
 
 def _parts_of(kind: Kind) -> Iterator[inspect.StructType]:
     """All structs below the versions of a kind, each once, in the order of first use."""
-    found = [kind.struct, *(one.struct for one in kind.further)]
-    yield from {part.cls: part for one in found for part in _parts_below(one)}.values()
+    found = [kind.struct, *(item.struct for item in kind.further)]
+    yield from {part.cls: part for item in found for part in _parts_below(item)}.values()
 
 
 def _parts_below(kind: type[Object]) -> Iterator[inspect.StructType]:
@@ -68,8 +68,8 @@ def _parts_below(kind: type[Object]) -> Iterator[inspect.StructType]:
             case inspect.Metadata():
                 yield from walk(found.type)
             case inspect.UnionType():
-                for one in found.types:
-                    yield from walk(one)
+                for type_ in found.types:
+                    yield from walk(type_)
             case inspect.VarTupleType():
                 yield from walk(found.item_type)
             case inspect.DictType():
@@ -82,9 +82,9 @@ def _parts_below(kind: type[Object]) -> Iterator[inspect.StructType]:
 
     whole = inspect.type_info(kind)
     assert isinstance(whole, inspect.StructType)
-    for one in whole.fields:
-        if one.name in ("spec", "status"):
-            yield from walk(one.type)
+    for other in whole.fields:
+        if other.name in ("spec", "status"):
+            yield from walk(other.type)
 
 
 def _kind_section(kind: Kind) -> str:
@@ -103,11 +103,11 @@ def _kind_section(kind: Kind) -> str:
 def _version_lines(kind: Kind) -> list[str]:
     """What else it is served as."""
     lines = []
-    for one in kind.further:
-        spec = next(part for part in _parts_below(one.struct))
+    for item in kind.further:
+        spec = next(part for part in _parts_below(item.struct))
         name = spec.cls.__name__
         lines.append(
-            f"Also served as `{kind.struct.api_group}/{one.name}`, whose spec is "
+            f"Also served as `{kind.struct.api_group}/{item.name}`, whose spec is "
             f"[{name}](#{name.lower()}); either version reads what the other wrote.\n"
         )
     return lines
@@ -120,10 +120,12 @@ def _part_section(part: inspect.StructType) -> str:
         "| field | type | default | description |",
         "|---|---|---|---|",
     ]
-    for one in part.fields:
-        extra = one.type.extra_json_schema or {} if isinstance(one.type, inspect.Metadata) else {}
+    for field in part.fields:
+        extra = (
+            field.type.extra_json_schema or {} if isinstance(field.type, inspect.Metadata) else {}
+        )
         lines.append(
-            f"| `{one.encode_name}` | {_type_text(one.type)} | {_default_text(one)} "
+            f"| `{field.encode_name}` | {_type_text(field.type)} | {_default_text(field)} "
             f"| {extra.get('description', '')}{_limit_text(extra)} |"
         )
     return "\n".join([*lines, "", *_rule_lines(part.cls)])
@@ -141,7 +143,7 @@ def _type_text(found: inspect.Type) -> str:
         case inspect.Metadata():
             return _type_text(found.type)
         case inspect.UnionType():
-            given = [one for one in found.types if not isinstance(one, inspect.NoneType)]
+            given = [type_ for type_ in found.types if not isinstance(type_, inspect.NoneType)]
             return _type_text(given[0])
         case inspect.VarTupleType():
             return f"list of {_type_text(found.item_type)}"

@@ -127,7 +127,7 @@ def collect(
         schema = OVERRIDES.get(name) or compact(published[name])
         if name.rsplit(".", 1)[-1] in _SHARED_BY_ALL_GROUPS:
             schema["x-kubernetes-group-version-kind"] = [
-                one for one in schema["x-kubernetes-group-version-kind"] if one["group"] == ""
+                item for item in schema["x-kubernetes-group-version-kind"] if item["group"] == ""
             ]
         definitions[name] = schema
         pending.extend(references(schema))

@@ -24,7 +24,7 @@ def main() -> None:
     catalogue = Catalogue()
     for definition in crds.definitions():
         catalogue.put_definition(dict(definition))
-    served = [one for one in catalogue if one.group in _GROUPS]
+    served = [item for item in catalogue if item.group in _GROUPS]
     Path(sys.argv[1]).write_bytes(msgspec.json.encode(openapi.document(served)))
 
 

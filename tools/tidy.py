@@ -46,8 +46,8 @@ def _not_pinned() -> Iterator[str]:
     for lock, wanted in needed.items():
         path = ROOT / "requirements" / f"{lock}.lock"
         pinned = set(re.findall(r"^([\w.-]+)==", path.read_text(), re.MULTILINE))
-        for one in wanted:
-            name = re.split(r"[^\w.-]", one)[0].lower()
+        for item in wanted:
+            name = re.split(r"[^\w.-]", item)[0].lower()
             if name not in pinned:
                 yield f"requirements/{lock}.lock:1: {name} is not pinned: make lock"
 
@@ -75,8 +75,8 @@ def _long_functions(name: str, text: str) -> Iterator[str]:
 
 def main() -> None:
     found = list(findings())
-    for one in found:
-        print(one)
+    for item in found:
+        print(item)
     sys.exit(1 if found else 0)
 
 

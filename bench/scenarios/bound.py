@@ -82,7 +82,7 @@ def least_cost(day: Day, readings: Sequence[Reading]) -> float:
     served = _served(day, readings)
     for position, least in enumerate(served):
         ground = grounds(day, position * _SLOT_HOURS)
-        slots = {name: _slot(program, one) for name, one in ground.items()}
+        slots = {name: _slot(program, value) for name, value in ground.items()}
         program.at_least(
             {
                 column: day.speed(name)
@@ -138,11 +138,11 @@ def _served(day: Day, readings: Sequence[Reading]) -> list[float]:
 
 
 def _quotas(day: Day) -> dict[str, int]:
-    (queue,) = [one for one in day.objects if one["kind"] == "Queue"]
+    (queue,) = [object_ for object_ in day.objects if object_["kind"] == "Queue"]
     (group,) = queue["spec"]["resourceGroups"]
     return {
-        one["name"]: quota["nominal"]
-        for one in group["flavors"]
-        for quota in one["quotas"]
+        flavor["name"]: quota["nominal"]
+        for flavor in group["flavors"]
+        for quota in flavor["quotas"]
         if quota["resource"] == GPU
     }

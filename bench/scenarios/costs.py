@@ -32,15 +32,15 @@ class Ground:
 def grounds(day: Day, hour: float) -> dict[str, Ground]:
     """Every cluster at an hour, after all that has happened to it."""
     prices = {
-        one["metadata"]["name"]: float(one["spec"]["prices"][GPU])
-        for one in day.objects
-        if one["kind"] == "Flavor"
+        object_["metadata"]["name"]: float(object_["spec"]["prices"][GPU])
+        for object_ in day.objects
+        if object_["kind"] == "Flavor"
     }
     found = {}
     for body in day.clusters():
         name = body["metadata"]["name"]
         spec = copy.deepcopy(body["spec"])
-        for event in sorted(day.events, key=lambda one: one.at):
+        for event in sorted(day.events, key=lambda event: event.at):
             if event.cluster == name and event.at <= hour:
                 _merge(spec, event.patch["spec"])
         found[name] = _ground(spec, prices)
@@ -80,7 +80,7 @@ def cost(day: Day, readings: Sequence[Reading]) -> float:
     total = 0.0
     known: dict[float, dict[str, Ground]] = {}
     for reading in readings:
-        since = max((one.at for one in day.events if one.at <= reading.hour), default=-1.0)
+        since = max((event.at for event in day.events if event.at <= reading.hour), default=-1.0)
         if since not in known:
             known[since] = grounds(day, reading.hour)
         for name, ground in known[since].items():

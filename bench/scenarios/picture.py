@@ -36,7 +36,7 @@ def picture(day: Day, readings: Sequence[Reading], ratio: float) -> str:
 
 
 def _parts(day: Day, readings: Sequence[Reading], ratio: float) -> Iterator[str]:
-    top = ceil(max(max(one.worth(day), one.wanted) for one in readings))
+    top = ceil(max(max(item.worth(day), item.wanted) for item in readings))
     scale = _Scale(-(-top // 5) * 5)
     title = f"{day.title} \N{MIDDLE DOT} {ratio:.2f} times the least cost"
     yield (
@@ -48,7 +48,7 @@ def _parts(day: Day, readings: Sequence[Reading], ratio: float) -> Iterator[str]
     yield from _legend(day)
     yield from _grid(scale)
     yield from _areas(day, readings, scale)
-    wanted = _steps([(one.hour, float(one.wanted)) for one in readings], scale)
+    wanted = _steps([(item.hour, float(item.wanted)) for item in readings], scale)
     yield f'<path class="wanted" d="M{wanted}"/>'
     yield from _events(readings, scale)
     yield "</svg>"
@@ -96,10 +96,10 @@ def _areas(day: Day, readings: Sequence[Reading], scale: _Scale) -> Iterator[str
     for position, body in enumerate(day.clusters()):
         name = body["metadata"]["name"]
         above = [
-            low + one.ready[name] * day.speed(name)
-            for low, one in zip(below, readings, strict=True)
+            low + value.ready[name] * day.speed(name)
+            for low, value in zip(below, readings, strict=True)
         ]
-        hours = [one.hour for one in readings]
+        hours = [item.hour for item in readings]
         upper = _steps(list(zip(hours, above, strict=True)), scale)
         lower = _steps(list(zip(hours, below, strict=True)), scale, is_backward=True)
         yield (
@@ -127,7 +127,7 @@ def _steps(
 
 
 def _events(readings: Sequence[Reading], scale: _Scale) -> Iterator[str]:
-    said = [(scale.x(one.hour), text) for one in readings for text in one.says]
+    said = [(scale.x(item.hour), text) for item in readings for text in item.says]
     for at, (x, text) in enumerate(said):
         yield f'<path class="event" d="M{x} {_TOP - 8}V{_HEIGHT - _BOTTOM}"/>'
         # One that would run into the next is written to the left of its line.

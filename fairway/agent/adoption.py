@@ -40,7 +40,7 @@ def adopted(seen: WorkSeen, *, cluster: str, namespace: str, term: int) -> Work 
                 for position in sorted(seen.objects)
             ),
             pod_sets=tuple(
-                WorkPodSet(name=one, count=count) for one, count in sorted(counts.items())
+                WorkPodSet(name=value, count=count) for value, count in sorted(counts.items())
             ),
         ),
     )
@@ -48,5 +48,5 @@ def adopted(seen: WorkSeen, *, cluster: str, namespace: str, term: int) -> Work 
 
 def _manifest(found: JsonObject) -> JsonObject:
     """An object as somebody would have written it."""
-    metadata = {key: one for key, one in found.get("metadata", {}).items() if key not in _ADDED}
-    return {**{key: one for key, one in found.items() if key != "status"}, "metadata": metadata}
+    metadata = {key: value for key, value in found.get("metadata", {}).items() if key not in _ADDED}
+    return {**{key: value for key, value in found.items() if key != "status"}, "metadata": metadata}

@@ -197,7 +197,7 @@ class Agent:
             cluster = decode(stored.raw, Cluster)
             self._mode = cluster.spec.mode
             self._mode_changed.mark()
-            leaving = tuple(one.name for one in cluster.status.leaving_nodes if one.may_go)
+            leaving = tuple(node.name for node in cluster.status.leaving_nodes if node.may_go)
             if leaving != self._leaving:
                 self._leaving = leaving
                 self._to_release.mark()

@@ -31,10 +31,10 @@ def totals(
     observation: Observation, requests: Mapping[tuple[str, str], Mapping[str, Quantity]]
 ) -> tuple[Amounts, Amounts]:
     """What all nodes have for pods, and what nobody uses of those that are ready."""
-    has = _sum(one.allocatable for one in observation.nodes)
-    ready = {one.name for one in observation.nodes if one.is_ready}
-    free = _sum(one.allocatable for one in observation.nodes if one.is_ready)
-    free = free.minus(_sum(one.others for one in observation.nodes if one.is_ready))
+    has = _sum(node.allocatable for node in observation.nodes)
+    ready = {node.name for node in observation.nodes if node.is_ready}
+    free = _sum(node.allocatable for node in observation.nodes if node.is_ready)
+    free = free.minus(_sum(node.others for node in observation.nodes if node.is_ready))
     used: dict[str, int] = {}
     for name, seen in observation.works.items():
         for pod in seen.pods:
@@ -54,19 +54,21 @@ def agent_part(observation: Observation, *, has: Amounts, free: Amounts) -> Json
         "kinds": list(observation.kinds),
         "claims": dict(observation.claims),
         "nodes": len(observation.nodes),
-        "readyNodes": sum(one.is_ready for one in observation.nodes),
+        "readyNodes": sum(node.is_ready for node in observation.nodes),
         "allocatable": {name: str(has.quantity(name)) for name in has},
         "free": {name: str(Quantity(max(0, free[name]), family_of(name))) for name in has},
         "elasticPools": [
             {
-                "name": one.name,
-                "nodes": one.nodes,
-                "provisioning": one.provisioning,
-                **({} if one.stock is None else {"stock": one.stock}),
-                **({} if one.price_nanos is None else {"pricePerHour": _price(one.price_nanos)}),
-                **({"failures": one.failures, "fault": one.fault[:1024]} if one.failures else {}),
+                "name": pool.name,
+                "nodes": pool.nodes,
+                "provisioning": pool.provisioning,
+                **({} if pool.stock is None else {"stock": pool.stock}),
+                **({} if pool.price_nanos is None else {"pricePerHour": _price(pool.price_nanos)}),
+                **(
+                    {"failures": pool.failures, "fault": pool.fault[:1024]} if pool.failures else {}
+                ),
             }
-            for one in observation.pools
+            for pool in observation.pools
         ],
         **_offered("offeredPools", observation.offered),
         **_offered("offeredQuotas", observation.quotas),
@@ -75,7 +77,7 @@ def agent_part(observation: Observation, *, has: Amounts, free: Amounts) -> Json
 
 def _offered(key: str, several: Sequence[ElasticPool | ProviderQuota]) -> JsonObject:
     """Left out where there are none: a hub of an earlier version knows nothing of them."""
-    return {key: [to_plain(one) for one in several]} if several else {}
+    return {key: [to_plain(item) for item in several]} if several else {}
 
 
 def _price(nanos: int) -> str:
@@ -105,9 +107,9 @@ def patch_from(before: Mapping[str, Any], after: JsonObject) -> JsonObject:
 def _sum(several: Iterable[Mapping[str, int]]) -> Amounts:
     """The sum; nodes of one shape share their amounts, so each shape is read once."""
     shapes: dict[int, tuple[Mapping[str, int], int]] = {}
-    for one in several:
-        _, count = shapes.get(id(one), (one, 0))
-        shapes[id(one)] = (one, count + 1)
+    for entry in several:
+        _, count = shapes.get(id(entry), (entry, 0))
+        shapes[id(entry)] = (entry, count + 1)
     total: dict[str, int] = {}
     for shape, count in shapes.values():
         for resource, nanos in shape.items():

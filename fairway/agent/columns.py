@@ -15,15 +15,15 @@ _LABELS_MOST = 128
 
 def columns_of(nodes: Sequence[NodeSeen]) -> NodeColumns:
     """The nodes of a chunk, which come in order of name."""
-    sets = sorted({one.taints for one in nodes}, key=repr)
-    position = {one: at for at, one in enumerate(sets)}
+    sets = sorted({node.taints for node in nodes}, key=repr)
+    position = {set_: at for at, set_ in enumerate(sets)}
     has_taints = any(sets)
     return NodeColumns(
-        names=tuple(one.name for one in nodes),
-        unready=tuple(at for at, one in enumerate(nodes) if not one.is_ready),
+        names=tuple(node.name for node in nodes),
+        unready=tuple(at for at, node in enumerate(nodes) if not node.is_ready),
         labels=_labels(nodes),
-        taint_sets=tuple(TaintSet(taints=one) for one in sets) if has_taints else (),
-        taint_set=tuple(position[one.taints] for one in nodes) if has_taints else (),
+        taint_sets=tuple(TaintSet(taints=set_) for set_ in sets) if has_taints else (),
+        taint_set=tuple(position[node.taints] for node in nodes) if has_taints else (),
         amounts=_amounts(nodes),
         devices=_devices(nodes),
     )
@@ -34,11 +34,11 @@ def _labels(nodes: Sequence[NodeSeen]) -> tuple[LabelColumn, ...]:
 
     Labels past the limit are those that come last by name.
     """
-    keys = sorted({key for one in nodes for key in one.labels})
+    keys = sorted({key for node in nodes for key in node.labels})
     columns = []
     for key in keys:
-        values = tuple(one.labels.get(key, "") for one in nodes)
-        is_name = key == _HOST_NAME and values == tuple(one.name for one in nodes)
+        values = tuple(node.labels.get(key, "") for node in nodes)
+        is_name = key == _HOST_NAME and values == tuple(node.name for node in nodes)
         if not is_name and any(values):
             columns.append(LabelColumn(key=key, values=values))
     return tuple(columns[:_LABELS_MOST])
@@ -46,9 +46,9 @@ def _labels(nodes: Sequence[NodeSeen]) -> tuple[LabelColumn, ...]:
 
 def _amounts(nodes: Sequence[NodeSeen]) -> tuple[AmountColumn, ...]:
     columns = []
-    for resource in sorted({name for one in nodes for name in (*one.allocatable, *one.others)}):
-        has = [one.allocatable.get(resource, 0) for one in nodes]
-        used = [one.others.get(resource, 0) for one in nodes]
+    for resource in sorted({name for node in nodes for name in (*node.allocatable, *node.others)}):
+        has = [node.allocatable.get(resource, 0) for node in nodes]
+        used = [node.others.get(resource, 0) for node in nodes]
         if not any(has) and not any(used):
             continue
         unit = gcd(*has, *used)
@@ -56,8 +56,8 @@ def _amounts(nodes: Sequence[NodeSeen]) -> tuple[AmountColumn, ...]:
             AmountColumn(
                 resource=resource,
                 unit=Quantity(unit, family_of(resource)),
-                allocatable=tuple(one // unit for one in has),
-                others=tuple(one // unit for one in used) if any(used) else (),
+                allocatable=tuple(number // unit for number in has),
+                others=tuple(number // unit for number in used) if any(used) else (),
             )
         )
     return tuple(columns)
@@ -65,14 +65,14 @@ def _amounts(nodes: Sequence[NodeSeen]) -> tuple[AmountColumn, ...]:
 
 def _devices(nodes: Sequence[NodeSeen]) -> tuple[DeviceColumn, ...]:
     columns = []
-    for resource in sorted({name for one in nodes for name in one.devices}):
-        free = [one.devices.get(resource, ()) for one in nodes]
-        unit = gcd(*(amount for one in free for amount in one)) or 1
+    for resource in sorted({name for node in nodes for name in node.devices}):
+        free = [node.devices.get(resource, ()) for node in nodes]
+        unit = gcd(*(amount for pair in free for amount in pair)) or 1
         columns.append(
             DeviceColumn(
                 resource=resource,
                 unit=Quantity(unit, family_of(resource)),
-                free=tuple(tuple(amount // unit for amount in one) for one in free),
+                free=tuple(tuple(amount // unit for amount in pair) for pair in free),
             )
         )
     return tuple(columns)

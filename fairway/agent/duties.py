@@ -88,7 +88,7 @@ def _buried(standing: WorkFacts) -> Duty:
     if standing.seen is not None:
         if has_live_pods(standing.seen):
             return "Stop"
-        is_ending = any(one.phase == "Terminating" for one in standing.seen.pods)
+        is_ending = any(pod.phase == "Terminating" for pod in standing.seen.pods)
         return "Nothing" if is_ending else "Remove"
     if not standing.is_on_hub:
         return "Forget"
@@ -97,4 +97,4 @@ def _buried(standing: WorkFacts) -> Duty:
 
 
 def has_live_pods(seen: WorkSeen | None) -> bool:
-    return seen is not None and any(one.phase in _LIVE for one in seen.pods)
+    return seen is not None and any(pod.phase in _LIVE for pod in seen.pods)

@@ -77,25 +77,36 @@ class Feedback:
     @property
     def is_complete(self) -> bool:
         """Whether a rule says that the work is complete, which freezes it."""
-        return any(one.type == COMPLETE and one.status == "True" for one in self.conditions)
+        return any(
+            condition.type == COMPLETE and condition.status == "True"
+            for condition in self.conditions
+        )
 
     def by_rules(self) -> tuple[object, ...]:
         """What rules alone made; a change of it is worth telling at once."""
         own = ("Applied", "Available")
         return (
-            tuple((one.position, one.feedback) for one in self.manifests if one.feedback),
-            tuple((one.type, one.status) for one in self.conditions if one.type not in own),
+            tuple(
+                (manifest.position, manifest.feedback)
+                for manifest in self.manifests
+                if manifest.feedback
+            ),
+            tuple(
+                (condition.type, condition.status)
+                for condition in self.conditions
+                if condition.type not in own
+            ),
         )
 
 
 def has_rules(work: Work) -> bool:
-    return any(one.feedback or one.conditions for one in work.spec.manifests)
+    return any(manifest.feedback or manifest.conditions for manifest in work.spec.manifests)
 
 
 def feedback_of(work: Work, seen: WorkSeen | None, before: Feedback, *, now: float) -> Feedback:
     """What is to be told of the objects of a work; conditions that hold on keep their time."""
     moment = datetime.fromtimestamp(now, UTC).replace(microsecond=0)
-    known = {one.position: one for one in before.manifests}
+    known = {manifest.position: manifest for manifest in before.manifests}
     objects = seen.objects_of(work.spec.manifests) if seen is not None else {}
     faults = seen.faults if seen is not None else {}
     manifests = tuple(
@@ -176,7 +187,7 @@ def _by_rule(rule: ConditionRule, body: JsonObject) -> _Made:
                 said = f"nothing is known of {rule.condition} for {text(body, 'kind')}"
                 return rule.condition, "False", "ConditionRuleInvalid", said
         else:
-            holds = all(_is_true(one, body) for one in rule.expressions)
+            holds = all(_is_true(expression, body) for expression in rule.expressions)
         message = rule.message
         if rule.message_expression:
             program = compile(rule.message_expression, {"object": "dyn", "result": "bool"})
@@ -200,8 +211,8 @@ def _well_known(condition: str, body: JsonObject) -> bool | None:
         return None
     if key == ("batch/v1", "Job"):
         return any(
-            one.get("type") in ("Complete", "Failed") and one.get("status") == "True"
-            for one in listed(body, "status", "conditions")
+            entry.get("type") in ("Complete", "Failed") and entry.get("status") == "True"
+            for entry in listed(body, "status", "conditions")
         )
     if key == ("v1", "Pod"):
         return text(body, "status", "phase") in ("Succeeded", "Failed")
@@ -239,21 +250,23 @@ def _joined(
 ) -> tuple[Condition, ...]:
     by_type: dict[str, list[Condition]] = {}
     for manifest in manifests:
-        for one in manifest.conditions:
-            by_type.setdefault(one.type, []).append(one)
+        for condition in manifest.conditions:
+            by_type.setdefault(condition.type, []).append(condition)
     joined = []
     for kind, conditions in by_type.items():
         order: tuple[Status, ...] = ("False", "Unknown", "True")
         if kind == "Progressing":
             order = ("True", "Unknown", "False")
-        status = min((one.status for one in conditions), key=order.index)
-        deciding = [one for one in conditions if one.status == status]
+        status = min((condition.status for condition in conditions), key=order.index)
+        deciding = [condition for condition in conditions if condition.status == status]
         joined.append(
             Condition(
                 type=kind,
                 status=status,
                 reason=_JOINED_REASONS.get((kind, status), "ConditionRulesAggregated"),
-                message=next((one.message for one in deciding if one.message), ""),
+                message=next(
+                    (condition.message for condition in deciding if condition.message), ""
+                ),
                 last_transition_time=moment,
                 observed_generation=generation,
             )
@@ -272,10 +285,12 @@ _JOINED_REASONS: Mapping[tuple[str, str], str] = {
 
 def _lasting(now: Iterable[Condition], before: Sequence[Condition]) -> tuple[Condition, ...]:
     """Conditions with the time of their last change."""
-    known = {one.type: one for one in before}
+    known = {condition.type: condition for condition in before}
     return tuple(
-        msgspec.structs.replace(one, last_transition_time=known[one.type].last_transition_time)
-        if one.type in known and known[one.type].status == one.status
-        else one
-        for one in now
+        msgspec.structs.replace(
+            condition, last_transition_time=known[condition.type].last_transition_time
+        )
+        if condition.type in known and known[condition.type].status == condition.status
+        else condition
+        for condition in now
     )

@@ -89,8 +89,8 @@ class Agents:
     def _hear_fleet(self, _name: Name, stored: Stored | None) -> None:
         if stored is not None:
             self._settings = AgentSettings.of(decode(stored.raw, Fleet).spec.health)
-            for one in self._running.values():
-                one.agent.use(self._settings)
+            for running in self._running.values():
+                running.agent.use(self._settings)
 
     def _hear_cluster(self, name: Name, stored: Stored | None) -> None:
         own = name[1]

@@ -93,7 +93,7 @@ class Memory:
     async def hear(self, moment: float) -> None:
         """The hub has answered. That is remembered while some work is to end in its silence, so
         that a restart does not begin to count anew."""
-        if any(one.work.spec.stop_when_silent_seconds is not None for one in self.works.values()):
+        if any(work.work.spec.stop_when_silent_seconds is not None for work in self.works.values()):
             self.heard_at = moment
             await self._remember(_Line(heard=moment))
 

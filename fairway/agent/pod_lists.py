@@ -30,12 +30,12 @@ class PodPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def listed(pods: Sequence[PodSeen], *, after: str = "", most: int = 0) -> PodPage:
     """Pods after one of a name, which may be gone by now; without a name, the first."""
-    ordered = sorted(pods, key=lambda one: _order(one.name))
-    rest = [one for one in ordered if not after or _order(one.name) > _order(after)]
+    ordered = sorted(pods, key=lambda pod: _order(pod.name))
+    rest = [pod for pod in ordered if not after or _order(pod.name) > _order(after)]
     count = min(most or _MOST, _MOST)
     return PodPage(
-        pods=tuple(replace(one, message=one.message[:_MESSAGE_MOST]) for one in rest[:count]),
-        phases=dict(sorted(Counter(one.phase for one in pods).items())),
+        pods=tuple(replace(pod, message=pod.message[:_MESSAGE_MOST]) for pod in rest[:count]),
+        phases=dict(sorted(Counter(pod.phase for pod in pods).items())),
         more=len(rest) > count,
     )
 
@@ -43,4 +43,4 @@ def listed(pods: Sequence[PodSeen], *, after: str = "", most: int = 0) -> PodPag
 def _order(name: str) -> tuple[tuple[str, ...], tuple[int, ...], str]:
     """Names that differ in numbers alone are in the order of the numbers."""
     parts = _NUMBERS.split(name)
-    return tuple(parts[::2]), tuple(int(one) for one in parts[1::2]), name
+    return tuple(parts[::2]), tuple(int(part) for part in parts[1::2]), name

@@ -74,7 +74,7 @@ class Reports:
 
     @property
     def is_dirty(self) -> bool:
-        return any(one.is_dirty for one in self._chunks)
+        return any(chunk.is_dirty for chunk in self._chunks)
 
     def take(
         self,
@@ -95,15 +95,15 @@ class Reports:
             self._take_state(name, states.get(name))
         pools = tuple(
             PoolReport(
-                name=one.name,
-                nodes=one.nodes,
-                provisioning=one.provisioning,
-                stock=one.stock,
-                price_per_hour=None if one.price_nanos is None else Quantity(one.price_nanos),
-                failures=one.failures,
-                fault=one.fault[:_FAULT_MOST],
+                name=pool.name,
+                nodes=pool.nodes,
+                provisioning=pool.provisioning,
+                stock=pool.stock,
+                price_per_hour=None if pool.price_nanos is None else Quantity(pool.price_nanos),
+                failures=pool.failures,
+                fault=pool.fault[:_FAULT_MOST],
             )
-            for one in observation.pools
+            for pool in observation.pools
         )
         if pools != self._pools:
             self._pools = pools
@@ -138,8 +138,8 @@ class Reports:
 
     def _take_nodes(self, nodes: tuple[NodeSeen, ...]) -> None:
         self._nodes = nodes
-        present = {one.name: one for one in nodes}
-        for name in [one for one in self._chunk_by_node if one not in present]:
+        present = {node.name: node for node in nodes}
+        for name in [name for name in self._chunk_by_node if name not in present]:
             del self._chunks[self._chunk_by_node.pop(name)].nodes[name]
         for name in sorted(present):
             number = self._chunk_by_node.get(name)
@@ -218,11 +218,11 @@ class Reports:
                     pod_set=pod_set,
                     attempt=attempt,
                     requests=requests(name, pod_set),
-                    bound=_counted(one.bound),
-                    terminating=_counted(one.terminating),
-                    pending=one.pending,
+                    bound=_counted(counts.bound),
+                    terminating=_counted(counts.terminating),
+                    pending=counts.pending,
                 )
-                for (pod_set, attempt), one in sorted(by_set.items())
+                for (pod_set, attempt), counts in sorted(by_set.items())
             )
             for number, by_set in counts.items()
         }
@@ -249,7 +249,7 @@ class Reports:
     ) -> ClusterReport | None:
         """The difference where all nodes are as they were."""
         spec = whole.spec
-        if {one.name for one in spec.pools} - {one.name for one in self._pools} and number == 0:
+        if {pool.name for pool in spec.pools} - {pool.name for pool in self._pools} and number == 0:
             return None
         names = sorted(chunk.changed)
         return ClusterReport(
@@ -267,7 +267,7 @@ class Reports:
                 removed_works=tuple(
                     name for name in names if name not in chunk.works or name not in chunk.states
                 ),
-                pools=tuple(one for one in self._pools if one not in spec.pools)
+                pools=tuple(pool for pool in self._pools if pool not in spec.pools)
                 if number == 0
                 else (),
             )

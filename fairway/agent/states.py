@@ -43,12 +43,12 @@ def state_of(
 ) -> WorkState:
     """The state of a work."""
     spec, name = kept.work.spec, kept.work.metadata.name
-    earlier = [one.attempt for one in seen.pods if one.attempt < spec.attempt] if seen else []
+    earlier = [pod.attempt for pod in seen.pods if pod.attempt < spec.attempt] if seen else []
     if earlier and seen is not None:
         # The pods of an earlier attempt must be gone before anything else can be said.
         left = _pod_sets(seen.pods)
         return WorkState(work=name, attempt=max(earlier), phase="Stopping", pods=left)
-    pods = tuple(one for one in seen.pods if one.attempt == spec.attempt) if seen else ()
+    pods = tuple(pod for pod in seen.pods if pod.attempt == spec.attempt) if seen else ()
     counts = _pod_sets(pods)
     if kept.ended is not None and not (spec.tombstone and kept.ended.phase != "Gone"):
         if kept.ended.reason == HUB_SILENT and has_live_pods(seen):
@@ -88,13 +88,13 @@ def _running(
     if seen is None:
         return state
     if spec.desired == "Reserve":
-        is_held = bool(pods) and all(one.phase in ("Bound", "Ready") for one in pods)
+        is_held = bool(pods) and all(pod.phase in ("Bound", "Ready") for pod in pods)
         return replace(state, phase="Reserved" if is_held else "Pending")
     parts = list(_parts(spec, seen, find_kind))
     done, lost = tasks.outcomes(body for _, body, _ in parts) if spec.tasks else ("", "")
     state = replace(
         state,
-        started_at=_moment(min((one.started_at for one in pods if one.started_at), default=None)),
+        started_at=_moment(min((pod.started_at for pod in pods if pod.started_at), default=None)),
         ready_at=previous.ready_at if previous else None,
         succeeded_tasks=done,
         failed_tasks=lost,
@@ -110,7 +110,7 @@ def _running(
     if ended is not None:
         return ended
     if state.ready_at is None and _is_ready(parts, pods, spec):
-        ready = max((one.since for one in pods if one.phase == "Ready"), default=now)
+        ready = max((pod.since for pod in pods if pod.phase == "Ready"), default=now)
         state = replace(state, ready_at=_moment(ready))
     return replace(state, phase="Running") if state.ready_at is not None else state
 
@@ -144,7 +144,7 @@ def _ended(
     all_over = is_whole and all(said.phase in ("Succeeded", "Failed") for _, _, said in parts)
     if not parts or not (all_over or (failed and not spec.tasks)):
         return None
-    finished = max((one.finished_at for one in pods if one.finished_at), default=now)
+    finished = max((pod.finished_at for pod in pods if pod.finished_at), default=now)
     state = replace(state, finished_at=_moment(finished))
     if not failed:
         return replace(state, phase="Succeeded", message=_text(parts[0][2].progress))
@@ -168,9 +168,9 @@ def _expected_parts(spec: WorkSpec, parts: Sequence[_Part]) -> int:
     """How many objects must be over: all of the kinds that are seen to run."""
     kinds = {(body.get("apiVersion"), body.get("kind")) for _, body, _ in parts}
     return sum(
-        (one.object.get("apiVersion"), one.object.get("kind")) in kinds
-        for one in spec.manifests
-        if one.update != "ReadOnly"
+        (manifest.object.get("apiVersion"), manifest.object.get("kind")) in kinds
+        for manifest in spec.manifests
+        if manifest.update != "ReadOnly"
     )
 
 
@@ -178,25 +178,25 @@ def _is_ready(parts: Sequence[_Part], pods: Sequence[PodSeen], spec: WorkSpec) -
     """All pods of a gang, one of anything else."""
     if not parts:
         return False
-    ready = sum(one.phase in ("Ready", "Succeeded") for one in pods)
+    ready = sum(pod.phase in ("Ready", "Succeeded") for pod in pods)
     if not pods:
         # A driver may not see the pods of every kind; then the object's own word counts.
         return all(said.phase == "Running" for _, _, said in parts)
     is_gang = not spec.tasks and all(kind.mode(body) == "Gang" for kind, body, _ in parts)
-    wanted = sum(one.count for one in spec.pod_sets) or len(pods)
+    wanted = sum(pod_set.count for pod_set in spec.pod_sets) or len(pods)
     return ready >= wanted if is_gang else ready > 0
 
 
 def _worst(pods: Sequence[PodSeen]) -> PodSeen | None:
     """The pod that tells why: the first that failed, and of several one that says more."""
-    failed = [one for one in pods if one.phase == "Failed"]
+    failed = [pod for pod in pods if pod.phase == "Failed"]
     return min(
         failed,
-        key=lambda one: (
-            one.finished_at if one.finished_at is not None else one.since,
-            not one.reason,
-            not one.exit_code,
-            one.name,
+        key=lambda pod: (
+            pod.finished_at if pod.finished_at is not None else pod.since,
+            not pod.reason,
+            not pod.exit_code,
+            pod.name,
         ),
         default=None,
     )
@@ -212,10 +212,10 @@ def _with_trouble(
         position = min(seen.faults)
         message = f"manifest {position}: {seen.faults[position]}"
         return replace(state, reason="ManifestRefused", message=_text(message))
-    waiting = [one for one in pods if one.phase in ("Pending", "Bound") and one.reason]
+    waiting = [pod for pod in pods if pod.phase in ("Pending", "Bound") and pod.reason]
     if state.phase == "Running" or not waiting:
         return state
-    worst = min(waiting, key=lambda one: (one.since, one.name))
+    worst = min(waiting, key=lambda pod: (pod.since, pod.name))
     return replace(
         state, reason=_code(worst.reason), message=_text(_told_of(worst)), node=worst.node
     )
@@ -230,17 +230,17 @@ def _told_of(pod: PodSeen) -> str:
 
 def _pod_sets(pods: Sequence[PodSeen]) -> tuple[PodSetStatus, ...]:
     by_set: dict[str, list[PodSeen]] = {}
-    for one in pods:
-        by_set.setdefault(one.pod_set, []).append(one)
+    for pod in pods:
+        by_set.setdefault(pod.pod_set, []).append(pod)
     return tuple(_pod_set(name, by_set[name]) for name in sorted(by_set))
 
 
 def _pod_set(name: str, pods: Sequence[PodSeen]) -> PodSetStatus:
     counts: dict[str, int] = {}
-    for one in pods:
-        phase = one.phase.lower()
+    for pod in pods:
+        phase = pod.phase.lower()
         counts[phase] = counts.get(phase, 0) + 1
-    since = min((one.since for one in pods if one.phase == "Pending"), default=None)
+    since = min((pod.since for pod in pods if pod.phase == "Pending"), default=None)
     return PodSetStatus(
         name=name,
         pending=counts.get("pending", 0),
@@ -256,13 +256,13 @@ def _pod_set(name: str, pods: Sequence[PodSeen]) -> PodSetStatus:
 
 def _revisions(pods: Sequence[PodSeen]) -> tuple[RevisionPods, ...]:
     """Pods by the mark that they carry; the latest few marks by name, if there are very many."""
-    live = [one for one in pods if one.revision and one.phase in _LIVE]
-    marks = sorted({one.revision for one in live})[:_REVISIONS_MOST]
+    live = [pod for pod in pods if pod.revision and pod.phase in _LIVE]
+    marks = sorted({pod.revision for pod in live})[:_REVISIONS_MOST]
     return tuple(
         RevisionPods(
             mark=mark,
-            pods=sum(one.revision == mark for one in live),
-            ready=sum(one.revision == mark and one.phase == "Ready" for one in live),
+            pods=sum(pod.revision == mark for pod in live),
+            ready=sum(pod.revision == mark and pod.phase == "Ready" for pod in live),
         )
         for mark in marks
     )
@@ -295,4 +295,4 @@ def _text(said: str) -> str:
 
 def _code(said: str) -> str:
     """A code as the cluster gave it, without what codes cannot hold."""
-    return "".join(one for one in said if one.isascii() and one.isalnum())[:_CODE_MOST]
+    return "".join(name for name in said if name.isascii() and name.isalnum())[:_CODE_MOST]

@@ -149,7 +149,7 @@ class Teller:
                 kind = self._find_kind(manifest.object)
                 if kind is not None:
                     sets = kind.pod_sets(manifest.object)
-                    found.update({one.name: one.requests for one in sets})
+                    found.update({set_.name: set_.requests for set_ in sets})
             self._requests[work] = (kept.work, found)
         return found.get(pod_set, {})
 
@@ -272,7 +272,11 @@ class Teller:
             return ()
         reason, _ = self._refused[name]
         since = next(
-            (one.last_transition_time for one in told.conditions if one.type == REFUSED),
+            (
+                condition.last_transition_time
+                for condition in told.conditions
+                if condition.type == REFUSED
+            ),
             datetime.fromtimestamp(int(now), UTC),
         )
         message = f"the agent keeps to what it was told in term {self._memory.term}"

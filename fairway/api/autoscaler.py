@@ -185,7 +185,7 @@ def _needs(name: str) -> Rule:
 
 
 def _target(field_name: str, *types: str) -> Rule:
-    listed = ", ".join(f"'{one}'" for one in types)
+    listed = ", ".join(f"'{type_}'" for type_ in types)
     return Rule(
         f"!has(self.{field_name}) || self.{field_name}.target.type in [{listed}]",
         f"the target of {field_name} is of type {' or '.join(types)}",

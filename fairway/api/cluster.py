@@ -449,15 +449,24 @@ class Cluster(Object, frozen=True, kw_only=True):
     status: Annotated[ClusterStatus, doc("What the hub and the agent say of it.")] = ClusterStatus()
 
 
+def domains_of(pool: SimulatedPool, number: int) -> dict[str, str]:
+    """The topology domains of a simulated node, by label: nodes fill them one after the other."""
+    return {
+        domain.label: f"{pool.name}-{domain.label.rpartition('/')[2]}-{number // domain.nodes}"
+        for domain in pool.domains
+    }
+
+
 def pools_of(cluster: Cluster) -> tuple[ElasticPool, ...]:
     """All elastic pools of a cluster: those that it lists, and others that its agent found."""
     listed = cluster.spec.elastic_pools
-    known = {one.name for one in listed}
-    return (*listed, *(one for one in cluster.status.offered_pools if one.name not in known))
+    known = {pool.name for pool in listed}
+    return (*listed, *(pool for pool in cluster.status.offered_pools if pool.name not in known))
 
 
 def quotas_of(cluster: Cluster) -> dict[str, ProviderQuota]:
     """All quotas of a cluster's provider, by name."""
     return {
-        one.name: one for one in (*cluster.status.offered_quotas, *cluster.spec.provider_quotas)
+        quota.name: quota
+        for quota in (*cluster.status.offered_quotas, *cluster.spec.provider_quotas)
     }

@@ -35,7 +35,9 @@ def definition_of(kind: Kind) -> CustomResourceDefinition:
         "categories": [CATEGORY],
     }
     older = _version(kind, VERSION, kind.struct, kind.columns)
-    newer = [_version(kind, one.name, one.struct, one.columns) for one in kind.further]
+    newer = [
+        _version(kind, version.name, version.struct, version.columns) for version in kind.further
+    ]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

@@ -76,7 +76,7 @@ def discreet_explanation(explanation: Explanation, may: MayLook) -> Explanation:
         explanation,
         because=_told_all(explanation.because, may),
         quota=_discreet_reason(quota, may) if quota is not None else None,
-        reasons=tuple(_discreet_reason(one, may) for one in explanation.reasons),
+        reasons=tuple(_discreet_reason(reason, may) for reason in explanation.reasons),
     )
 
 
@@ -95,7 +95,7 @@ def discreet(answer: Any, may: MayLook) -> Any:
 
 def _told_all(keys: str, may: MayLook) -> str:
     """Several workloads in one text; all that may not be told are one."""
-    return ", ".join(dict.fromkeys(told(one, may) for one in keys.split(", ")))
+    return ", ".join(dict.fromkeys(told(part, may) for part in keys.split(", ")))
 
 
 def _discreet_reason(reason: Reason, may: MayLook) -> Reason:
@@ -116,7 +116,7 @@ class _Walk:
             case dict():
                 return self._object(value)
             case list() | tuple():
-                return [self.value(one) for one in value if not self._is_foreign_choice(one)]
+                return [self.value(item) for item in value if not self._is_foreign_choice(item)]
             case _:
                 return value
 
@@ -140,18 +140,18 @@ class _Walk:
             else:
                 made[field] = self.value(value)
         if made.get("workload") == ANOTHER and "reasons" in made:
-            made["reasons"] = [_without_user(one) for one in made["reasons"]]
+            made["reasons"] = [_without_user(reason) for reason in made["reasons"]]
         return made
 
     def _keys(self, value: Any) -> Any:
         match value:
             case str():
-                for one in value.split(", "):
-                    if told(one, self._may) != one:
-                        self.hidden[one] = None
+                for part in value.split(", "):
+                    if told(part, self._may) != part:
+                        self.hidden[part] = None
                 return _told_all(value, self._may)
             case list() | tuple():
-                return [self._keys(one) for one in value]
+                return [self._keys(item) for item in value]
             case _:
                 return self.value(value)
 
@@ -168,11 +168,11 @@ def _without(value: Any, hidden: Container[str]) -> Any:
     """The net below: texts that were made too early."""
     match value:
         case str():
-            return _PATHS.sub(lambda one: _masked(one[0], hidden), value)
+            return _PATHS.sub(lambda match: _masked(match[0], hidden), value)
         case dict():
-            return {field: _without(one, hidden) for field, one in value.items()}
+            return {field: _without(other, hidden) for field, other in value.items()}
         case list():
-            return [_without(one, hidden) for one in value]
+            return [_without(item, hidden) for item in value]
         case _:
             return value
 
@@ -191,4 +191,4 @@ def _masked(path: str, hidden: Container[str]) -> str:
 
 def _begins_hidden(namespace: str, part: str, hidden: Container[str]) -> bool:
     """Whether it is a hidden name, or that of something which belongs to one: a pod."""
-    return any(f"{namespace}/{part[: one.start()]}" in hidden for one in _BORDER.finditer(part))
+    return any(f"{namespace}/{part[: match.start()]}" in hidden for match in _BORDER.finditer(part))

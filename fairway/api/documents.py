@@ -64,7 +64,7 @@ def read_documents(text: str | bytes, source: str = "") -> list[Document]:
         found = _read_json(decoded, source)
     if found is None:
         found = list(_Reader(decoded, source).documents())
-    return [one for value, line in found for one in _expand(value, source, line)]
+    return [item for value, line in found for item in _expand(value, source, line)]
 
 
 def read_value(text: str | bytes) -> Any:
@@ -242,10 +242,10 @@ class _Reader:
     def _merge(self, event: yaml.Event, value: Any) -> JsonObject:
         """What a merge key brings; of several mappings an earlier one goes before a later."""
         together: JsonObject = {}
-        for one in value if isinstance(value, list) else [value]:
-            if not isinstance(one, dict):
+        for item in value if isinstance(value, list) else [value]:
+            if not isinstance(item, dict):
                 raise self._refused(event, "<< merges mappings only")
-            together = one | together
+            together = item | together
         return together
 
     def _scalar(self, event: yaml.ScalarEvent) -> Any:

@@ -89,8 +89,8 @@ def readable(text: str, *, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(
-        one if one.isprintable() or one in keep else one.encode("unicode_escape").decode()
-        for one in text
+        name if name.isprintable() or name in keep else name.encode("unicode_escape").decode()
+        for name in text
     )
 
 
@@ -127,7 +127,7 @@ def too_many(path: str, count: int, limit: int) -> FieldError:
 
 
 def not_supported(path: str, value: Any, allowed: Sequence[Any]) -> FieldError:
-    message = "supported values: " + ", ".join(show_value(one) for one in allowed)
+    message = "supported values: " + ", ".join(show_value(item) for item in allowed)
     return FieldError(path, "FieldValueNotSupported", message, value, has_value=True)
 
 

@@ -91,7 +91,7 @@ class Explanation:
             position=self.position,
             waiting=self.waiting,
             nearest=_nearest(self.nearest) if self.nearest else None,
-            places=[_place(one) for one in self.places],
+            places=[_place(place) for place in self.places],
             ladder=[_without_empty(group=group, rung=rung) for group, rung in self.ladder],
             quota=self.quota.render() if self.quota else None,
             expected=_without_empty(
@@ -100,8 +100,8 @@ class Explanation:
                 latest=self.latest,
                 because=self.because,
             ),
-            reasons=[one.render() for one in self.reasons],
-            remedies=[_remedy(one) for one in self.remedies],
+            reasons=[reason.render() for reason in self.reasons],
+            remedies=[_remedy(remedy) for remedy in self.remedies],
         )
         found["message"] = sentence(self)
         return found
@@ -170,7 +170,7 @@ def sentence(explanation: Explanation) -> str:
 
 
 def _where(explanation: Explanation) -> str:
-    names = [one for one in explanation.clusters if one]
+    names = [cluster for cluster in explanation.clusters if cluster]
     return f" in {' and '.join(names)}" if names else ""
 
 

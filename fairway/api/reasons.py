@@ -139,7 +139,7 @@ _OUT_OF_THE_QUESTION = frozenset(
 def headline(reasons: Sequence[Reason]) -> str:
     """The code that stands for all reasons: the first, unless it is of a cluster out of the
     question and another one is not."""
-    telling = (one for one in reasons if one.code not in _OUT_OF_THE_QUESTION)
+    telling = (reason for reason in reasons if reason.code not in _OUT_OF_THE_QUESTION)
     first = next(telling, reasons[0] if reasons else None)
     return first.code.value if first is not None else ""
 

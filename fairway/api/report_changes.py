@@ -55,9 +55,9 @@ def ordered(report: ClusterReport) -> ClusterReport:
             nodes=nodes,
             removed_nodes=tuple(sorted(spec.removed_nodes)),
             works=_ordered_works(spec.works, moves),
-            states=tuple(sorted(spec.states, key=lambda one: one.work)),
+            states=tuple(sorted(spec.states, key=lambda state: state.work)),
             removed_works=tuple(sorted(spec.removed_works)),
-            pools=tuple(sorted(spec.pools, key=lambda one: one.name)),
+            pools=tuple(sorted(spec.pools, key=lambda pool: pool.name)),
         ),
     )
 
@@ -72,12 +72,12 @@ def difference(old: ClusterReport, new: ClusterReport) -> ClusterReport | None:
     before, after = old.spec, new.spec
     if _origin(before) != _origin(after) or _changed_units(before.nodes, after.nodes):
         return None
-    if {one.name for one in before.pools} - {one.name for one in after.pools}:
+    if {pool.name for pool in before.pools} - {pool.name for pool in after.pools}:
         return None
     kept = _works_by_name(_moved_works(before.works, before.nodes, after.nodes))
     works = _works_by_name(after.works)
-    states = {one.work: one for one in before.states}
-    told = {one.work: one for one in after.states}
+    states = {state.work: state for state in before.states}
+    told = {state.work: state for state in after.states}
     gone = sorted((set(kept) - set(works)) | (set(states) - set(told)))
     return replace(
         new,
@@ -88,13 +88,13 @@ def difference(old: ClusterReport, new: ClusterReport) -> ClusterReport | None:
             removed_nodes=tuple(sorted(set(before.nodes.names) - set(after.nodes.names))),
             # What is removed goes with all that was told of it, so what stays is told again.
             works=tuple(
-                one
+                entry
                 for name, entries in works.items()
                 if entries != kept.get(name) or name in gone
-                for one in entries
+                for entry in entries
             ),
             states=tuple(
-                one for name, one in told.items() if one != states.get(name) or name in gone
+                state for name, state in told.items() if state != states.get(name) or name in gone
             ),
             removed_works=tuple(gone),
             pools=_changed_pools(before.pools, after.pools),
@@ -118,15 +118,15 @@ def applied(whole: ClusterReport, changes: ClusterReport | None) -> ClusterRepor
         return whole
     before, after = whole.spec, changes.spec
     nodes = _applied_nodes(before.nodes, after)
-    listed = {one.work for one in after.works} | set(after.removed_works)
+    listed = {work.work for work in after.works} | set(after.removed_works)
     kept = (
-        one for one in _moved_works(before.works, before.nodes, nodes) if one.work not in listed
+        work for work in _moved_works(before.works, before.nodes, nodes) if work.work not in listed
     )
     same = {position: position for position in range(len(nodes.names))}
-    states = {one.work: one for one in before.states if one.work not in after.removed_works}
-    states.update({one.work: one for one in after.states})
-    pools = {one.name: one for one in before.pools}
-    pools.update({one.name: one for one in after.pools})
+    states = {state.work: state for state in before.states if state.work not in after.removed_works}
+    states.update({state.work: state for state in after.states})
+    pools = {pool.name: pool for pool in before.pools}
+    pools.update({pool.name: pool for pool in after.pools})
     return replace(
         whole,
         spec=replace(
@@ -150,19 +150,19 @@ def _origin(spec: ClusterReportSpec) -> tuple[str, int, int, int]:
 
 def _works_by_name(works: Iterable[WorkPods]) -> dict[str, list[WorkPods]]:
     found: dict[str, list[WorkPods]] = {}
-    for one in works:
-        found.setdefault(one.work, []).append(one)
+    for work in works:
+        found.setdefault(work.work, []).append(work)
     return found
 
 
 def _ordered_works(works: Iterable[WorkPods], moves: _Moves) -> tuple[WorkPods, ...]:
     """Works by name, with the positions that their nodes have now; nodes that left are left out."""
     moved = (
-        replace(one, bound=_moved(one.bound, moves), terminating=_moved(one.terminating, moves))
-        for one in works
+        replace(work, bound=_moved(work.bound, moves), terminating=_moved(work.terminating, moves))
+        for work in works
     )
-    telling = (one for one in moved if one.bound or one.terminating or one.pending)
-    return tuple(sorted(telling, key=lambda one: (one.work, one.pod_set, one.attempt)))
+    telling = (pods for pods in moved if pods.bound or pods.terminating or pods.pending)
+    return tuple(sorted(telling, key=lambda pods: (pods.work, pods.pod_set, pods.attempt)))
 
 
 def _moved_works(
@@ -193,8 +193,8 @@ def _moved(pods: PodCounts | None, moves: _Moves) -> PodCounts | None:
 def _changed_pools(
     before: Sequence[PoolReport], after: Sequence[PoolReport]
 ) -> tuple[PoolReport, ...]:
-    known = {one.name: one for one in before}
-    return tuple(one for one in after if known.get(one.name) != one)
+    known = {pool.name: pool for pool in before}
+    return tuple(pool for pool in after if known.get(pool.name) != pool)
 
 
 # Nodes: picked from one table or several, column by column.
@@ -224,17 +224,17 @@ def _rows(nodes: NodeColumns, other: NodeColumns) -> dict[str, tuple[Any, ...]]:
     picks = [(0, at) for at in range(len(nodes.names))]
     both = [nodes, other]
     columns: list[Iterable[Any]] = [_readiness(both, picks), _taints(both, picks)]
-    columns += [one.values for one in _labels(both, picks, is_complete=True)]
+    columns += [label.values for label in _labels(both, picks, is_complete=True)]
     for amounts in _amounts(both, picks, is_complete=True):
         columns += [amounts.allocatable, amounts.others]
-    columns += [one.free for one in _devices(both, picks, is_complete=True)]
+    columns += [device.free for device in _devices(both, picks, is_complete=True)]
     return dict(zip(nodes.names, zip(*columns, strict=True), strict=True))
 
 
 def _changed_units(before: NodeColumns, after: NodeColumns) -> bool:
     for old, new in ((before.amounts, after.amounts), (before.devices, after.devices)):
-        units = {one.resource: one.unit for one in old}
-        if any(units.get(one.resource, one.unit) != one.unit for one in new):
+        units = {item.resource: item.unit for item in old}
+        if any(units.get(item.resource, item.unit) != item.unit for item in new):
             return True
     return False
 
@@ -244,13 +244,13 @@ def _selected(tables: Sequence[NodeColumns], picks: Sequence[_Pick]) -> NodeColu
     ready = _readiness(tables, picks)
     taints = _taints(tables, picks)
     sets = sorted(set(taints), key=repr)
-    position = {one: at for at, one in enumerate(sets)}
+    position = {set_: at for at, set_ in enumerate(sets)}
     return NodeColumns(
         names=tuple(tables[table].names[at] for table, at in picks),
         unready=tuple(at for at, is_ready in enumerate(ready) if not is_ready),
         labels=_labels(tables, picks),
-        taint_sets=tuple(TaintSet(taints=one) for one in sets) if any(sets) else (),
-        taint_set=tuple(position[one] for one in taints) if any(sets) else (),
+        taint_sets=tuple(TaintSet(taints=set_) for set_ in sets) if any(sets) else (),
+        taint_set=tuple(position[taint] for taint in taints) if any(sets) else (),
         amounts=_amounts(tables, picks),
         devices=_devices(tables, picks),
     )
@@ -258,33 +258,34 @@ def _selected(tables: Sequence[NodeColumns], picks: Sequence[_Pick]) -> NodeColu
 
 def _is_ordered(nodes: NodeColumns) -> bool:
     """Whether `_selected` would change nothing; most reports come so, and this is quick to see."""
-    keys = [one.key for one in nodes.labels]
-    resources = [one.resource for one in nodes.amounts]
-    shared = [one.resource for one in nodes.devices]
-    sets = [one.taints for one in nodes.taint_sets]
+    keys = [label.key for label in nodes.labels]
+    resources = [amount.resource for amount in nodes.amounts]
+    shared = [device.resource for device in nodes.devices]
+    sets = [taint_set.taints for taint_set in nodes.taint_sets]
     return (
-        all(list(one) == sorted(one) for one in (nodes.names, nodes.unready, keys, resources))
+        all(list(pair) == sorted(pair) for pair in (nodes.names, nodes.unready, keys, resources))
         and shared == sorted(shared)
         and sets == sorted(sets, key=repr)
         and set(nodes.taint_set) == set(range(len(sets)))
         and (any(sets) or not sets)
-        and all(any(one.values) for one in nodes.labels)
-        and all(any(one.free) for one in nodes.devices)
+        and all(any(label.values) for label in nodes.labels)
+        and all(any(device.free) for device in nodes.devices)
         and all(
-            any(one.others) or (not one.others and any(one.allocatable)) for one in nodes.amounts
+            any(amount.others) or (not amount.others and any(amount.allocatable))
+            for amount in nodes.amounts
         )
     )
 
 
 def _readiness(tables: Sequence[NodeColumns], picks: Sequence[_Pick]) -> list[bool]:
-    unready = [set(one.unready) for one in tables]
+    unready = [set(table.unready) for table in tables]
     return [at not in unready[table] for table, at in picks]
 
 
 def _taints(tables: Sequence[NodeColumns], picks: Sequence[_Pick]) -> list[tuple[Taint, ...]]:
     sets = [
-        [one.taint_sets[at].taints for at in one.taint_set] or [()] * len(one.names)
-        for one in tables
+        [table.taint_sets[at].taints for at in table.taint_set] or [()] * len(table.names)
+        for table in tables
     ]
     return [sets[table][at] for table, at in picks]
 
@@ -293,9 +294,9 @@ def _labels(
     tables: Sequence[NodeColumns], picks: Sequence[_Pick], *, is_complete: bool = False
 ) -> tuple[LabelColumn, ...]:
     found = []
-    for key in sorted({one.key for table in tables for one in table.labels}):
+    for key in sorted({label.key for table in tables for label in table.labels}):
         columns = [
-            {one.key: one.values for one in table.labels}.get(key) or ("",) * len(table.names)
+            {label.key: label.values for label in table.labels}.get(key) or ("",) * len(table.names)
             for table in tables
         ]
         values = tuple(columns[table][at] for table, at in picks)
@@ -308,14 +309,19 @@ def _amounts(
     tables: Sequence[NodeColumns], picks: Sequence[_Pick], *, is_complete: bool = False
 ) -> tuple[AmountColumn, ...]:
     found = []
-    for resource in sorted({one.resource for table in tables for one in table.amounts}):
-        columns = [{one.resource: one for one in table.amounts}.get(resource) for table in tables]
-        unit, factors = _unit([one.unit if one else None for one in columns])
+    for resource in sorted({amount.resource for table in tables for amount in table.amounts}):
+        columns = [
+            {amount.resource: amount for amount in table.amounts}.get(resource) for table in tables
+        ]
+        unit, factors = _unit([column.unit if column else None for column in columns])
         nothing = [(0,) * len(table.names) for table in tables]
-        has = [one.allocatable if one else none for one, none in zip(columns, nothing, strict=True)]
+        has = [
+            column.allocatable if column else none
+            for column, none in zip(columns, nothing, strict=True)
+        ]
         used = [
-            (one.others or none) if one else none
-            for one, none in zip(columns, nothing, strict=True)
+            (column.others or none) if column else none
+            for column, none in zip(columns, nothing, strict=True)
         ]
         allocatable = tuple(has[table][at] * factors[table] for table, at in picks)
         others = tuple(used[table][at] * factors[table] for table, at in picks)
@@ -331,9 +337,11 @@ def _devices(
     tables: Sequence[NodeColumns], picks: Sequence[_Pick], *, is_complete: bool = False
 ) -> tuple[DeviceColumn, ...]:
     found = []
-    for resource in sorted({one.resource for table in tables for one in table.devices}):
-        columns = [{one.resource: one for one in table.devices}.get(resource) for table in tables]
-        unit, factors = _unit([one.unit if one else None for one in columns])
+    for resource in sorted({device.resource for table in tables for device in table.devices}):
+        columns = [
+            {device.resource: device for device in table.devices}.get(resource) for table in tables
+        ]
+        unit, factors = _unit([column.unit if column else None for column in columns])
         free = tuple(
             tuple(units * factors[table] for units in column.free[at])
             if (column := columns[table])
@@ -347,9 +355,9 @@ def _devices(
 
 def _unit(units: Sequence[Quantity | None]) -> tuple[Quantity, list[int]]:
     """A unit that several columns can be told in, and how many of it each one's unit is."""
-    known = [one for one in units if one is not None]
-    nanos = gcd(*(one.nanos for one in known)) or 1
+    known = [unit for unit in units if unit is not None]
+    nanos = gcd(*(quantity.nanos for quantity in known)) or 1
     return (
         Quantity(nanos, known[0].family),
-        [one.nanos // nanos if one is not None else 0 for one in units],
+        [unit.nanos // nanos if unit is not None else 0 for unit in units],
     )

@@ -52,11 +52,11 @@ def _whole(kind: type[Object]) -> Schema:
         "metadata": {"type": "object"},
     }
     required = []
-    for one in info.fields:
-        if one.name in ("spec", "status"):
-            properties[one.name] = _described(one.type, has_defaults=one.name == "spec")
-            if one.required:
-                required.append(one.name)
+    for field in info.fields:
+        if field.name in ("spec", "status"):
+            properties[field.name] = _described(field.type, has_defaults=field.name == "spec")
+            if field.required:
+                required.append(field.name)
     schema: Schema = {"type": "object", "description": _sentence(kind), "properties": properties}
     if required:
         schema["required"] = required
@@ -66,16 +66,16 @@ def _whole(kind: type[Object]) -> Schema:
 
 def _struct(info: inspect.StructType, has_defaults: bool) -> Schema:
     properties: Schema = {}
-    for one in info.fields:
-        part = _described(one.type, has_defaults)
+    for field in info.fields:
+        part = _described(field.type, has_defaults)
         is_leaving = any(rule["rule"] == AS_BEFORE for rule in part.get(RULES, ()))
-        assert not (is_leaving and one.required), f"{one.name} is deprecated and required"
-        default = _shown_default(one) if has_defaults and not is_leaving else None
+        assert not (is_leaving and field.required), f"{field.name} is deprecated and required"
+        default = _shown_default(field) if has_defaults and not is_leaving else None
         if default is not None:
             part["default"] = default
-        properties[one.encode_name] = part
+        properties[field.encode_name] = part
     schema: Schema = {"type": "object", "properties": properties}
-    required = [one.encode_name for one in info.fields if one.required]
+    required = [field.encode_name for field in info.fields if field.required]
     if required:
         schema["required"] = required
     _add_rules(schema, info.cls)
@@ -96,7 +96,7 @@ def _described(kind: inspect.Type, has_defaults: bool) -> Schema:
             rules = [*found.get(RULES, ()), *more.get(RULES, ())]
             return found | more | ({RULES: rules} if rules else {})
         case inspect.UnionType():
-            given = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
+            given = [type_ for type_ in kind.types if not isinstance(type_, inspect.NoneType)]
             assert len(given) == 1, "a field is of one type, or absent"
             return _described(given[0], has_defaults)
         case inspect.StructType():
@@ -137,14 +137,14 @@ def _scalar(kind: inspect.Type) -> Schema:
     raise TypeError(f"no schema for {kind!r}")
 
 
-def _shown_default(one: inspect.Field) -> str | int | bool | None:
+def _shown_default(field: inspect.Field) -> str | int | bool | None:
     """The default to store with objects, or None where absence says the same as well."""
-    match one.default:
+    match field.default:
         case Quantity():
-            text = str(one.default)
-            return None if not one.default else int(text) if text.isdecimal() else text
-        case str() | int() if one.default:
-            return one.default
+            text = str(field.default)
+            return None if not field.default else int(text) if text.isdecimal() else text
+        case str() | int() if field.default:
+            return field.default
         case _:
             return None
 

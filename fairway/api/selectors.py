@@ -162,8 +162,12 @@ def requirements(selector: LabelSelector | None) -> Requirements:
         Requirement(key, "in", frozenset({value})) for key, value in selector.match_labels.items()
     ]
     found.extend(
-        Requirement(one.key, _SELECTOR_OPERATORS.get(one.operator, ""), frozenset(one.values))
-        for one in selector.match_expressions
+        Requirement(
+            expression.key,
+            _SELECTOR_OPERATORS.get(expression.operator, ""),
+            frozenset(expression.values),
+        )
+        for expression in selector.match_expressions
     )
     return tuple(found)
 

@@ -42,7 +42,9 @@ class Submission:
 
 def note_of(user: str, groups: Iterable[str]) -> str:
     """What is noted on an object. A name of several lines could pass for a group, so none may."""
-    return "\n".join(["" if "\n" in user else user, *(one for one in groups if "\n" not in one)])
+    return "\n".join(
+        ["" if "\n" in user else user, *(group for group in groups if "\n" not in group)]
+    )
 
 
 def takes(submitters: Submitters, submission: Submission) -> bool:
@@ -52,7 +54,7 @@ def takes(submitters: Submitters, submission: Submission) -> bool:
         submission.namespace in submitters.namespaces
         or (selector is not None and matches(requirements(selector), submission.labels))
         or (submission.user != "" and submission.user in submitters.users)
-        or any(one in submitters.groups for one in submission.groups)
+        or any(group in submitters.groups for group in submission.groups)
     )
 
 

@@ -53,7 +53,7 @@ def has_versions(group: str, kind: str) -> bool:
 
 def knows(group: str, kind: str, version: str) -> bool:
     """Whether a kind has such a version, and others."""
-    return any(version in one.by_version for one in _PASSAGES.get((group, kind), ()))
+    return any(version in passage.by_version for passage in _PASSAGES.get((group, kind), ()))
 
 
 def convert(body: JsonObject, api_version: str) -> JsonObject:
@@ -105,8 +105,8 @@ def _spec(
         made.update(reached)
         if not same(_reached(here, reached), part):
             unsaid.update(part)
-    ours = {field for one in passages for field in one.by_version[was].fields}
-    theirs = {field for one in passages for field in one.by_version[to].fields}
+    ours = {field for passage in passages for field in passage.by_version[was].fields}
+    theirs = {field for passage in passages for field in passage.by_version[to].fields}
     # A field that only the other version knows is none of this one, and kept as it is.
     unsaid.update({field: left.pop(field) for field in sorted(theirs & set(left))})
     left.update({field: told[field] for field in sorted((ours - theirs) & set(told))})
@@ -197,7 +197,7 @@ def _listed(part: JsonObject) -> JsonObject:
 
 
 def _mapped(part: JsonObject) -> JsonObject:
-    return {"prices": {one["resource"]: one["perHour"] for one in part["prices"]}}
+    return {"prices": {price["resource"]: price["perHour"] for price in part["prices"]}}
 
 
 _FLAVOR = (

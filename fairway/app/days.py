@@ -91,8 +91,8 @@ class _Stage:
         agents = Agents(self.store, self._agent, clock=self.time, removed=self.worlds.forget)
         task = asyncio.ensure_future(run_all([plane.run(), agents.run()]))
         try:
-            for one in self.day.objects:
-                await self._create(one)
+            for object_ in self.day.objects:
+                await self._create(object_)
             await self._live(look, hours)
         finally:
             task.cancel()
@@ -127,21 +127,21 @@ class _Stage:
 
     async def _live(self, look: Look, hours: float) -> None:
         """Lets the day go by, from look to look."""
-        events = sorted(self.day.events, key=lambda one: one.at)
-        batch = sorted(self.day.batch, key=lambda one: one[0])
-        releases = sorted(self.day.releases, key=lambda one: one.at)
+        events = sorted(self.day.events, key=lambda event: event.at)
+        batch = sorted(self.day.batch, key=lambda pair: pair[0])
+        releases = sorted(self.day.releases, key=lambda release: release.at)
         asked = self.day.wanted(0.0)
         for number in range(int(hours * HOUR / self.every_seconds)):
             seconds = number * self.every_seconds
             hour = seconds / HOUR
-            due = [one for one in events if one.at <= hour]
+            due = [event for event in events if event.at <= hour]
             events = events[len(due) :]
             for event in due:
                 patch = Patch(type="merge", body=event.patch)
                 await self.store.patch(CLUSTERS, event.cluster, patch, write=_WRITE)
             while batch and batch[0][0] <= hour:
                 await self._create(batch.pop(0)[1])
-            released = [one for one in releases if one.at <= hour]
+            released = [release for release in releases if release.at <= hour]
             releases = releases[len(released) :]
             for release in released:
                 await self._release(release.image)
@@ -149,8 +149,11 @@ class _Stage:
                 asked = self.day.wanted(hour)
                 await self._scale(asked)
             await self.time.sleep(self.every_seconds)
-            says = (*(one.says for one in due if one.says), *(one.says for one in released))
-            was_hit = any(one.takes for one in due)
+            says = (
+                *(event.says for event in due if event.says),
+                *(release.says for release in released),
+            )
+            was_hit = any(event.takes for event in due)
             look(await self._read(hour, asked, says=says, was_hit=was_hit))
 
     async def _release(self, image: str) -> None:
@@ -179,17 +182,17 @@ class _Stage:
                 ready[name] = held[name] = others[name] = 0
                 nodes[name] = {}
                 continue
-            found = {key: [pod.phase for pod in one.pods] for key, one in seen.works.items()}
+            found = {key: [pod.phase for pod in work.pods] for key, work in seen.works.items()}
             own = found.pop(work, [])
             ready[name] = own.count("Ready")
             held[name] = sum(phase in _HELD for phase in own)
             others[name] = sum(phase in _HELD for each in found.values() for phase in each)
-            nodes[name] = {one.name: one.nodes + one.provisioning for one in seen.pools}
+            nodes[name] = {pool.name: pool.nodes + pool.provisioning for pool in seen.pools}
         stored = await self.store.get(WORKLOADS, SERVICE, NAMESPACE)
         claim = codec.decode(stored.raw, Workload).status.claim
         placed = sum(
-            (one.replicas or 0) * self.day.speed(one.cluster)
-            for one in (claim.placements if claim else ())
+            (placement.replicas or 0) * self.day.speed(placement.cluster)
+            for placement in (claim.placements if claim else ())
         )
         return Reading(
             hour=hour,

@@ -279,7 +279,7 @@ async def _renew_certificate(options: HubOptions, tls: ssl.SSLContext, clock: Cl
 def _page_urls(options: HubOptions, url: str, port: int) -> list[str]:
     """Where the page is: at the names of the hub's own certificate, and where it is said to be."""
     names = ("localhost", *options.host_names)
-    return [url, *(f"https://{one}:{port}" for one in names), *options.sign_in.page_urls]
+    return [url, *(f"https://{name}:{port}" for name in names), *options.sign_in.page_urls]
 
 
 def _url(address: str, port: int) -> str:

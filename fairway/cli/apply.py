@@ -137,7 +137,7 @@ def _explain(error: Exception, obj: Object) -> str:
         return f"error: {obj['kind']} {name}: {error}"
     text = f"Error from server ({error.reason}): {error.message}"
     causes: Sequence[Object] = error.details.get("causes") or ()
-    if isinstance(error, Conflict) and any(one.get("field") for one in causes):
+    if isinstance(error, Conflict) and any(cause.get("field") for cause in causes):
         text += "\nAgree with the owner, leave the field out, or take it with --force-conflicts."
     return text
 
@@ -157,5 +157,8 @@ async def _established(client: AsyncClient, target: Target) -> None:
     async with asyncio.timeout(ESTABLISH_SECONDS):
         async for event in client.watch(target.served, scope=scope):
             conditions = (event.object.get("status") or {}).get("conditions") or ()
-            if any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
+            if any(
+                condition["type"] == "Established" and condition["status"] == "True"
+                for condition in conditions
+            ):
                 return

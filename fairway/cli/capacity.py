@@ -43,7 +43,7 @@ def rooms(
     for report in whole_reports(reports):
         by_cluster.setdefault(report.spec.cluster, []).append(report)
     found: list[Room] = []
-    for cluster in sorted(clusters, key=lambda one: one.metadata.name):
+    for cluster in sorted(clusters, key=lambda cluster: cluster.metadata.name):
         rows = _Counting(cluster, known)
         for report in by_cluster.get(cluster.metadata.name, ()):
             rows.add(report)
@@ -55,11 +55,11 @@ def rooms(
 def whole_reports(reports: Iterable[ClusterReport]) -> Iterator[ClusterReport]:
     """The chunks of all clusters, each with its difference applied."""
     wholes, changes = [], {}
-    for one in reports:
-        if one.spec.since_sequence is None:
-            wholes.append(one)
+    for report in reports:
+        if report.spec.since_sequence is None:
+            wholes.append(report)
         else:
-            changes[(one.spec.cluster, one.spec.chunk)] = one
+            changes[(report.spec.cluster, report.spec.chunk)] = report
     for whole in wholes:
         yield applied(whole, changes.get((whole.spec.cluster, whole.spec.chunk)))
 
@@ -93,7 +93,7 @@ class _Counting:
 
     def add_pools(self) -> None:
         """What elastic pools could still bring."""
-        seen = {one.name: one for one in self._cluster.status.elastic_pools}
+        seen = {pool.name: pool for pool in self._cluster.status.elastic_pools}
         for pool in pools_of(self._cluster):
             status = seen.get(pool.name)
             left = pool.count_max - (status.nodes + status.provisioning if status else 0)
@@ -104,9 +104,9 @@ class _Counting:
                 room.to_come += count * amount.nanos
 
     def rooms(self) -> list[Room]:
-        found = sorted(self._found.values(), key=lambda one: (one.flavor, one.resource))
-        accelerators = [one for one in found if is_accelerator(one.resource)]
-        return accelerators or [one for one in found if one.resource == CPU]
+        found = sorted(self._found.values(), key=lambda room: (room.flavor, room.resource))
+        accelerators = [room for room in found if is_accelerator(room.resource)]
+        return accelerators or [room for room in found if room.resource == CPU]
 
     def _use(self, work: WorkPods, flavor_of: list[str]) -> None:
         for pods in (work.bound, work.terminating):
@@ -125,12 +125,14 @@ class _Counting:
     def _flavor(self, labels: Mapping[str, str]) -> str:
         """The flavor that says most of a node."""
         suiting = [
-            one
-            for one in self._flavors
-            if all(labels.get(key) == value for key, value in one.spec.node_labels.items())
+            flavor
+            for flavor in self._flavors
+            if all(labels.get(key) == value for key, value in flavor.spec.node_labels.items())
         ]
         best = min(
-            suiting, key=lambda one: (-len(one.spec.node_labels), one.metadata.name), default=None
+            suiting,
+            key=lambda flavor: (-len(flavor.spec.node_labels), flavor.metadata.name),
+            default=None,
         )
         return best.metadata.name if best else ""
 

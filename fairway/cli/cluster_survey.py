@@ -54,7 +54,7 @@ async def look(access: Access) -> Found:
     pools = survey.pools_of(nodes)
     return Found(
         pools=pools,
-        kinds=sorted({(one.group, one.plural) for one in served}),
+        kinds=sorted({(resource.group, resource.plural) for resource in served}),
         flavors=survey.flavors(pools),
         topology=survey.topology(nodes),
         elastic_pools=survey.elastic_pools(pools),

@@ -175,7 +175,7 @@ class Command(click.Command):
             return super().parse_args(context, args)
         # What stands behind -- is another program's as well.
         at = args.index("--") if "--" in args else len(args)
-        own = [one for word in args[:at] for one in self._plain(word)]
+        own = [name for word in args[:at] for name in self._plain(word)]
         return super().parse_args(context, [*own, *args[at:]])
 
     def _plain(self, word: str) -> list[str]:
@@ -242,14 +242,14 @@ class Root(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in SECTIONS.items():
             with formatter.section(heading(title)):
-                widest = max(len(name) for one in SECTIONS.values() for name in one)
+                widest = max(len(name) for entry in SECTIONS.values() for name in entry)
                 formatter.write_dl(
                     [(name.ljust(widest), line) for name, (_, line) in section.items()]
                 )
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         self.format_commands(context, formatter)
-        records = [one.get_help_record(context) for one in self.get_params(context)]
+        records = [item.get_help_record(context) for item in self.get_params(context)]
         with formatter.section(heading("Options of every command")):
             formatter.write_dl([record for record in records if record is not None])
 

@@ -63,7 +63,9 @@ def complete_kinds(
     finally:
         session.close()
     head, comma, last = text.rpartition(",")
-    words = sorted({one.plural for one in catalogue.preferred() if "list" in one.verbs})
+    words = sorted(
+        {resource.plural for resource in catalogue.preferred() if "list" in resource.verbs}
+    )
     return [CompletionItem(f"{head}{comma}{word}") for word in words if word.startswith(last)]
 
 

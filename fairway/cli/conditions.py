@@ -55,11 +55,11 @@ class HasCondition:
             raise Vanished
         status = obj.get("status") or {}
         generation = obj["metadata"].get("generation", 0)
-        for one in status.get("conditions") or ():
-            if str(one.get("type", "")).lower() == self.type.lower():
-                seen = one.get("observedGeneration", status.get("observedGeneration"))
+        for condition in status.get("conditions") or ():
+            if str(condition.get("type", "")).lower() == self.type.lower():
+                seen = condition.get("observedGeneration", status.get("observedGeneration"))
                 is_current = seen is None or seen >= generation
-                return is_current and str(one.get("status", "")).lower() == self.value.lower()
+                return is_current and str(condition.get("status", "")).lower() == self.value.lower()
         return False
 
 
@@ -79,7 +79,7 @@ class HasValue:
             raise Failure(f"in --for: {error}") from error
         if self.value is None:
             return bool(found)
-        return any(jsonpath.show(one) == self.value for one in found)
+        return any(jsonpath.show(item) == self.value for item in found)
 
 
 class Vanished(Exception):

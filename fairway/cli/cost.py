@@ -44,12 +44,12 @@ def cost(*, by: str, since: str, until: str, output: str) -> int:
     if last < first:
         raise Failure(f"--until {last} is before --since {first}")
     accounts = [
-        one
-        for one in current().client.kind(CostAccount).list()
-        if first <= one.metadata.name <= last
+        cost_account
+        for cost_account in current().client.kind(CostAccount).list()
+        if first <= cost_account.metadata.name <= last
     ]
-    found = report((row for one in accounts for row in one.spec.rows), cast("By", by))
-    currency = next((one.spec.currency for one in accounts), "")
+    found = report((row for account in accounts for row in account.spec.rows), cast("By", by))
+    currency = next((account.spec.currency for account in accounts), "")
     if output == "csv":
         click.echo(_csv(found, currency), nl=False)
     elif output != "table":
@@ -70,8 +70,8 @@ def _grid(found: Report) -> Grid:
         columns.append("LENT")
     if found.by in _PLACES:
         columns += ["IDLE", "IDLE COST"]
-    lines = [one for one in found.lines if _is_shown(found, one)]
-    rows = [[one.name, *_cells(one, columns)] for one in (*lines, found.total)]
+    lines = [line for line in found.lines if _is_shown(found, line)]
+    rows = [[line.name, *_cells(line, columns)] for line in (*lines, found.total)]
     return Grid([found.by.upper(), *columns], rows)
 
 
@@ -84,7 +84,7 @@ def _is_shown(found: Report, line: Line) -> bool:
 
 
 def _cells(line: Line, columns: list[str]) -> list[str]:
-    used, lost, lent, idle = (line.of(one) for one in ("Used", "Lost", "Lent", "Idle"))
+    used, lost, lent, idle = (line.of(item) for item in ("Used", "Lost", "Lent", "Idle"))
     cells = {
         "GPU-HOURS": hours(used),
         "COST": money(used),
@@ -94,7 +94,7 @@ def _cells(line: Line, columns: list[str]) -> list[str]:
         "IDLE": hours(idle),
         "IDLE COST": money(idle),
     }
-    return [cells[one] for one in columns]
+    return [cells[column] for column in columns]
 
 
 def _plain(found: Report, *, first: str, last: str, currency: str) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def _plain(found: Report, *, first: str, last: str, currency: str) -> dict[str, 
         "until": last,
         "by": found.by,
         "currency": currency,
-        "lines": [one.render() for one in found.lines],
+        "lines": [line.render() for line in found.lines],
         "total": found.total.render(),
     }
 
@@ -111,10 +111,10 @@ def _plain(found: Report, *, first: str, last: str, currency: str) -> dict[str, 
 def _csv(found: Report, currency: str) -> str:
     """All columns, one line for each; no total, since a spreadsheet makes its own."""
     out = io.StringIO()
-    lines = [{**one.render(), "currency": currency} for one in found.lines]
+    lines = [{**line.render(), "currency": currency} for line in found.lines]
     columns = list(lines[0]) if lines else [*found.total.render(), "currency"]
     writer = csv.DictWriter(out, columns, lineterminator="\n")
-    writer.writerow({one: found.by if one == "name" else one for one in columns})
+    writer.writerow({column: found.by if column == "name" else column for column in columns})
     writer.writerows(lines)
     return out.getvalue()
 

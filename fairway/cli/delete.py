@@ -87,7 +87,7 @@ def delete(  # noqa: PLR0913 - one parameter for each option
     if not is_broad and not all(target.name for target in targets):
         raise Failure("say which ones: give names, a selector with -l, or --all")
     if all_namespaces:
-        targets = [Target(served=one.served, name=one.name) for one in targets]
+        targets = [Target(served=target.served, name=target.name) for target in targets]
     found = named(session, targets, labels=selector, fields=field_selector)
     if not found:
         say("No resources found")

@@ -121,7 +121,7 @@ def _draw(day: Day, seconds: float) -> None:
 def picture(day: Day, readings: Sequence[Reading]) -> Text:
     """The day so far: one column for each third of an hour, one colour for each cluster."""
     top = max(most for _, most in day.demand)
-    columns = {int(one.hour * _COLUMNS / HOURS): one for one in readings}
+    columns = {int(reading.hour * _COLUMNS / HOURS): reading for reading in readings}
     lines = []
     for row in range(_ROWS, 0, -1):
         label = f"{round(row * top / _ROWS):>3} " if row % 3 == 2 else "    "
@@ -131,9 +131,9 @@ def picture(day: Day, readings: Sequence[Reading]) -> Text:
         lines.append(line)
     step = _COLUMNS // 8
     starts = (clock(column * HOURS / _COLUMNS) for column in range(0, _COLUMNS, step))
-    hours = Text("    " + "".join(one.ljust(step) for one in starts), style="dim")
-    said = [f"{clock(one.hour)}  {text}" for one in readings for text in one.says]
-    tail = [Text(one, style="italic") for one in said[-_SAID_MOST:]]
+    hours = Text("    " + "".join(name.ljust(step) for name in starts), style="dim")
+    said = [f"{clock(reading.hour)}  {text}" for reading in readings for text in reading.says]
+    tail = [Text(name, style="italic") for name in said[-_SAID_MOST:]]
     return Text("\n").join([*lines, hours, *_legend(day, readings), *tail])
 
 

@@ -42,7 +42,7 @@ def describe(
     session = current()
     targets = from_files(session, filenames, recursive) if filenames else parse(session, words)
     if all_namespaces:
-        targets = [Target(served=one.served, name=one.name) for one in targets]
+        targets = [Target(served=target.served, name=target.name) for target in targets]
     found = named(session, targets, labels=selector)
     if not found:
         say("No resources found")

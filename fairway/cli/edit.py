@@ -112,7 +112,7 @@ def _strip_comments(text: str) -> str:
 
 def _open_editor(file: Path) -> None:
     choices = (os.environ.get(name) for name in ("KUBE_EDITOR", "VISUAL", "EDITOR"))
-    command = shlex.split(next((one for one in choices if one), "vi"))
+    command = shlex.split(next((choice for choice in choices if choice), "vi"))
     try:
         done = subprocess.run([*command, str(file)], check=False)  # noqa: S603 - the user's editor
     except OSError as error:

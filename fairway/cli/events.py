@@ -40,10 +40,12 @@ def events(
     )
     if watch:
         return _watch(session, scope, wanted, with_headings=not no_headers)
-    found = [one for one in session.client.list("events.v1", scope=scope).items if _is(one, wanted)]
+    found = [
+        entry for entry in session.client.list("events.v1", scope=scope).items if _is(entry, wanted)
+    ]
     found.sort(key=last_seen)
     if output in {"json", "yaml"} or output.startswith("jsonpath="):
-        shown = [render_objects.without_managed_fields(one) for one in found]
+        shown = [render_objects.without_managed_fields(entry) for entry in found]
         click.echo(render_objects.render(output, shown, is_single=False))
         return 0
     if not found:
@@ -61,7 +63,7 @@ def about_object(uid: str, kind: str, name: str) -> str:
 
 
 def as_grid(found: list[Object], *, with_namespace: bool = False) -> Grid:
-    rows = [_row(one, with_namespace) for one in found]
+    rows = [_row(entry, with_namespace) for entry in found]
     return Grid([*(["NAMESPACE"] if with_namespace else []), *HEADINGS], rows)
 
 

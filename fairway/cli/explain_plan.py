@@ -29,7 +29,7 @@ def show(facts: Facts, key: str, output: str) -> int:
         return 0
     terminal.write([f"{key} {sentence(found)}."])
     if found.state == "Waits":
-        texts = dict.fromkeys(reason_sentence(one) for one in found.reasons)
+        texts = dict.fromkeys(reason_sentence(reason) for reason in found.reasons)
         terminal.write(
             ["", f"Position {found.position} of {found.waiting} in queue {found.queue}."]
         )

@@ -70,7 +70,7 @@ def export(*, words: tuple[str, ...], selector: str, all_namespaces: bool, outpu
     Without kinds: all of them. Without -n: of every namespace. Secrets are included, readable.
     """
     session = current()
-    kinds = [one for word in words for part in word.split(",") for one in expand(session, part)]
+    kinds = [item for word in words for part in word.split(",") for item in expand(session, part)]
     namespace = None if all_namespaces else session.namespace_given or None
     found: list[Object] = []
     for served in kinds or _everything(session):
@@ -161,12 +161,12 @@ def is_ours(obj: Object) -> bool:
 def _everything(session: Session) -> list[Served]:
     needed = {"list", "create", "get"}
     found = [
-        one
-        for one in session.client.catalogue().preferred()
-        if needed <= set(one.verbs) and one.qualified not in PASSING
+        resource
+        for resource in session.client.catalogue().preferred()
+        if needed <= set(resource.verbs) and resource.qualified not in PASSING
     ]
     first = {"namespaces": 0, "customresourcedefinitions": 1}
-    return sorted(found, key=lambda one: (first.get(one.plural, 2), one.namespaced))
+    return sorted(found, key=lambda resource: (first.get(resource.plural, 2), resource.namespaced))
 
 
 def _objects(session: Session, served: Served, scope: Scope) -> list[Object]:

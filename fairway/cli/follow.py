@@ -106,11 +106,11 @@ class Followed:
         asking = asyncio.ensure_future(self._keep_telling())
         try:
             async with aclosing(self._changes()) as changes:
-                async for one in changes:
-                    self._take(one)
-                    if workloads.is_settled(one):
+                async for change in changes:
+                    self._take(change)
+                    if workloads.is_settled(change):
                         await self._drain()
-                        return one
+                        return change
         finally:
             for task in (asking, *self._copying.values()):
                 task.cancel()
@@ -203,6 +203,6 @@ async def _follow(
     client: AsyncClient, found: Sequence[Object], board: ProgressLines, wish: Wish
 ) -> list[Object]:
     async with asyncio.timeout(wish.seconds):
-        followed = [Followed(client, one, board, wish) for one in found]
-        ended = await asyncio.gather(*(one.to_its_end() for one in followed))
+        followed = [Followed(client, entry, board, wish) for entry in found]
+        ended = await asyncio.gather(*(other.to_its_end() for other in followed))
     return list(ended)

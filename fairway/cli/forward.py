@@ -48,8 +48,8 @@ class Ports(click.ParamType[Way]):
         if isinstance(value, Way):
             return value
         here, colon, there = str(value).rpartition(":")
-        numbers = [one if one else "0" for one in (here if colon else there, there)]
-        if not all(one.isdecimal() and int(one) <= _PORT_MOST for one in numbers):
+        numbers = [name if name else "0" for name in (here if colon else there, there)]
+        if not all(number.isdecimal() and int(number) <= _PORT_MOST for number in numbers):
             self.fail(f"{value!r} is not [LOCAL:]REMOTE, such as 8080:80", param, ctx)
         if not int(numbers[1]):
             self.fail(f"{value!r} names no port of the pod", param, ctx)
@@ -78,7 +78,7 @@ def forward(*, word: str, ways: tuple[Way, ...], pod: str, cluster: str, address
     async def run() -> None:
         async with AsyncClient(session.find_access()) as client:
             place = pod_streams.where(pod, "", cluster)
-            await _listen([_Door(client, name, namespace, place, one) for one in ways], address)
+            await _listen([_Door(client, name, namespace, place, way) for way in ways], address)
 
     asyncio.run(run())
     return 0

@@ -56,7 +56,7 @@ def history(*, word: str, limit: int, output: str, no_headers: bool) -> int:
         return 0
     if workload is not None:
         _show_attempts(workload, with_headings=not no_headers)
-    rows = [_row(one["now"], step) for one in decisions for step in one["steps"]]
+    rows = [_row(decision["now"], step) for decision in decisions for step in decision["steps"]]
     if rows:
         render_table.show(Grid(DECISIONS, rows), with_headings=not no_headers)
     elif workload is None:
@@ -81,9 +81,9 @@ def _row(now: float, step: Object) -> list[str]:
 
 def _told(step: Object) -> tuple[str, str]:
     """Where a step takes place, and what there is to say of it."""
-    reasons = "; ".join(str(one["message"]) for one in step.get("reasons") or ())
+    reasons = "; ".join(str(reason["message"]) for reason in step.get("reasons") or ())
     placements = step.get("placements") or ()
-    clusters = ", ".join(one["cluster"] or "-" for one in placements)
+    clusters = ", ".join(placement["cluster"] or "-" for placement in placements)
     match step["action"]:
         case "Admit":
             victims = step.get("waitsFor") or ()
@@ -117,7 +117,7 @@ def _pods(placements: Sequence[Object]) -> str:
 def _show_attempts(workload: Object, *, with_headings: bool) -> None:
     status = workloads.status_of(workload)
     past: list[Object] = list(status.get("history") or ())
-    rows = [_attempt(one, _resumed(past, at, status)) for at, one in enumerate(past)]
+    rows = [_attempt(value, _resumed(past, at, status)) for at, value in enumerate(past)]
     if claim := status.get("claim"):
         clusters = ",".join(workloads.clusters_of(workload))
         started = claim.get("readyAt")
@@ -147,25 +147,25 @@ def _for_whom(by: Object) -> str:
     return f"for {ANOTHER}{queue}{priority}"
 
 
-def _attempt(one: Object, resumed: str) -> list[str]:
+def _attempt(entry: Object, resumed: str) -> list[str]:
     """One attempt, with the receipt of one that was preempted."""
     said = []
-    if by := one.get("preemptedBy"):
+    if by := entry.get("preemptedBy"):
         said.append(_for_whom(by))
-    if one.get("lostSeconds"):
-        said.append(f"{span(one['lostSeconds'])} of work lost")
-    if one.get("exitCode"):
-        said.append(f"exit code {one['exitCode']}")
-    if one.get("message"):
-        said.append(str(one["message"]))
+    if entry.get("lostSeconds"):
+        said.append(f"{span(entry['lostSeconds'])} of work lost")
+    if entry.get("exitCode"):
+        said.append(f"exit code {entry['exitCode']}")
+    if entry.get("message"):
+        said.append(str(entry["message"]))
     if resumed:
         said.append(f"went on {stamp(resumed)}")
     return [
-        str(one.get("attempt", "")),
-        ",".join(one.get("clusters") or ()),
-        stamp(one.get("startedAt")),
-        between(one.get("startedAt"), one.get("endedAt")),
-        stamp(one.get("endedAt")),
-        str(one.get("reason") or ""),
+        str(entry.get("attempt", "")),
+        ",".join(entry.get("clusters") or ()),
+        stamp(entry.get("startedAt")),
+        between(entry.get("startedAt"), entry.get("endedAt")),
+        stamp(entry.get("endedAt")),
+        str(entry.get("reason") or ""),
         "; ".join(said),
     ]

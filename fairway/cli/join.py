@@ -167,10 +167,10 @@ def _member(session: Session) -> Access:
 def _allowed(text: str, mode: str) -> tuple[str, ...]:
     from fairway.agent.drivers.kubernetes.rights import ALLOWABLE  # noqa: PLC0415 - starts fast
 
-    named = tuple(one.strip() for one in text.split(",") if one.strip())
-    for one in named:
-        if one not in ALLOWABLE:
-            raise click.UsageError(f"--allow knows {', '.join(ALLOWABLE)}; not {one}.")
+    named = tuple(part.strip() for part in text.split(",") if part.strip())
+    for name in named:
+        if name not in ALLOWABLE:
+            raise click.UsageError(f"--allow knows {', '.join(ALLOWABLE)}; not {name}.")
     if named and mode != "Manage":
         raise click.UsageError("--allow is for --mode Manage: nothing else runs pods there.")
     return named
@@ -228,7 +228,7 @@ def _tell(
     wish: Wish, expires_at: str, drafts: Sequence[Object], elastic_pools: Sequence[Object]
 ) -> None:
     lines = ["", f"cluster.fairway.dev/{wish.name} joined, mode {wish.mode}"]
-    lines += [f"flavor.fairway.dev/{one['metadata']['name']} drafted" for one in drafts]
+    lines += [f"flavor.fairway.dev/{draft['metadata']['name']} drafted" for draft in drafts]
     terminal.write(lines)
     say(f"The hub's token for it lasts until {expires_at}; the hub renews it before.")
     if wish.mode in _TURNS:
@@ -244,8 +244,8 @@ def _invite(hub: Session, wish: Wish, url: str, wanted: Wanted) -> int:
     from fairway.cli.cluster_survey import opened  # noqa: PLC0415 - as above
 
     access = hub.find_access()
-    for option, one in (("--hub-url", url), ("--stream-url", wanted.streams)):
-        if one and not one.startswith("https://"):
+    for option, value in (("--hub-url", url), ("--stream-url", wanted.streams)):
+        if value and not value.startswith("https://"):
             raise click.UsageError(f"{option} begins with https://.")
     seen = replace(access, server=url.rstrip("/") or access.server)
 

@@ -23,8 +23,8 @@ class Document:
         """The schema of a kind."""
         wanted = (served.group, served.version, served.kind)
         for schema in self.schemas.values():
-            for one in schema.get("x-kubernetes-group-version-kind") or ():
-                if (one.get("group", ""), one.get("version"), one.get("kind")) == wanted:
+            for item in schema.get("x-kubernetes-group-version-kind") or ():
+                if (item.get("group", ""), item.get("version"), item.get("kind")) == wanted:
                     return schema
         return None
 

@@ -122,7 +122,7 @@ def drain(*, names: tuple[str, ...], waits: bool, timeout: float | None, dry_run
     if not waits or dry_run == "server":
         return 0
     try:
-        await_empty(session, [one.name for one in targets], timeout)
+        await_empty(session, [target.name for target in targets], timeout)
     except TimeoutError:
         say("error: timed out; the rest goes by itself")
         return workloads.TIMED_OUT

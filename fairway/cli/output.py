@@ -52,23 +52,23 @@ class PodAt:
 
     def name(self, *, has_cluster: bool) -> str:
         parts = (self.cluster if has_cluster else "", self.pod)
-        return "/".join(one for one in parts if one)
+        return "/".join(part for part in parts if part)
 
 
 async def copy(source: Source, *, follow: bool) -> None:
     """Copies output until it ends; at once, unless it is followed."""
     pods = await pods_of(source)
     has_prefix = len(pods) > 1 if source.has_prefix is None else source.has_prefix
-    has_cluster = len({one.cluster for one in pods}) > 1
-    called = {one: one.name(has_cluster=has_cluster) if has_prefix else "" for one in pods}
+    has_cluster = len({pod.cluster for pod in pods}) > 1
+    called = {pod: pod.name(has_cluster=has_cluster) if has_prefix else "" for pod in pods}
     if not follow:
-        for one in pods:
-            await _copy_pod(source, one, called=called[one], follow=False)
+        for pod in pods:
+            await _copy_pod(source, pod, called=called[pod], follow=False)
         return
     left = pods[FOLLOWED_MOST:]
     tasks = [
-        asyncio.ensure_future(_copy_pod(source, one, called=called[one], follow=True))
-        for one in pods[:FOLLOWED_MOST]
+        asyncio.ensure_future(_copy_pod(source, pod, called=called[pod], follow=True))
+        for pod in pods[:FOLLOWED_MOST]
     ]
     try:
         await asyncio.gather(*tasks)
@@ -76,8 +76,8 @@ async def copy(source: Source, *, follow: bool) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    for one in left:
-        await _copy_pod(source, one, called=called[one], follow=True)
+    for pod in left:
+        await _copy_pod(source, pod, called=called[pod], follow=True)
 
 
 async def pods_of(source: Source) -> list[PodAt]:
@@ -113,8 +113,8 @@ async def _names(source: Source, cluster: str) -> list[str]:
     except (NotFound, Forbidden):
         return []
     kinds, found = built_in(), list[str]()
-    for one in (work.get("spec") or {}).get("manifests") or ():
-        manifest = one.get("object") or {}
+    for other in (work.get("spec") or {}).get("manifests") or ():
+        manifest = other.get("object") or {}
         kind = kinds.of(manifest)
         if kind is not None:
             found += [pod.name for pod in kind.pods(kind.released(manifest))]

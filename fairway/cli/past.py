@@ -47,9 +47,9 @@ def title(found: Object) -> str:
 
 def grid(found: Object) -> Grid:
     """A line for each number of the queue and of its flavors."""
-    one = found["found"][0]
-    rows = [_row(word, one["values"][field]) for field, word in _OF_QUEUE.items()]
-    for part in one["parts"]:
+    item = found["found"][0]
+    rows = [_row(word, item["values"][field]) for field, word in _OF_QUEUE.items()]
+    for part in item["parts"]:
         for field in _OF_FLAVOR:
             line = part["values"][field]
             if field in ("nominal", "used") or any(line):
@@ -58,21 +58,21 @@ def grid(found: Object) -> Grid:
 
 
 def _row(what: str, line: Line) -> list[str]:
-    known = [one for one in line if one is not None]
+    known = [number for number in line if number is not None]
     if not known:
         return [what, "", "", "", ""]
     amounts = [known[-1], min(known), max(known)]
-    return [what, *(f"{one:g}" for one in amounts), bars(line)]
+    return [what, *(f"{amount:g}" for amount in amounts), bars(line)]
 
 
 def bars(line: Line) -> str:
     """A line as small bars: from nothing to its most; a time in which nobody looked is blank."""
-    most = max((one for one in line if one is not None), default=0)
+    most = max((number for number in line if number is not None), default=0)
     return "".join(
         _GAP
-        if one is None
-        else _BARS[round(one / most * (len(_BARS) - 1))]
+        if number is None
+        else _BARS[round(number / most * (len(_BARS) - 1))]
         if most > 0
         else _BARS[0]
-        for one in line
+        for number in line
     )

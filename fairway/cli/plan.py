@@ -86,7 +86,7 @@ def plan(
         raise click.UsageError("Say which files, with -f FILE.")
     try:
         found, taken_at = read_snapshot(filenames, recursive=recursive)
-        moment = next(one for one in (now, taken_at, time.time()) if one is not None)
+        moment = next(number for number in (now, taken_at, time.time()) if number is not None)
         for edit in edits:
             found = edited(found, edit, moment)
         objects = Objects.of(found)
@@ -109,21 +109,23 @@ def plan(
 def _show(made: Plan) -> None:
     if made.steps:
         show(
-            Grid(["ACTION", "WORKLOAD", "WHERE", "PODS", "HOW"], [_row(one) for one in made.steps])
+            Grid(
+                ["ACTION", "WORKLOAD", "WHERE", "PODS", "HOW"], [_row(step) for step in made.steps]
+            )
         )
     else:
         terminal.write(["Nothing to do."])
     if made.waiting:
         terminal.write(["", "Waiting:"])
-        for one in made.waiting:
-            terminal.write([f"  {one.workload}"])
-            shown = [reason.render()["message"] for reason in one.reasons]
+        for waiting_workload in made.waiting:
+            terminal.write([f"  {waiting_workload.workload}"])
+            shown = [reason.render()["message"] for reason in waiting_workload.reasons]
             terminal.write([f"    - {text}" for text in shown[:_REASONS_SHOWN]])
             if len(shown) > _REASONS_SHOWN:
                 terminal.write([f"    - and {len(shown) - _REASONS_SHOWN} more (-o json)"])
     if made.warnings:
         terminal.write(["", "Warnings:"])
-        terminal.write([f"  {one.render()['message']}" for one in made.warnings])
+        terminal.write([f"  {warning.render()['message']}" for warning in made.warnings])
     if made.reservations:
         terminal.write(["", "Kept free:"])
         for kept in made.reservations:
@@ -136,9 +138,11 @@ def _row(step: Step) -> list[str]:
 
     match step:
         case Admit():
-            largest = sorted(step.placed, key=lambda one: (-_pod_count(one), one.cluster))
-            where = ", ".join(one.cluster for one in largest) or "-"
-            pods = ", ".join(_pods(one) for one in largest)
+            largest = sorted(
+                step.placed, key=lambda placement: (-_pod_count(placement), placement.cluster)
+            )
+            where = ", ".join(placement.cluster for placement in largest) or "-"
+            pods = ", ".join(_pods(placement) for placement in largest)
             victims = ", ".join(step.waits_for)
             are = "are" if len(step.waits_for) > 1 else "is"
             how = f"when {victims} {are} gone" if victims else step.rung

@@ -35,11 +35,11 @@ def pods(*, word: str, cluster: str, output: str, no_headers: bool) -> int:
     if output not in {"table", "wide"}:
         click.echo(render_objects.render(output, [found], is_single=True))
         return 0
-    for one in found["clusters"]:
-        if "fault" in one:
-            say(f"warning: pods in {one['cluster']} are missing: {one['fault']}")
+    for other in found["clusters"]:
+        if "fault" in other:
+            say(f"warning: pods in {other['cluster']} are missing: {other['fault']}")
     if found["pods"]:
-        rows = [_row(one) for one in found["pods"]]
+        rows = [_row(pod) for pod in found["pods"]]
         render_table.show(Grid(HEADINGS, rows), with_headings=not no_headers)
     else:
         say(f"{workloads.name_of(workload)} has no pods")

@@ -42,7 +42,7 @@ def queue(*, name: str, last: float | None, output: str, no_headers: bool) -> in
     if name:
         queues = queue_tree.below(queues, name)
     if output == "name":
-        terminal.write([f"queue.fairway.dev/{one['queue']}" for one in queues])
+        terminal.write([f"queue.fairway.dev/{queue['queue']}" for queue in queues])
         return 0
     if output not in {"table", "wide"}:
         if output.startswith("jsonpath="):
@@ -73,9 +73,9 @@ def _show_past(name: str, seconds: float, output: str, *, with_headings: bool) -
     return 0
 
 
-def _show_line(one: Object) -> None:
+def _show_line(entry: Object) -> None:
     """Who waits in the queue itself, in order."""
-    heads = one.get("heads") or ()
+    heads = entry.get("heads") or ()
     if heads:
-        terminal.write(["", f"Next in {one['queue']}:"])
+        terminal.write(["", f"Next in {entry['queue']}:"])
         terminal.write([f"  {at}. {key}" for at, key in enumerate(heads, start=1)])

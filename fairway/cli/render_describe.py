@@ -130,13 +130,13 @@ def _scalar(value: Any) -> str:
 def _conditions(conditions: list[Object]) -> Grid:
     rows = [
         [
-            str(one.get("type", "")),
-            str(one.get("status", "")),
-            str(one.get("reason") or ""),
-            ages.since(one.get("lastTransitionTime")),
-            " ".join(str(one.get("message") or "").split()),
+            str(condition.get("type", "")),
+            str(condition.get("status", "")),
+            str(condition.get("reason") or ""),
+            ages.since(condition.get("lastTransitionTime")),
+            " ".join(str(condition.get("message") or "").split()),
         ]
-        for one in conditions
+        for condition in conditions
     ]
     return Grid(CONDITION_HEADINGS, rows)
 

@@ -36,7 +36,7 @@ def without_managed_fields(obj: Object) -> Object:
 
 def to_documents(objects: Sequence[Object]) -> str:
     """Objects as YAML that can be applied, one after another."""
-    return "---\n".join(to_yaml(ordered(one)) for one in objects).rstrip("\n")
+    return "---\n".join(to_yaml(ordered(object_)) for object_ in objects).rstrip("\n")
 
 
 def as_list(objects: list[Object]) -> Object:

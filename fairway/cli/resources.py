@@ -30,20 +30,20 @@ def api_resources(
     """List the kinds the server knows."""
     wanted = set(filter(None, categories.split(",")))
     found = [
-        one
-        for one in current().client.catalogue().preferred()
-        if (api_group is None or one.group == api_group)
-        and (namespaced is None or one.namespaced == namespaced)
-        and wanted <= set(one.categories)
+        resource
+        for resource in current().client.catalogue().preferred()
+        if (api_group is None or resource.group == api_group)
+        and (namespaced is None or resource.namespaced == namespaced)
+        and wanted <= set(resource.categories)
     ]
-    found.sort(key=lambda one: (one.group, one.plural))
+    found.sort(key=lambda resource: (resource.group, resource.plural))
     if output == "name":
-        for one in found:
-            click.echo(one.qualified)
+        for resource in found:
+            click.echo(resource.qualified)
         return 0
     is_wide = output == "wide"
     headings = [*HEADINGS, *(["VERBS", "CATEGORIES"] if is_wide else [])]
-    grid = Grid(headings, [_row(one, is_wide) for one in found])
+    grid = Grid(headings, [_row(resource, is_wide) for resource in found])
     render_table.show(grid, with_headings=not no_headers)
     return 0
 
@@ -57,15 +57,15 @@ def crds() -> None:
     """
     from fairway.api.crds import as_yaml, for_kubernetes  # noqa: PLC0415 - only this command needs it
 
-    click.echo("---\n".join(as_yaml(one) for one in for_kubernetes()), nl=False)
+    click.echo("---\n".join(as_yaml(entry) for entry in for_kubernetes()), nl=False)
 
 
-def _row(one: Served, is_wide: bool) -> list[str]:
+def _row(resource: Served, is_wide: bool) -> list[str]:
     row = [
-        one.plural,
-        ",".join(one.short_names),
-        one.api_version,
-        str(one.namespaced).lower(),
-        one.kind,
+        resource.plural,
+        ",".join(resource.short_names),
+        resource.api_version,
+        str(resource.namespaced).lower(),
+        resource.kind,
     ]
-    return [*row, ",".join(one.verbs), ",".join(one.categories)] if is_wide else row
+    return [*row, ",".join(resource.verbs), ",".join(resource.categories)] if is_wide else row

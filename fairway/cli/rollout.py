@@ -73,7 +73,7 @@ def history(*, name: str, revision: int) -> int:
     terminal.write([_label(found)])
     headings = ["REVISION", "OUTCOME", "MARK", "AGE", "CHANGE-CAUSE"]
     notes = found.status.history
-    render_table.show(Grid(headings, [_row(one) for one in notes]))
+    render_table.show(Grid(headings, [_row(note) for note in notes]))
     return 0
 
 
@@ -164,10 +164,10 @@ def _before(found: Rollout) -> RevisionNote:
 
 
 def _noted(found: Rollout, revision: int) -> RevisionNote:
-    for one in found.status.history:
-        if one.revision == revision:
-            return one
-    known = ", ".join(str(one.revision) for one in found.status.history)
+    for other in found.status.history:
+        if other.revision == revision:
+            return other
+    known = ", ".join(str(other.revision) for other in found.status.history)
     raise Failure(f"{_label(found)} keeps no revision {revision} (it keeps: {known or 'none'})")
 
 

@@ -139,12 +139,12 @@ def generation_of(session: Session, rollout: Rollout) -> int:
 
 def rows(rollout: Rollout) -> Iterator[list[str]]:
     """The revision of each cluster, for people."""
-    for one in rollout.status.clusters:
-        share = one.replicas if one.share is None else one.share
+    for cluster in rollout.status.clusters:
+        share = cluster.replicas if cluster.share is None else cluster.share
         yield [
-            one.cluster,
-            one.group or "<none>",
-            str(one.revision),
-            f"{one.ready}/{share}",
-            f"{one.available}/{one.replicas}",
+            cluster.cluster,
+            cluster.group or "<none>",
+            str(cluster.revision),
+            f"{cluster.ready}/{share}",
+            f"{cluster.available}/{cluster.replicas}",
         ]

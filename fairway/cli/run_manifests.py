@@ -48,7 +48,7 @@ class Program:
 def made_name(command: Sequence[str]) -> str:
     """A name after the program, with an end that nobody else has."""
     stem = PurePath(command[0]).name.lower()
-    plain = "".join(one if one.isascii() and one.isalnum() else "-" for one in stem)
+    plain = "".join(name if name.isascii() and name.isalnum() else "-" for name in stem)
     end = "".join(secrets.choice(_LETTERS) for _ in range(5))
     return f"{plain.strip('-')[:_NAME_MOST].strip('-') or 'run'}-{end}"
 

@@ -28,7 +28,7 @@ class View:
 def grid(table: Object, view: View) -> Grid:
     """The grid of a server's table."""
     columns: list[Object] = table.get("columnDefinitions") or []
-    kept = [at for at, one in enumerate(columns) if view.is_wide or not one.get("priority")]
+    kept = [at for at, column in enumerate(columns) if view.is_wide or not column.get("priority")]
     headings = [str(columns[at]["name"]).upper() for at in kept]
     is_name = [columns[at].get("format") == "name" for at in kept]
     if not any(is_name) and headings:

@@ -151,7 +151,7 @@ def _provider(given: SignIn) -> Any:
         username_prefix=given["oidc_username_prefix"],
         groups_claim=given["oidc_groups_claim"],
         groups_prefix=given["oidc_groups_prefix"],
-        required_claims=dict(_pair(one) for one in given["oidc_required_claim"]),
+        required_claims=dict(_pair(name) for name in given["oidc_required_claim"]),
         algorithms=tuple(_words(given["oidc_signing_algs"])),
         authority=authority.read_bytes() if authority is not None else b"",
         client_secret=read_private(secret).decode().strip() if secret is not None else "",

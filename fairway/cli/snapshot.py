@@ -96,7 +96,7 @@ def replay(*, place: Path, output: str) -> int:
                 raise Failure(f"{file} is not a record of decisions") from error
             raise
     _show(found, output)
-    return 1 if any(one.differences for _, one in found) else 0
+    return 1 if any(replay.differences for _, replay in found) else 0
 
 
 def _show(found: list[tuple[Path, Replay]], output: str) -> None:
@@ -104,20 +104,20 @@ def _show(found: list[tuple[Path, Replay]], output: str) -> None:
         segments = [
             {
                 "file": str(file),
-                "plans": one.plans,
-                "decisions": one.decisions,
-                "differences": one.differences,
+                "plans": replay.plans,
+                "decisions": replay.decisions,
+                "differences": replay.differences,
             }
-            for file, one in found
+            for file, replay in found
         ]
         click.echo(json.dumps({"segments": segments}, indent=2))
         return
-    for file, one in found:
-        different = len(one.differences)
+    for file, replay in found:
+        different = len(replay.differences)
         verdict = f"{different} differ" if different else "all the same"
-        counts = f"{one.plans} plans with {one.decisions} decisions made again"
+        counts = f"{replay.plans} plans with {replay.decisions} decisions made again"
         terminal.write([f"{file.name}: {counts}, {verdict}"])
-        for difference in one.differences[:_SHOWN]:
+        for difference in replay.differences[:_SHOWN]:
             terminal.write([f"  at {difference['now']}:"])
             terminal.write([f"    recorded: {_steps(difference['recorded'])}"])
             terminal.write([f"    now:      {_steps(difference['replayed'])}"])
@@ -129,5 +129,5 @@ def _steps(answer: dict[str, object]) -> str:
     steps = answer.get("steps")
     if not isinstance(steps, list) or not steps:
         return "nothing"
-    named = [f"{one.get('action')} {one.get('workload')}" for one in steps[:4]]
+    named = [f"{step.get('action')} {step.get('workload')}" for step in steps[:4]]
     return ", ".join(named) + (f" and {len(steps) - 4} more" if len(steps) > 4 else "")

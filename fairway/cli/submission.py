@@ -61,16 +61,16 @@ def known_kinds(session: Session) -> Kinds:
 def submit(session: Session, objects: Sequence[Object], wish: Wish) -> list[Submitted]:
     """Submits objects; first those that run nothing, since the others may need them."""
     kinds = known_kinds(session)
-    runs = [one for one in objects if is_workload(one) or kinds.of(one) is not None]
+    runs = [object_ for object_ in objects if is_workload(object_) or kinds.of(object_) is not None]
     if not runs:
-        named = ", ".join(sorted({str(one.get("kind")) for one in objects}))
+        named = ", ".join(sorted({str(object_.get("kind")) for object_ in objects}))
         raise Failure(
             f"nothing here runs: {named} is no Workload and of no known kind "
             "(`fairway apply` makes objects of any kind)"
         )
-    others = [one for one in objects if not any(one is each for each in runs)]
-    made = [_apply(session, one, wish) for one in others]
-    return made + [_submit(session, one, wish, kinds) for one in runs]
+    others = [object_ for object_ in objects if not any(object_ is each for each in runs)]
+    made = [_apply(session, entry, wish) for entry in others]
+    return made + [_submit(session, entry, wish, kinds) for entry in runs]
 
 
 def is_workload(obj: Object) -> bool:

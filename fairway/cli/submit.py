@@ -79,24 +79,28 @@ def submit(  # noqa: PLR0913 - one parameter for each option
 
 def _show(made: list[Submitted], output: str, *, is_dry: bool) -> None:
     if output == "name":
-        terminal.write([one.label for one in made])
+        terminal.write([submitted.label for submitted in made])
     elif output not in {"", "table", "wide"}:
-        shown = [render_objects.without_managed_fields(one.object) for one in made]
+        shown = [render_objects.without_managed_fields(submitted.object) for submitted in made]
         click.echo(render_objects.render(output, shown, is_single=len(made) == 1))
     else:
-        for one in made:
-            where = f" to queue {one.queue}" if one.queue else ""
-            is_other = one.workload and not one.label.endswith(f"/{one.workload}")
-            who = f", as workload {one.workload}" if is_other else ""
+        for submitted in made:
+            where = f" to queue {submitted.queue}" if submitted.queue else ""
+            is_other = submitted.workload and not submitted.label.endswith(f"/{submitted.workload}")
+            who = f", as workload {submitted.workload}" if is_other else ""
             dry = " (server dry run)" if is_dry else ""
-            terminal.write([f"{one.label} {one.verb}{where}{who}{dry}"])
+            terminal.write([f"{submitted.label} {submitted.verb}{where}{who}{dry}"])
 
 
 def _wait(made: list[Submitted], seconds: float | None, *, with_logs: bool) -> int:
     session = current()
     deadline = None if seconds is None else time.monotonic() + seconds
     try:
-        found = [await_workload(session, one, _left(deadline)) for one in made if one.workload]
+        found = [
+            await_workload(session, submitted, _left(deadline))
+            for submitted in made
+            if submitted.workload
+        ]
         wish = follow.Wish(seconds=_left(deadline), with_logs=with_logs)
         ended = follow.follow(session, found, wish)
     except TimeoutError:

@@ -51,7 +51,7 @@ def expand(session: Session, word: str) -> list[Served]:
     catalogue = session.client.catalogue()
     if not word:
         raise Failure("a kind is missing before or after a comma")
-    return [one for one in catalogue.expand(word) if "list" in one.verbs] or [
+    return [item for item in catalogue.expand(word) if "list" in item.verbs] or [
         catalogue.resolve(word)
     ]
 

@@ -82,7 +82,7 @@ def _refresh(draw: Callable[[], Lines], interval: float) -> int:
                 except (ApiError, ConnectionFailed) as error:
                     drawn = [Text(str(error), style="bold red")]
                 height = terminal.console().height
-                shown = [one if isinstance(one, Text) else Text(one) for one in drawn]
+                shown = [item if isinstance(item, Text) else Text(item) for item in drawn]
                 live.update(Text("\n").join(shown[:height]), refresh=True)
                 time.sleep(interval)
     except KeyboardInterrupt:
@@ -102,10 +102,10 @@ def _overview(session: Session, namespace: str | None) -> Lines:
 def _fleet(session: Session) -> Lines:
     """The head: whether it runs, and how much."""
     queues = queue_tree.read(session)
-    roots = [one for one in queues if not one.get("parent")]
-    waiting = sum(int(one["waiting"]) for one in roots)
-    running = sum(int(one["running"]) for one in roots)
-    starting = sum(int(one["claimed"]) for one in roots) - running
+    roots = [queue for queue in queues if not queue.get("parent")]
+    waiting = sum(int(root["waiting"]) for root in roots)
+    running = sum(int(root["running"]) for root in roots)
+    starting = sum(int(root["claimed"]) for root in roots) - running
     status, spec = _fleet_object(session)
     # The status follows a moment later.
     phase = "Paused" if spec.get("paused") else str(status.get("phase") or "Running")
@@ -127,10 +127,10 @@ def _fleet_object(session: Session) -> tuple[Mapping[str, object], Mapping[str, 
 
 def _clusters(session: Session, namespace: str | None) -> Lines:
     clusters, found = _rooms(session)
-    states = {one.metadata.name: _state(one) for one in clusters}
+    states = {cluster.metadata.name: _state(cluster) for cluster in clusters}
     rows = []
     for name in sorted(states):
-        mine = [one for one in found if one.cluster == name]
+        mine = [room for room in found if room.cluster == name]
         for at, room in enumerate(mine):
             head = [name, states[name]] if at == 0 else [" ", " "]
             rows.append([*head, *_room(room)])
@@ -157,7 +157,7 @@ def _state(cluster: Cluster) -> str:
 def _room(room: Room) -> list[str]:
     amounts = (room.total, room.used, room.free)
     to_come = room.shown(room.to_come) if room.to_come else ""
-    shown = [room.shown(one) for one in amounts]
+    shown = [room.shown(amount) for amount in amounts]
     return [room.flavor, room.resource, str(room.nodes), *shown, to_come]
 
 
@@ -174,7 +174,7 @@ def _workloads(session: Session, namespace: str | None) -> Lines:
     if not found:
         return ["No workloads run or wait" + (f" in namespace {namespace}." if namespace else ".")]
     with_namespace = namespace is None
-    rows = [_workload(one) for one in found[:ROWS_MOST]]
+    rows = [_workload(entry) for entry in found[:ROWS_MOST]]
     grid = Grid(
         RUNNING if with_namespace else RUNNING[1:],
         rows if with_namespace else [row[1:] for row in rows],
@@ -185,7 +185,7 @@ def _workloads(session: Session, namespace: str | None) -> Lines:
 
 def _live(session: Session, namespace: str | None) -> list[Object]:
     items = session.client.list(WORKLOADS, scope=Scope(namespace=namespace)).items
-    found = [one for one in items if phase_of(one) not in OVER]
+    found = [entry for entry in items if phase_of(entry) not in OVER]
     return sorted(found, key=_rank)
 
 
@@ -195,20 +195,20 @@ def _rank(workload: Object) -> tuple[bool, float, str, str]:
     return (is_waiting, -gpus_of(workload), metadata["creationTimestamp"], name_of(workload))
 
 
-def _workload(one: Object) -> list[str]:
-    status, metadata = status_of(one), one["metadata"]
+def _workload(entry: Object) -> list[str]:
+    status, metadata = status_of(entry), entry["metadata"]
     pods = status.get("pods") or {}
     wanted = int(pods.get("wanted") or 0)
     ready = int(pods.get("ready") or 0) + int(pods.get("succeeded") or 0)
-    gpus = gpus_of(one)
+    gpus = gpus_of(entry)
     since = status.get("startedAt") or status.get("queuedAt") or metadata["creationTimestamp"]
     return [
         str(metadata["namespace"]),
-        name_of(one),
-        queue_of(one),
-        phase_of(one),
-        str(status.get("priority") or one["spec"].get("priority") or 0),
-        ",".join(clusters_of(one)),
+        name_of(entry),
+        queue_of(entry),
+        phase_of(entry),
+        str(status.get("priority") or entry["spec"].get("priority") or 0),
+        ",".join(clusters_of(entry)),
         f"{gpus:g}" if gpus else "",
         f"{ready}/{wanted}" if wanted else "",
         ages.since(since),
@@ -221,32 +221,33 @@ def _plain(session: Session, what: str, namespace: str | None) -> Object:
         case "queues":
             return {"queues": queue_tree.read(session)}
         case "workloads":
-            keys = [one.lower() for one in RUNNING]
+            keys = [name.lower() for name in RUNNING]
             rows = [
-                dict(zip(keys, _workload(one), strict=True)) for one in _live(session, namespace)
+                dict(zip(keys, _workload(entry), strict=True))
+                for entry in _live(session, namespace)
             ]
             return {"workloads": rows}
         case _:
             clusters, found = _rooms(session)
-            return {"clusters": [_plain_cluster(one, found) for one in clusters]}
+            return {"clusters": [_plain_cluster(cluster, found) for cluster in clusters]}
 
 
 def _plain_cluster(cluster: Cluster, found: Sequence[Room]) -> Object:
-    mine = [one for one in found if one.cluster == cluster.metadata.name]
+    mine = [room for room in found if room.cluster == cluster.metadata.name]
     return {
         "name": cluster.metadata.name,
         "state": _state(cluster),
         "rooms": [
             {
-                "flavor": one.flavor,
-                "resource": one.resource,
-                "nodes": one.nodes,
-                "total": one.shown(one.total),
-                "used": one.shown(one.used),
-                "free": one.shown(one.free),
-                "toCome": one.shown(one.to_come),
+                "flavor": room.flavor,
+                "resource": room.resource,
+                "nodes": room.nodes,
+                "total": room.shown(room.total),
+                "used": room.shown(room.used),
+                "free": room.shown(room.free),
+                "toCome": room.shown(room.to_come),
             }
-            for one in mine
+            for room in mine
         ],
     }
 

@@ -247,7 +247,7 @@ def welcome(url: str, data: Path, kubeconfig: Path, *, has_demo: bool = False) -
         Text.assemble(
             (f"  {_own_name()} token{option}", "cyan"), ("   to sign in to the page with", "dim")
         ),
-        *(Text(f"  {_own_name()} {one}{option}", style="cyan") for one in commands),
+        *(Text(f"  {_own_name()} {command}{option}", style="cyan") for command in commands),
         Text(f"  kubectl get workloads -A --kubeconfig {_short(kubeconfig)}", style="cyan"),
         "",
         "Stop with Ctrl-C.",

@@ -70,7 +70,7 @@ def lines(workload: Object, found: Object) -> Iterator[Text | str]:
     if remedies := found.get("remedies"):
         yield ""
         yield Text("What would help:", style="bold")
-        yield from (f"  - it {one['message']}" for one in remedies)
+        yield from (f"  - it {remedy['message']}" for remedy in remedies)
 
 
 def _facts(found: Object) -> Iterator[Text]:
@@ -104,8 +104,8 @@ def _expected(expected: Object, start: float, now: float) -> str:
 def _tried(found: Object) -> Iterator[Text | str]:
     """Each reason once, under the rung of the ladder that it was met on."""
     by_rung: dict[str, dict[str, None]] = {}
-    for one in found.get("reasons") or ():
-        by_rung.setdefault(str(one.get("rung") or ""), {})[str(one["message"])] = None
+    for reason in found.get("reasons") or ():
+        by_rung.setdefault(str(reason.get("rung") or ""), {})[str(reason["message"])] = None
     if not by_rung:
         return
     yield ""

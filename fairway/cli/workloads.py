@@ -37,11 +37,11 @@ def find(session: Session, word: str) -> Object:
         return _get(session, name)
     except NotFound:
         sources = [
-            one
-            for one in session.client.list(
+            entry
+            for entry in session.client.list(
                 WORKLOADS, scope=Scope(namespace=session.namespace)
             ).items
-            if (one["spec"].get("source") or {}).get("name") == name
+            if (entry["spec"].get("source") or {}).get("name") == name
         ]
         if len(sources) != 1 or slash:
             raise
@@ -103,7 +103,9 @@ def clusters_of(workload: Object) -> list[str]:
     status = status_of(workload)
     placements = [*((status.get("claim") or {}).get("placements") or ())]
     placements += status.get("releasing") or ()
-    return list(dict.fromkeys(one["cluster"] for one in placements if one.get("cluster")))
+    return list(
+        dict.fromkeys(placement["cluster"] for placement in placements if placement.get("cluster"))
+    )
 
 
 def attempt_of(workload: Object) -> int:
@@ -156,7 +158,7 @@ def line(workload: Object, why: str = "", *, with_time: bool = False) -> str:
 def why_waiting(explanation: Mapping[str, Any]) -> str:
     """What an explanation says of a workload that was just seen to wait: perhaps no longer."""
     if explanation.get("state") in ("Starts", "Runs"):
-        where = " and ".join(one for one in explanation.get("clusters") or () if one)
+        where = " and ".join(cluster for cluster in explanation.get("clusters") or () if cluster)
         return f"about to start in {where}" if where else "about to start"
     return str(explanation.get("message") or "")
 
@@ -182,16 +184,16 @@ def mentioned(workload: Mapping[str, Any]) -> str:
 def _first(status: Mapping[str, Any]) -> str:
     """What must happen before it runs."""
     said = []
-    for one in (status.get("claim") or {}).get("waitsFor") or ():
-        match one.get("type"):
+    for item in (status.get("claim") or {}).get("waitsFor") or ():
+        match item.get("type"):
             case "Preemption":
-                said.append(f"{mentioned(one.get('workload') or {})} is gone")
+                said.append(f"{mentioned(item.get('workload') or {})} is gone")
             case "Provision":
-                count = int(one.get("count") or 0)
+                count = int(item.get("count") or 0)
                 nodes = f"{count} node{'s' if count != 1 else ''}"
-                said.append(f"{nodes} of {one.get('pool')} {'come' if count != 1 else 'comes'}")
+                said.append(f"{nodes} of {item.get('pool')} {'come' if count != 1 else 'comes'}")
             case "Data":
-                said.append(f"{one.get('data')} arrives")
+                said.append(f"{item.get('data')} arrives")
     shown = [*said[:3], *(["others are gone"] if len(said) > 3 else [])]
     return f", when {' and '.join(shown)}" if shown else ""
 

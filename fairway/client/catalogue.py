@@ -78,15 +78,17 @@ class Catalogue:
         found = self._find(word)
         if found is not None:
             return [found]
-        members = [one for one in self._preferred() if word.lower() in one.categories]
+        members = [
+            resource for resource in self._preferred() if word.lower() in resource.categories
+        ]
         return members or [self.resolve(word)]
 
     def of(self, api_version: str, kind: str) -> Served:
         """The kind that an object says it is."""
-        for one in self.served:
-            if one.api_version == api_version and one.kind == kind:
-                return one
-        known = {one.kind for one in self.served if one.api_version == api_version}
+        for resource in self.served:
+            if resource.api_version == api_version and resource.kind == kind:
+                return resource
+        known = {resource.kind for resource in self.served if resource.api_version == api_version}
         close = difflib.get_close_matches(kind, known, n=1)
         raise UnknownKind(
             f'no matches for kind "{kind}" in version "{api_version}": '
@@ -99,24 +101,24 @@ class Catalogue:
 
     def _preferred(self) -> Iterator[Served]:
         seen: set[tuple[str, str]] = set()
-        for one in self.served:
-            if (one.group, one.plural) not in seen:
-                seen.add((one.group, one.plural))
-                yield one
+        for resource in self.served:
+            if (resource.group, resource.plural) not in seen:
+                seen.add((resource.group, resource.plural))
+                yield resource
 
     def _find(self, word: str) -> Served | None:
         name, _, tail = word.lower().partition(".")
-        matches = [one for one in self.served if name in one.names()]
+        matches = [resource for resource in self.served if name in resource.names()]
         if not tail:
             return matches[0] if matches else None
-        for one in matches:
-            full = f"{one.version}.{one.group}" if one.group else one.version
-            if tail in {one.group, full}:
-                return one
+        for match in matches:
+            full = f"{match.version}.{match.group}" if match.group else match.version
+            if tail in {match.group, full}:
+                return match
         return None
 
     def _like(self, word: str) -> str:
-        known = sorted({name for one in self.served for name in one.names()})
+        known = sorted({name for resource in self.served for name in resource.names()})
         close = difflib.get_close_matches(word.lower(), known, n=1)
         return f' (did you mean "{close[0]}"?)' if close else ""
 
@@ -128,20 +130,20 @@ def from_aggregated(documents: Iterable[Mapping[str, Any]]) -> Catalogue:
         for group in document.get("items") or ():
             name = group.get("metadata", {}).get("name", "")
             for version in group.get("versions") or ():
-                for one in version.get("resources") or ():
-                    kind = one.get("responseKind") or {}
-                    parts = one.get("subresources") or ()
+                for resource in version.get("resources") or ():
+                    kind = resource.get("responseKind") or {}
+                    parts = resource.get("subresources") or ()
                     served.append(
                         Served(
                             group=name,
                             version=version["version"],
-                            plural=one["resource"],
+                            plural=resource["resource"],
                             kind=str(kind.get("kind", "")),
-                            singular=str(one.get("singularResource") or ""),
-                            namespaced=one.get("scope") == "Namespaced",
-                            verbs=tuple(one.get("verbs") or ()),
-                            short_names=tuple(one.get("shortNames") or ()),
-                            categories=tuple(one.get("categories") or ()),
+                            singular=str(resource.get("singularResource") or ""),
+                            namespaced=resource.get("scope") == "Namespaced",
+                            verbs=tuple(resource.get("verbs") or ()),
+                            short_names=tuple(resource.get("shortNames") or ()),
+                            categories=tuple(resource.get("categories") or ()),
                             subresources=tuple(part["subresource"] for part in parts),
                         )
                     )

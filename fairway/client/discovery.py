@@ -70,11 +70,11 @@ class Discovery:
         pairs = [("", str(version)) for version in core.get("versions") or ()]
         for group in groups.get("groups") or ():
             first = group.get("preferredVersion", {}).get("version", "")
-            versions = [str(one["version"]) for one in group.get("versions") or ()]
+            versions = [str(version["version"]) for version in group.get("versions") or ()]
             ordered = [first, *(version for version in versions if version != first)]
             pairs += [(str(group["name"]), version) for version in ordered if version]
         lists = await asyncio.gather(*(self._one(group, version) for group, version in pairs))
-        return Catalogue([served for one in lists for served in one])
+        return Catalogue([served for list_ in lists for served in list_])
 
     async def _one(self, group: str, version: str) -> list[Served]:
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"

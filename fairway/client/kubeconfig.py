@@ -53,7 +53,7 @@ def places(given: str | None = None) -> list[Path]:
     """The files that would be read, in order; those that do not exist are left out."""
     if given:
         return [Path(given).expanduser()]
-    listed = [Path(one) for one in os.environ.get("KUBECONFIG", "").split(os.pathsep) if one]
+    listed = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     if listed:
         return [path for path in listed if path.exists()]
     for path in (data_home() / "kubeconfig", Path.home() / ".kube" / "config"):
@@ -218,7 +218,9 @@ def _plugin(user: Entry, body: Mapping[str, Any]) -> ExecPlugin:
     return ExecPlugin(
         command=command,
         arguments=tuple(map(str, body.get("args") or ())),
-        environment=tuple((str(one["name"]), str(one["value"])) for one in body.get("env") or ()),
+        environment=tuple(
+            (str(variable["name"]), str(variable["value"])) for variable in body.get("env") or ()
+        ),
         api_version=str(body.get("apiVersion") or "client.authentication.k8s.io/v1"),
         install_hint=str(body.get("installHint") or "").strip(),
     )

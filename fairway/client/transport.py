@@ -239,7 +239,7 @@ async def _whole(response: aiohttp.ClientResponse) -> Answer:
         status=response.status,
         body=body,
         retry_after_seconds=retry_after,
-        warnings=tuple(_warned(one) for one in response.headers.getall("Warning", ())),
+        warnings=tuple(_warned(text) for text in response.headers.getall("Warning", ())),
     )
 
 

@@ -41,7 +41,7 @@ class Counter:
 
     def _recent(self, now: float) -> tuple[tuple[int, int], ...]:
         first = (int(now) - _HOUR) // _MINUTE
-        return tuple(one for one in self.minutes if one[0] > first)
+        return tuple(minute for minute in self.minutes if minute[0] > first)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,11 +160,11 @@ def _limit(name: Name, limits: Limits) -> int | None:
 def restored(statuses: tuple[BreakerStatus, ...], now: float) -> Breakers:
     """What a hub that starts takes over: all of the past hour, as if it had just happened."""
     found = Breakers()
-    for one in statuses:
-        counter = Counter(open_since=one.open_since.timestamp() if one.open_since else None)
-        if one.name == "Price":
-            found = found.counted("Price", now, price=one.past_hour)
+    for status in statuses:
+        counter = Counter(open_since=status.open_since.timestamp() if status.open_since else None)
+        if status.name == "Price":
+            found = found.counted("Price", now, price=status.past_hour)
         else:
-            counter = counter.add(one.past_hour.nanos, now)
-        found = found._with(one.name, counter)
+            counter = counter.add(status.past_hour.nanos, now)
+        found = found._with(status.name, counter)
     return found

@@ -44,5 +44,5 @@ def _environment() -> dict[str, str]:
     found = dict(os.environ)
     if "PYTHONPATH" in found:
         entries = found["PYTHONPATH"].split(os.pathsep)
-        found["PYTHONPATH"] = os.pathsep.join(one for one in entries if one)
+        found["PYTHONPATH"] = os.pathsep.join(entry for entry in entries if entry)
     return found

@@ -41,5 +41,5 @@ class Somebody(msgspec.Struct, frozen=True):
 
 def flavor_of(flavors: Iterable[tuple[str, str]]) -> str:
     """Of flavors by resource that of accelerators, where there are any, else the first."""
-    chosen = sorted(flavors, key=lambda one: (not is_accelerator(one[0]), one))
+    chosen = sorted(flavors, key=lambda flavor: (not is_accelerator(flavor[0]), flavor))
     return chosen[0][1] if chosen else ""

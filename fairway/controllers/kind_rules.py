@@ -69,7 +69,9 @@ class KindRules:
         body = stored.object()
         rule = codec.decode(body, KindRule)
         condition = self._condition(rule, self._loaded.faults.get(rule.metadata.name))
-        others = tuple(one for one in rule.status.conditions if one.type != IN_USE)
+        others = tuple(
+            condition for condition in rule.status.conditions if condition.type != IN_USE
+        )
         status = replace(
             rule.status,
             observed_generation=rule.metadata.generation,
@@ -84,7 +86,9 @@ class KindRules:
         return None
 
     def _condition(self, rule: KindRule, fault: Invalid | None) -> Condition:
-        old = next((one for one in rule.status.conditions if one.type == IN_USE), None)
+        old = next(
+            (condition for condition in rule.status.conditions if condition.type == IN_USE), None
+        )
         word = "True" if fault is None else "False"
         is_same = old is not None and old.status == word
         now = datetime.fromtimestamp(int(self._clock.now()), UTC)

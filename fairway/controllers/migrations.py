@@ -42,7 +42,7 @@ class Migrations:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._names = [one.qualified for one in kinds if one.further]
+        self._names = [kind.qualified for kind in kinds if kind.further]
         self._pause_seconds = 1 / per_second
 
     async def run(self) -> None:
@@ -129,7 +129,9 @@ class Migrations:
 
 def _stored(definition: JsonObject) -> str:
     """The version in which objects are kept from now on."""
-    return str(next(one["name"] for one in definition["spec"]["versions"] if one["storage"]))
+    return str(
+        next(version["name"] for version in definition["spec"]["versions"] if version["storage"])
+    )
 
 
 def _is_due(definition: JsonObject) -> bool:

@@ -100,14 +100,14 @@ class Natives:
             tasks.create_task(self._loop.run(list(self._all_sources())))
             followed: set[tuple[str, str]] = set()
             while True:
-                for one in self._followable():
-                    if one not in followed:
-                        followed.add(one)
-                        tasks.create_task(self._mirror(one).run())
+                for pair in self._followable():
+                    if pair not in followed:
+                        followed.add(pair)
+                        tasks.create_task(self._mirror(pair).run())
                 await self._served.wait()
 
     def _followable(self) -> Iterator[tuple[str, str]]:
-        yield from (one for one in self._kinds.known() if one[0] in _BUILT_IN)
+        yield from (pair for pair in self._kinds.known() if pair[0] in _BUILT_IN)
         for _, stored in self._definitions.items():
             yield from self._defined_kinds(stored.object())
 
@@ -119,10 +119,12 @@ class Natives:
     def _defined_kinds(self, definition: JsonObject) -> list[tuple[str, str]]:
         spec = definition["spec"]
         versions = {
-            f"{spec['group']}/{one['name']}" for one in spec["versions"] if one.get("served")
+            f"{spec['group']}/{version['name']}"
+            for version in spec["versions"]
+            if version.get("served")
         }
         kind = spec["names"]["kind"]
-        known = [one for one in self._kinds.known() if one[1] == kind and one[0] in versions]
+        known = [pair for pair in self._kinds.known() if pair[1] == kind and pair[0] in versions]
         return known[:1]  # the same objects are served in every version
 
     def _mirror(self, kind: tuple[str, str]) -> Mirror:
@@ -140,9 +142,9 @@ class Natives:
 
     def _namespace_changed(self, name: Name, stored: Stored | None) -> None:
         for kind, mirror in self._mirrors.items():
-            for namespace, one in mirror.names():
+            for namespace, value in mirror.names():
                 if namespace == name[1]:
-                    self._loop.mark((*kind, namespace, one))
+                    self._loop.mark((*kind, namespace, value))
 
     def _workload_changed(self, name: Name, stored: Stored | None) -> None:
         """Once one is gone, its object may need another: it may have been made anew meanwhile."""
@@ -267,7 +269,7 @@ class Natives:
         if metadata.deletion_timestamp is not None:
             return False
         owners = metadata.owner_references
-        if not owners or any(one.uid == uid for one in owners):
+        if not owners or any(owner.uid == uid for owner in owners):
             return True
         await self._delete(workload)
         return False
@@ -288,7 +290,9 @@ class Natives:
         workload = self._cache.get(Workload, name, namespace)
         if workload is None or workload.metadata.deletion_timestamp is not None:
             return
-        if any(one.uid == found["metadata"]["uid"] for one in workload.metadata.owner_references):
+        if any(
+            owner.uid == found["metadata"]["uid"] for owner in workload.metadata.owner_references
+        ):
             await self._delete(workload)
 
     async def _write_status(self, found: JsonObject, name: str) -> None:
@@ -322,8 +326,8 @@ class Natives:
         """The status of the object in each cluster that has a part of it."""
         metadata, status = workload.metadata, workload.status
         placements = status.claim.placements if status.claim else ()
-        clusters = {one.cluster for one in placements}
-        clusters.update(cluster for one in status.history[-1:] for cluster in one.clusters)
+        clusters = {placement.cluster for placement in placements}
+        clusters.update(cluster for attempt in status.history[-1:] for cluster in attempt.clusters)
         found: dict[str, JsonObject] = {}
         for cluster in sorted(clusters):
             name = work_name(metadata.namespace, metadata.name)

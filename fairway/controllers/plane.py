@@ -224,7 +224,7 @@ class ControlPlane:
     async def run(self) -> None:
         """Runs until cancelled; ends in order."""
         parts = (self.cache.run, self.scheduler.run, self._lead, self.history.run)
-        await run_all([kept_up(one, self._clock) for one in parts])
+        await run_all([kept_up(part, self._clock) for part in parts])
 
     async def close(self) -> None:
         """Ends what `run` left, and lets another replica lead."""
@@ -249,7 +249,7 @@ class ControlPlane:
             await self.cache.refresh()
         self.scheduler.begin()
         try:
-            await run_all([kept_up(one.run, self._clock) for one in self._led])
+            await run_all([kept_up(controller.run, self._clock) for controller in self._led])
         finally:
             self.scheduler.cease()
 
@@ -280,7 +280,7 @@ class ControlPlane:
     async def standing(self) -> dict[str, Any]:
         found = await self.scheduler.standings()
         fair = fair_of(found)
-        queues = [{**one.render(), "fair": round(fair[one.queue], 3)} for one in found]
+        queues = [{**queue.render(), "fair": round(fair[queue.queue], 3)} for queue in found]
         return {"now": self._clock.now(), "queues": queues}
 
     async def share(self, namespace: str, name: str) -> dict[str, Any]:
@@ -341,7 +341,7 @@ def _concerns(step: dict[str, Any], workload: str) -> bool:
 
 async def run_all(parts: Sequence[Awaitable[None]]) -> None:
     """Runs parts side by side until cancelled, and ends them in their order."""
-    tasks = [asyncio.ensure_future(one) for one in parts]
+    tasks = [asyncio.ensure_future(part) for part in parts]
     try:
         # Not by gather, which would cancel all at once, and each a second time amid its own end.
         ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)

@@ -87,13 +87,13 @@ class Queues:
             share=standing.share or 0,
             usage=tuple(
                 FlavorUsage(
-                    flavor=one.flavor,
-                    resource=one.resource,
-                    used=Quantity(one.used, family_of(one.resource)),
-                    borrowed=Quantity(one.borrowed, family_of(one.resource)),
+                    flavor=holding.flavor,
+                    resource=holding.resource,
+                    used=Quantity(holding.used, family_of(holding.resource)),
+                    borrowed=Quantity(holding.borrowed, family_of(holding.resource)),
                 )
-                for one in standing.holdings
-                if one.used
+                for holding in standing.holdings
+                if holding.used
             ),
             remembered=self._remembered(queue, standing),
         )
@@ -109,9 +109,9 @@ class Queues:
         if before is not None and seconds < settings.usage_sampling_seconds:
             return before
         used: dict[str, int] = {}
-        for one in standing.holdings:
-            used[one.resource] = used.get(one.resource, 0) + one.used
-        known = {one: amount.nanos for one, amount in before.amounts.items()} if before else {}
+        for holding in standing.holdings:
+            used[holding.resource] = used.get(holding.resource, 0) + holding.used
+        known = {value: amount.nanos for value, amount in before.amounts.items()} if before else {}
         # What was never sampled is not known to have been used; memory begins empty.
         faded = decayed(known, used, seconds, settings.usage_half_life_seconds) if before else known
         return RememberedUsage(

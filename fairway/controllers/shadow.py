@@ -52,7 +52,7 @@ class Shadows:
         while True:
             await self._clock.sleep(_LOOK_SECONDS)
             clusters = list(self._cache.all(Cluster))
-            if any(one.spec.mode == "Shadow" or _condition(one) for one in clusters):
+            if any(cluster.spec.mode == "Shadow" or _condition(cluster) for cluster in clusters):
                 try:
                     await self._look(clusters)
                 except (ApiError, OSError, PlannerLost) as fault:
@@ -75,7 +75,9 @@ class Shadows:
             return
         body = stored.object()
         cluster = codec.decode(body, Cluster)
-        others = tuple(one for one in cluster.status.conditions if one.type != DIFFERS)
+        others = tuple(
+            condition for condition in cluster.status.conditions if condition.type != DIFFERS
+        )
         made = () if workloads is None else (self._made(cluster, workloads),)
         status = replace(cluster.status, conditions=(*others, *made))
         if set(status.conditions) != set(cluster.status.conditions):
@@ -108,4 +110,6 @@ class Shadows:
 
 
 def _condition(cluster: Cluster) -> Condition | None:
-    return next((one for one in cluster.status.conditions if one.type == DIFFERS), None)
+    return next(
+        (condition for condition in cluster.status.conditions if condition.type == DIFFERS), None
+    )

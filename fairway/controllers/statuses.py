@@ -21,4 +21,4 @@ def with_status(body: JsonObject, status: Struct) -> JsonObject:
 @cache
 def _known(status: type[Struct]) -> frozenset[str]:
     """The fields of a status, by their names on the wire."""
-    return frozenset(one.encode_name for one in fields(status))
+    return frozenset(field.encode_name for field in fields(status))

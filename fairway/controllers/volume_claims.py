@@ -43,7 +43,7 @@ class Volumes:
             if _TELLING in stored.raw
         ]
         await self._loop.run(
-            [(one.spec.cluster, one.metadata.name) for one in mounting if one is not None]
+            [(work.spec.cluster, work.metadata.name) for work in mounting if work is not None]
         )
 
     def _state_changed(self, cluster: str, work: str) -> None:

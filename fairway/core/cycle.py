@@ -230,7 +230,7 @@ def plan(
             steps=tuple(line.steps),
             waiting=tuple(sorted(line.waiting, key=attrgetter("workload"))),
             reservations=desk.reservations.listed(),
-            choices=tuple(one.render() for one in choices(desk)) if is_done else (),
+            choices=tuple(choice.render() for choice in choices(desk)) if is_done else (),
             warnings=warnings(desk) if is_done else (),
         )
     cursor = Cursor(

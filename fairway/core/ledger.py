@@ -137,7 +137,9 @@ class Ledger:
         self._unstock(cluster.name)
         for pool in cluster.pools:
             self._pools[cluster.name, pool.name] = pool.left
-        self._limited[cluster.name] = [one for one in cluster.pools if one.quota or one.is_unsure]
+        self._limited[cluster.name] = [
+            pool for pool in cluster.pools if pool.quota or pool.is_unsure
+        ]
 
     def _unstock(self, cluster: str) -> None:
         for key in [key for key in self._pools if key[0] == cluster]:
@@ -151,7 +153,7 @@ class Ledger:
 
     def provision(self, cluster: str, pool: str, count: int) -> None:
         self._lessen(cluster, pool, count)
-        asked = next((one for one in self._limited[cluster] if one.name == pool), None)
+        asked = next((other for other in self._limited[cluster] if other.name == pool), None)
         if asked is None:
             return
         for other in self._limited[cluster]:
@@ -172,11 +174,19 @@ def as_many(pool: Pool, other: Pool, count: int) -> int:
     """How many nodes of another pool so many of one take away from, where a quota limits both."""
     shape, others = dict(pool.shape), dict(other.shape)
     return max(
-        (-(-count * shape.get(one, 0) // others[one]) for one in pool.limited if others.get(one)),
+        (
+            -(-count * shape.get(name, 0) // others[name])
+            for name in pool.limited
+            if others.get(name)
+        ),
         default=0,
     )
 
 
-def is_same_ground(one: Cluster, other: Cluster) -> bool:
+def is_same_ground(cluster: Cluster, other: Cluster) -> bool:
     """Whether pods are on the same nodes, by the same rules, in both."""
-    return one.nodes is other.nodes and one.labels == other.labels and one.levels == other.levels
+    return (
+        cluster.nodes is other.nodes
+        and cluster.labels == other.labels
+        and cluster.levels == other.levels
+    )

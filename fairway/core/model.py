@@ -154,9 +154,9 @@ class Placed:
     is_charged: bool = True  # to quota; what makes way for its own replacement is not, beside it
 
 
-def are_alike(one: Placed, other: Placed) -> bool:
+def are_alike(placement: Placed, other: Placed) -> bool:
     """Whether pods of two places have the same flavors, so that one can take the other's quota."""
-    return {pods.name: pods.flavors for pods in one.pods} == {
+    return {pods.name: pods.flavors for pods in placement.pods} == {
         pods.name: pods.flavors for pods in other.pods
     }
 
@@ -166,8 +166,8 @@ def usage_of(*placed: Placed) -> dict[FlavorResource, int]:
     if len(placed) == 1 and len(placed[0].pods) == 1 and placed[0].is_charged:
         return placed[0].pods[0].usage()
     total: dict[FlavorResource, int] = {}
-    for one in placed:
-        for pods in one.pods if one.is_charged else ():
+    for placement in placed:
+        for pods in placement.pods if placement.is_charged else ():
             for pair, amount in pods.usage().items():
                 total[pair] = total.get(pair, 0) + amount
     return total

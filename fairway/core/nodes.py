@@ -53,7 +53,7 @@ class LabelColumn:
 def label_column(values: Sequence[str | None]) -> LabelColumn:
     """A column from one value a node; None and empty text mean that it has none."""
     known: dict[str, int] = {}
-    codes = [known.setdefault(one, len(known)) if one else -1 for one in values]
+    codes = [known.setdefault(name, len(known)) if name else -1 for name in values]
     return LabelColumn(codes=np.array(codes, dtype=np.int32), values=tuple(known))
 
 
@@ -187,7 +187,9 @@ class Room:
     def forget_devices(self) -> None:
         """Drops devices that were only asked about: the next plan begins as the last one did."""
         if len(self.devices) > len(self._used):
-            self.devices = {name: one for name, one in self.devices.items() if name in self._used}
+            self.devices = {
+                name: device for name, device in self.devices.items() if name in self._used
+            }
 
 
 class Bounds:

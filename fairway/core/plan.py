@@ -31,7 +31,7 @@ class Admit:
         found: dict[str, Any] = {
             "action": "Admit",
             "workload": self.workload,
-            "placements": [placement(one) for one in self.placed],
+            "placements": [placement(other) for other in self.placed],
             "rung": self.rung,
         }
         if self.form:
@@ -164,14 +164,14 @@ class Plan:
         found: dict[str, Any] = {
             "now": self.now,
             "steps": [step.render() for step in self.steps],
-            "waiting": [one.render() for one in self.waiting],
+            "waiting": [waiting_workload.render() for waiting_workload in self.waiting],
         }
         if self.reservations:
-            found["reservations"] = [one.render() for one in self.reservations]
+            found["reservations"] = [reservation.render() for reservation in self.reservations]
         if self.choices:
-            found["choices"] = [dict(one) for one in self.choices]
+            found["choices"] = [dict(choice) for choice in self.choices]
         if self.warnings:
-            found["warnings"] = [one.render() for one in self.warnings]
+            found["warnings"] = [warning.render() for warning in self.warnings]
         return found
 
 

@@ -130,19 +130,21 @@ class Desk:
         kept = self.reservations.kept_nodes(self.asking, cluster, assignment)
         if kept is None:
             return wants
-        return [replace(one, mask=None if one.mask is None else one.mask & ~kept) for one in wants]
+        return [
+            replace(want, mask=None if want.mask is None else want.mask & ~kept) for want in wants
+        ]
 
     def _wants(self, cluster: str, assignment: Assignment, form: Form) -> list[Want]:
         return [
             Want(
-                name=one.name,
-                shape=one.shape,
-                count=one.count,
-                least=one.least,
-                mask=self.stock.mask(cluster, assignment, one),
-                topology=one.topology,
+                name=pod_set.name,
+                shape=pod_set.shape,
+                count=pod_set.count,
+                least=pod_set.least,
+                mask=self.stock.mask(cluster, assignment, pod_set),
+                topology=pod_set.topology,
             )
-            for one in form.pod_sets
+            for pod_set in form.pod_sets
         ]
 
     # Taking.
@@ -230,7 +232,7 @@ class Desk:
             return [ranking.Ranked(names[0], 0)]
         if workload.held is None and ranking.is_plain(policy.scores):
             return self._board(names, workload, policy).standing()
-        current = [one.cluster for one in workload.held.placed] if workload.held else []
+        current = [placement.cluster for placement in workload.held.placed] if workload.held else []
         facts = [self.facts_of(name, workload, policy) for name in names]
         unwelcome = self.candidates(workload).unwelcome
         return ranking.rank(facts, policy.scores, self.now, current=current, unwelcome=unwelcome)

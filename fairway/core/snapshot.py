@@ -194,10 +194,12 @@ class Snapshot:
             )
         if change.policies is not None:
             # Whether a service wants more hangs on how its policy divides it.
-            services = [one for one in self._workloads.values() if one.mode == "Divided"]
-            for one in services:
-                self._drop(one)
-                self._add(one)
+            services = [
+                workload for workload in self._workloads.values() if workload.mode == "Divided"
+            ]
+            for service in services:
+                self._drop(service)
+                self._add(service)
 
     # Workloads.
 
@@ -264,8 +266,8 @@ class Snapshot:
                 del keys[bisect_left(keys, workload.key)]
                 if not keys:
                     del self.holding[name]
-        for one in (*(held.placed if held else ()), *workload.releasing):
-            usage = usage_of(one)
+        for placement in (*(held.placed if held else ()), *workload.releasing):
+            usage = usage_of(placement)
             self.tree.charge(queue, {pair: sign * amount for pair, amount in usage.items()})
             self.claims.add(queue, workload.user, usage, sign)
 
@@ -363,10 +365,10 @@ class Snapshot:
         return workload.held is not None and workload.held.started_at is not None
 
 
-def is_same_quota(one: Queue, other: Queue) -> bool:
+def is_same_quota(queue: Queue, other: Queue) -> bool:
     """Whether a queue can take another's place in the tree with everything charged as it is."""
     return all(
-        getattr(one, name) == getattr(other, name)
+        getattr(queue, name) == getattr(other, name)
         for name in ("name", "parent", "groups", "quotas", "user_limits")
     )
 
@@ -376,7 +378,8 @@ def _alike(old: list[Seat] | None, new: list[Seat] | None) -> bool:
     return (
         old is not None
         and new is not None
-        and [(one.decided, one.placed) for one in old] == [(one.decided, one.placed) for one in new]
+        and [(seat.decided, seat.placed) for seat in old]
+        == [(seat.decided, seat.placed) for seat in new]
     )
 
 
@@ -394,9 +397,9 @@ def wants_more(workload: Workload, policy: Policy) -> bool:
             return True  # another cluster may have room for a copy by now
         if policy.division.counts_speed:
             return True  # how much its replicas count for hangs on their flavors
-        return sum(one.replicas for one in workload.held.placed) != workload.replicas
+        return sum(placement.replicas for placement in workload.held.placed) != workload.replicas
     if workload.mode == "Independent":
-        running = sum(count_of(one.tasks) for one in workload.held.placed)
+        running = sum(count_of(placement.tasks) for placement in workload.held.placed)
         if workload.concurrency and running >= workload.concurrency:
             return False
         return running + count_of(workload.tasks_over) < workload.tasks

@@ -32,7 +32,10 @@ def after(facts: Facts, plan: Plan) -> Facts:
                 workloads[step.workload] = _moved(workloads[step.workload], step, facts.now)
             case _:
                 continue  # nodes on their way change nothing that is claimed
-    places = {one.workload: (one.cluster, one.flavors) for one in plan.reservations}
+    places = {
+        reservation.workload: (reservation.cluster, reservation.flavors)
+        for reservation in plan.reservations
+    }
     for key, workload in workloads.items():
         if workload.reservation != places.get(key):
             workloads[key] = replace(workload, reservation=places.get(key))
@@ -67,7 +70,9 @@ def decided(workloads: Mapping[str, Workload], plan: Plan) -> dict[str, Workload
 
 def _leaving(workload: Workload, held: Held) -> Workload:
     """A victim waits again, and is charged for what it had until that is gone."""
-    left = (replace(one, attempt=one.attempt or held.attempt) for one in held.placed)
+    left = (
+        replace(placement, attempt=placement.attempt or held.attempt) for placement in held.placed
+    )
     return replace(_requeued(workload), releasing=(*workload.releasing, *left))
 
 
@@ -76,7 +81,9 @@ def _awaited(
 ) -> tuple[str, int]:
     """A victim, with the last attempt of it that must be gone."""
     victim = found.get(key) or workloads.get(key)
-    return key, max((one.attempt for one in victim.releasing), default=0) if victim else 0
+    return key, max(
+        (placement.attempt for placement in victim.releasing), default=0
+    ) if victim else 0
 
 
 def _claimed(
@@ -101,14 +108,14 @@ def _taken_away(before: Held, after: Sequence[Placed]) -> Iterator[Placed]:
 
     Tasks that are not placed any more have ended.
     """
-    now = {one.cluster: one for one in after}
+    now = {placement.cluster: placement for placement in after}
     for old in before.placed:
         new = now.get(old.cluster)
-        counts = {one.name: one.count for one in new.pods} if new else {}
+        counts = {pod.name: pod.count for pod in new.pods} if new else {}
         pods = tuple(
-            replace(one, count=one.count - counts.get(one.name, 0), level="", domains=())
-            for one in old.pods
-            if one.count > counts.get(one.name, 0)
+            replace(pod, count=pod.count - counts.get(pod.name, 0), level="", domains=())
+            for pod in old.pods
+            if pod.count > counts.get(pod.name, 0)
         )
         if pods and not old.tasks:
             replicas = old.replicas - (new.replicas if new else 0)
@@ -138,13 +145,13 @@ def _admitted(workload: Workload, step: Admit, now: float) -> Workload:
 
 def _moved(workload: Workload, step: Move, now: float) -> Workload:
     assert workload.held is not None, "only what runs can move"
-    placed = {one.cluster: one for one in workload.held.placed}
+    placed = {placement.cluster: placement for placement in workload.held.placed}
     source = _source(workload.held, step)
     left = source.replicas - step.count
     if left:
         # Which of them leave, and from which nodes and domains, is not known.
         stays = _part(source, left)
-        pods = tuple(replace(one, level="", domains=()) for one in stays.pods)
+        pods = tuple(replace(pod, level="", domains=()) for pod in stays.pods)
         placed[step.source] = replace(stays, pods=pods, bound={})
     else:
         del placed[step.source]
@@ -155,10 +162,10 @@ def _moved(workload: Workload, step: Move, now: float) -> Workload:
 
 
 def _source(held: Held, step: Move) -> Placed:
-    return next(one for one in held.placed if one.cluster == step.source)
+    return next(placement for placement in held.placed if placement.cluster == step.source)
 
 
 def _part(source: Placed, replicas: int) -> Placed:
     """So many of its replicas."""
-    pods = tuple(replace(one, count=one.count * replicas // source.replicas) for one in source.pods)
+    pods = tuple(replace(pod, count=pod.count * replicas // source.replicas) for pod in source.pods)
     return replace(source, replicas=replicas, pods=pods)

@@ -90,11 +90,13 @@ def _claimed(
     if before is not None or _goes_on(after):
         return
     found = [
-        _mentioned(one.workload, others) for one in claim.waits_for if one.workload is not None
+        _mentioned(victim.workload, others)
+        for victim in claim.waits_for
+        if victim.workload is not None
     ]
-    victims = [one.metadata.name if one is not None else "another" for one in found]
-    pools = [one for one in claim.waits_for if one.type == "Provision"]
-    is_away = any(one.group not in ("", _HOME, "here") for one in claim.placements)
+    victims = [workload.metadata.name if workload is not None else "another" for workload in found]
+    pools = [victim for victim in claim.waits_for if victim.type == "Provision"]
+    is_away = any(placement.group not in ("", _HOME, "here") for placement in claim.placements)
     text = f"in {claim.summary}{_flavors(claim)}"
     if victims:
         text += f", as soon as {' and '.join(victims)} made room"
@@ -126,7 +128,7 @@ def _turned(after: Workload) -> Iterator[Line | WaitsLine]:
         case "Running" if not _goes_on(after):
             yield Line("running", who, f"in {where}{_waited(after)}")
         case "Succeeded":
-            troubles = sum(one.reason not in _ORDINARY_ENDS for one in status.history)
+            troubles = sum(attempt.reason not in _ORDINARY_ENDS for attempt in status.history)
             more = f", after {troubles + 1} attempts" if troubles else ""
             yield Line("succeeded", who, f"in {_span(status.ran_seconds)} of running{more}")
         case "Failed":
@@ -171,7 +173,7 @@ def _began_to_wait(before: Workload, after: Workload) -> bool:
 def _ended_attempts(
     before: Workload, after: Workload, others: Mapping[str, Workload]
 ) -> Iterator[Line]:
-    known = max((one.attempt for one in before.status.history), default=-1)
+    known = max((attempt.attempt for attempt in before.status.history), default=-1)
     for past in after.status.history:
         if past.attempt > known and past.reason not in _ORDINARY_ENDS:
             yield _ended(past, after, others)
@@ -199,7 +201,9 @@ def _mentioned(mention: WorkloadMention, others: Mapping[str, Workload]) -> Work
     """The workload that another one tells of, which may have its UID alone."""
     if mention.name:
         return others.get(f"{mention.namespace}/{mention.name}")
-    return next((one for one in others.values() if one.metadata.uid == mention.uid), None)
+    return next(
+        (workload for workload in others.values() if workload.metadata.uid == mention.uid), None
+    )
 
 
 def _why(past: PastAttempt, workload: Workload, other: Workload | None) -> str:
@@ -232,7 +236,7 @@ def of_cluster(before: Cluster | None, after: Cluster) -> Iterator[Line]:
         gpus = after.status.allocatable.get("nvidia.com/gpu")
         text = _RETURNS.get(was, "joined the fleet")
         yield Line("ready", who, text + (f", {gpus} GPUs" if gpus else ""))
-    pools = {one.name: one.nodes for one in before.status.elastic_pools}
+    pools = {pool.name: pool.nodes for pool in before.status.elastic_pools}
     for pool in after.status.elastic_pools:
         more = pool.nodes - pools.get(pool.name, 0)
         if more:
@@ -248,7 +252,7 @@ def of_rollout(before: Rollout | None, after: Rollout) -> Iterator[Line]:
     who, was, is_ = after.metadata.name, before.status, after.status
     goes_out = is_.phase in ("Progressing", "Soaking")
     if goes_out and (was.revision, was.current_batch) != (is_.revision, is_.current_batch):
-        new = [one.cluster for one in is_.clusters if one.revision == is_.revision]
+        new = [cluster.cluster for cluster in is_.clusters if cluster.revision == is_.revision]
         batch = f"batch {is_.current_batch + 1} of {is_.batches}"
         yield Line("updates", who, f"to revision {is_.revision}, {batch}: {', '.join(new)}")
     if was.phase != is_.phase and is_.phase == "Completed":

@@ -61,8 +61,8 @@ class Player:
             found = await self._store.list(WORKLOADS, Selection(labels=PROCESSES))
             if not found.items:
                 return
-            for one in found.items:
-                metadata = one.object()["metadata"]
+            for stored in found.items:
+                metadata = stored.object()["metadata"]
                 if "deletionTimestamp" not in metadata:
                     with suppress(NotFound):
                         await self._store.delete(
@@ -76,9 +76,9 @@ class Player:
     async def _first_round(self) -> int:
         """The number after the highest that is there."""
         found = await self._store.list(WORKLOADS, Selection(labels=_STORY))
-        names = (str(one.object()["metadata"]["name"]) for one in found.items)
+        names = (str(stored.object()["metadata"]["name"]) for stored in found.items)
         numbers = (name.rpartition("-")[2] for name in names)
-        return 1 + max((int(one) for one in numbers if one.isdecimal()), default=0)
+        return 1 + max((int(number) for number in numbers if number.isdecimal()), default=0)
 
     async def _do(self, step: Step, number: int) -> None:
         try:
@@ -107,9 +107,9 @@ class Player:
         except AlreadyExists:
             await self._change(body, {"replicas": replicas})
         with suppress(AlreadyExists):
-            one = rollout()
-            namespace = str(one["metadata"]["namespace"])
-            await self._store.create(ROLLOUTS, one, namespace=namespace, write=_WRITE)
+            entry = rollout()
+            namespace = str(entry["metadata"]["namespace"])
+            await self._store.create(ROLLOUTS, entry, namespace=namespace, write=_WRITE)
 
     async def _update(self, version: int) -> None:
         """Another version of the service, and nothing else of it."""

@@ -120,7 +120,7 @@ ALERTS = (
 
 def groups() -> list[JsonObject]:
     """The rules as Prometheus reads them."""
-    return [{"name": "fairway", "rules": [_rule(one) for one in ALERTS]}]
+    return [{"name": "fairway", "rules": [_rule(alert) for alert in ALERTS]}]
 
 
 def _rule(alert: Alert) -> JsonObject:

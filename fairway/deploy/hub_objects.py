@@ -187,7 +187,7 @@ def network_policy(settings: Settings) -> JsonObject:
     and API servers."""
     replicas = {"ports": [{"protocol": "TCP", "port": REPLICA_PORT}]}
     others = [{"podSelector": {"matchLabels": SELECTOR}}]
-    names = [{"protocol": one, "port": 53} for one in ("UDP", "TCP")]
+    names = [{"protocol": item, "port": 53} for item in ("UDP", "TCP")]
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -205,7 +205,7 @@ def network_policy(settings: Settings) -> JsonObject:
             "egress": [
                 {"ports": names},
                 {"to": others, **replicas},
-                {"ports": [{"protocol": "TCP", "port": one} for one in _API_PORTS]},
+                {"ports": [{"protocol": "TCP", "port": port} for port in _API_PORTS]},
             ],
         },
     }

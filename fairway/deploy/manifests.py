@@ -27,9 +27,9 @@ def objects(settings: Settings, *, with_kinds: bool = True) -> list[JsonObject]:
     kinds = crds.for_kubernetes() if with_kinds else []
     home = hub_objects.namespace_of(settings.namespace)
     wanted = [
-        one.object
-        for one in parts(settings)
-        if not one.only_with or getattr(settings, one.only_with)
+        part.object
+        for part in parts(settings)
+        if not part.only_with or getattr(settings, part.only_with)
     ]
     return [*kinds, home, *wanted]
 
@@ -49,15 +49,15 @@ def parts(settings: Settings) -> list[Part]:
         Part(object=rights.binding(settings, rights.SECRETS), only_with="all_secrets"),
         Part(object=rights.term_role()),
         Part(object=rights.term_binding(settings)),
-        *(Part(object=one) for one in rights.roles_of_people()),
+        *(Part(object=entry) for entry in rights.roles_of_people()),
         Part(object=creators.policy(hub), only_with="admission_policy"),
         Part(object=creators.binding(), only_with="admission_policy"),
         *(
-            Part(object=one, only_with="admission_policy" if held_back.is_mutating(one) else "")
+            Part(object=entry, only_with="admission_policy" if held_back.is_mutating(entry) else "")
             for pair in held_back.pairs(hub)
-            for one in pair
+            for entry in pair
         ),
-        *(Part(object=one) for one in deprecated.warning(crds.definitions())),
+        *(Part(object=entry) for entry in deprecated.warning(crds.definitions())),
         Part(object=hub_objects.network_policy(settings), only_with="network_policy"),
         Part(object=hub_objects.disruption_budget(settings)),
         Part(object=hub_objects.service(settings)),
@@ -85,7 +85,7 @@ _Dumper.add_representer(str, _text)
 
 def as_yaml(found: Iterable[JsonObject]) -> str:
     """Objects as documents of one text, each named in front, as kubectl reads them."""
-    return "".join(f"---\n# {_title(one)}\n{document(one)}" for one in found)
+    return "".join(f"---\n# {_title(entry)}\n{document(entry)}" for entry in found)
 
 
 def document(body: JsonObject) -> str:

@@ -31,6 +31,8 @@ def objects(namespace: str, *, may_act: bool) -> list[JsonObject]:
 
 def _kinds() -> list[tuple[str, str]]:
     """What works are made of, as groups and plurals."""
-    running = (resource_of(*one) for one in built_in().known())
+    running = (resource_of(*pair) for pair in built_in().known())
     beside = (resource_of(f"{group}/v1", kind) for group, kind in HARMLESS)
-    return sorted({(one.group, one.plural) for one in (*running, *beside)})
+    return sorted(
+        {(resource_key.group, resource_key.plural) for resource_key in (*running, *beside)}
+    )

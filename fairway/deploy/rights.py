@@ -64,7 +64,7 @@ def _native_kinds() -> list[JsonObject]:
     rules = []
     for group, plurals in sorted(by_group.items()):
         rules.append(rule(group, sorted(plurals), _READ))
-        rules.append(rule(group, sorted(f"{one}/status" for one in plurals), ("update",)))
+        rules.append(rule(group, sorted(f"{plural}/status" for plural in plurals), ("update",)))
     rules.extend(rule(group, several, ("patch",)) for group, several in _SCALED.items())
     return rules
 
@@ -96,7 +96,7 @@ def _beside() -> list[JsonObject]:
             "apiextensions.k8s.io",
             ["customresourcedefinitions", "customresourcedefinitions/status"],
             ("patch",),
-            [one.qualified for one in KINDS if one.further],
+            [kind.qualified for kind in KINDS if kind.further],
         ),
         rule(ADMISSION, policies, ("get",), policy_names),
         # Agents inside the hub say by leases that they live. Those of nodes are not to be changed.
@@ -122,13 +122,17 @@ def term_role() -> JsonObject:
 
 def roles_of_people() -> list[JsonObject]:
     """Our kinds for those who have `view`, `edit` or `admin`: what an embedded hub gives them."""
-    rules = {one["metadata"]["name"]: one["rules"] for one in bootstrap_objects() if "rules" in one}
+    rules = {
+        object_["metadata"]["name"]: object_["rules"]
+        for object_ in bootstrap_objects()
+        if "rules" in object_
+    }
     found = []
     for name in ("view", "edit"):
         ours = [
-            one
-            for one in rules[f"system:aggregate-to-{name}"]
-            if set(one.get("apiGroups", ())) <= {GROUP, KINDS_GROUP, SERVING_GROUP, COSTS_GROUP}
+            rule
+            for rule in rules[f"system:aggregate-to-{name}"]
+            if set(rule.get("apiGroups", ())) <= {GROUP, KINDS_GROUP, SERVING_GROUP, COSTS_GROUP}
         ]
         made = role(f"fairway-{name}", ours)
         # What `edit` holds, `admin` gathers by itself.

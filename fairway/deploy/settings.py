@@ -49,9 +49,9 @@ def faults(settings: Settings) -> Iterator[str]:
         yield f"--image: {settings.image!r} is not the name of an image"
     if not isinstance(settings.replicas, int) or not 1 <= settings.replicas <= _REPLICAS_MOST:
         yield f"--replicas: {settings.replicas} is not between 1 and {_REPLICAS_MOST}"
-    for one in settings.options:
-        if not _OPTION.fullmatch(one):
-            yield f"--option: {one!r} is not an option such as --oidc-client-id=NAME"
+    for name in settings.options:
+        if not _OPTION.fullmatch(name):
+            yield f"--option: {name!r} is not an option such as --oidc-client-id=NAME"
     for option, value in (("--cpu", settings.cpu), ("--memory", settings.memory)):
         try:
             amount = Quantity.of(value)

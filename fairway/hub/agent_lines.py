@@ -217,7 +217,7 @@ class Reaching:
         if self._agents.get(cluster) is None:
             return None
         if cluster not in self._inside:
-            for gone in [one for one in self._inside if self._agents.get(one) is None]:
+            for gone in [name for name in self._inside if self._agents.get(name) is None]:
                 await self._inside.pop(gone).close()
             ours, theirs = memory.pair()
             line = self._inside[cluster] = Line(ours, self._clock, limits=self._limits)
@@ -227,8 +227,8 @@ class Reaching:
                 serve=lambda ask, talk: self._answer(cluster, ask, talk),
                 limits=self._limits,
             )
-            for one in (line, serving):
-                task = asyncio.ensure_future(one.run())
+            for other in (line, serving):
+                task = asyncio.ensure_future(other.run())
                 self._running.add(task)
                 task.add_done_callback(self._running.discard)
         return self._inside[cluster]
@@ -248,7 +248,9 @@ class Reaching:
         if workload is not None:
             status = workload.status
             placements = (*(status.claim.placements if status.claim else ()), *status.releasing)
-            found = list(dict.fromkeys(one.cluster for one in placements if one.cluster))
+            found = list(
+                dict.fromkeys(placement.cluster for placement in placements if placement.cluster)
+            )
             for past in reversed(status.history):
                 found = found or list(past.clusters)
             if found:

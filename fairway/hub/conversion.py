@@ -40,7 +40,7 @@ class Conversions:
         self._store = store
         self._clock = clock
         self._client = client
-        self._names = [one.qualified for one in KINDS if one.further]
+        self._names = [kind.qualified for kind in KINDS if kind.further]
 
     async def run(self) -> None:
         while True:
@@ -118,7 +118,7 @@ async def _secret(store: Store) -> JsonObject:
 
 async def _put(store: Store, secret: JsonObject, own: tuple[bytes, ...]) -> bool:
     """Keeps an authority for all replicas; false: another replica was faster."""
-    data = {name: base64.b64encode(one).decode() for name, one in zip(_KEYS, own, strict=True)}
+    data = {name: base64.b64encode(value).decode() for name, value in zip(_KEYS, own, strict=True)}
     keep = store.update if "resourceVersion" in secret["metadata"] else store.create
     try:
         await keep(SECRETS, {**secret, "data": data}, namespace=NAMESPACE, write=BY_HUB)

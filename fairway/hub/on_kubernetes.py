@@ -70,8 +70,8 @@ def access_to(where: OnKubernetes) -> Access:
     inside = from_service_account()
     if inside is not None and not where.context:
         return inside
-    listed = [Path(one) for one in os.environ.get("KUBECONFIG", "").split(os.pathsep) if one]
-    files = [one for one in listed or [Path.home() / ".kube" / "config"] if one.exists()]
+    listed = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    files = [path for path in listed or [Path.home() / ".kube" / "config"] if path.exists()]
     if not files:
         raise ConfigError("no kubeconfig found: name the hub's cluster with --kubeconfig")
     return access_of(read(files), where.context)
@@ -85,7 +85,7 @@ async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Back
         catalogue.put_definition(definition)
     authorizer = Authorizer([])
     mirrors = [_followed(kind, store, authorizer, clock) for kind in _KIND_OF_ROLES]
-    following = [asyncio.ensure_future(one.run()) for one in mirrors]
+    following = [asyncio.ensure_future(mirror.run()) for mirror in mirrors]
 
     try:
         yield Backing(
@@ -95,7 +95,7 @@ async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Back
             find_uid=lambda kind, namespace, name: None,  # it signs no tokens of accounts
             ready=lambda: {
                 "store": ""
-                if all(one.is_complete.is_set() for one in mirrors)
+                if all(mirror.is_complete.is_set() for mirror in mirrors)
                 else "roles are still being read"
             },
             observe=lambda metrics: None,

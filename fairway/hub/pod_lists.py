@@ -59,7 +59,7 @@ class PodLists:
             async with turn:
                 return await self._asked(request, cluster, after if cluster == begun else "")
 
-        told = await asyncio.gather(*(asked(one) for one in clusters))
+        told = await asyncio.gather(*(asked(cluster) for cluster in clusters))
         return _page(told, request.most)
 
     async def _asked(self, request: PodsRequest, cluster: str, after: str) -> _Told:
@@ -91,16 +91,16 @@ def _read(cluster: str, told: bytes | None) -> PodPage:
 
 def _page(told: Sequence[_Told], most: int) -> JsonObject:
     """As many pods as are wanted, and where the next page begins."""
-    found: JsonObject = {"clusters": [_summary(one) for one in told], "pods": []}
+    found: JsonObject = {"clusters": [_summary(report) for report in told], "pods": []}
     pods: list[JsonObject] = found["pods"]
-    for one in told:
-        if one.page is None:
+    for report in told:
+        if report.page is None:
             continue
         left = most - len(pods)
-        pods.extend(_pod(one.cluster, pod) for pod in one.page.pods[:left])
-        if one.page.more or len(one.page.pods) > left:
-            last = pods[-1]["name"] if pods and pods[-1]["cluster"] == one.cluster else ""
-            found["continue"] = f"{one.cluster}/{last}"
+        pods.extend(_pod(report.cluster, pod) for pod in report.page.pods[:left])
+        if report.page.more or len(report.page.pods) > left:
+            last = pods[-1]["name"] if pods and pods[-1]["cluster"] == report.cluster else ""
+            found["continue"] = f"{report.cluster}/{last}"
             break
     return found
 

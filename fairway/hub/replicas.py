@@ -115,7 +115,7 @@ class Replicas:
 
     def _avoid(self, address: str) -> None:
         now = self._clock.monotonic()
-        self._avoided = {one: until for one, until in self._avoided.items() if until > now}
+        self._avoided = {value: until for value, until in self._avoided.items() if until > now}
         self._avoided[address] = now + _AVOIDED_SECONDS
 
     async def _others(self) -> list[str]:
@@ -126,7 +126,7 @@ class Replicas:
             _log.warning("other replicas are not known: %s", fault)
             return []
         said = (_read(text) for text in _marks(lease).values())
-        found = sorted({one.address for one in said if one is not None} - {self._own})
+        found = sorted({other.address for other in said if other is not None} - {self._own})
         return found[:_REPLICAS_MOST]
 
     async def _opened(self, address: str) -> Line:
@@ -277,7 +277,7 @@ async def among_replicas(
             await clock.sleep(_RENEWAL_SECONDS)
             certificates.reload(tls, make())
 
-    tasks = [asyncio.ensure_future(one) for one in (replicas.tell(place.told(port)), renew())]
+    tasks = [asyncio.ensure_future(task) for task in (replicas.tell(place.told(port)), renew())]
     try:
         yield replicas
     finally:

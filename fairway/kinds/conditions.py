@@ -33,7 +33,9 @@ def condition(kind: str, *, holds: bool, since: float, reason: str, message: str
 
 def found(status: JsonObject, kind: str) -> JsonObject:
     """The condition of a type; an empty one where there is none."""
-    matching = (one for one in listed(status, "conditions") if one.get("type") == kind)
+    matching = (
+        condition for condition in listed(status, "conditions") if condition.get("type") == kind
+    )
     return next(matching, {})
 
 
@@ -42,22 +44,22 @@ def holding(status: JsonObject, *kinds: str) -> JsonObject:
     if not status.get("conditions"):
         return {}
     candidates = (found(status, kind) for kind in kinds)
-    return next((one for one in candidates if one.get("status") == "True"), {})
+    return next((candidate for candidate in candidates if candidate.get("status") == "True"), {})
 
 
 def earliest(moments: Iterable[str]) -> str:
     """Moments in Kubernetes' form sort as texts; empty ones do not count."""
-    return min((one for one in moments if one), default="")
+    return min((moment for moment in moments if moment), default="")
 
 
 def latest(moments: Iterable[str]) -> str:
-    return max((one for one in moments if one), default="")
+    return max((moment for moment in moments if moment), default="")
 
 
 def first_of(statuses: Sequence[JsonObject], kind: str) -> JsonObject:
     """A true condition of any of these statuses: the earliest."""
-    candidates = [one for one in (holding(status, kind) for status in statuses) if one]
-    return min(candidates, key=lambda one: text(one, "lastTransitionTime"), default={})
+    candidates = [entry for entry in (holding(status, kind) for status in statuses) if entry]
+    return min(candidates, key=lambda candidate: text(candidate, "lastTransitionTime"), default={})
 
 
 def last_of(statuses: Sequence[JsonObject], kind: str) -> JsonObject:
@@ -65,4 +67,4 @@ def last_of(statuses: Sequence[JsonObject], kind: str) -> JsonObject:
     candidates = [holding(status, kind) for status in statuses]
     if not candidates or not all(candidates):
         return {}
-    return max(candidates, key=lambda one: text(one, "lastTransitionTime"))
+    return max(candidates, key=lambda candidate: text(candidate, "lastTransitionTime"))

@@ -55,7 +55,7 @@ def decorate(kind: Kind, manifest: JsonObject, changes: Mapping[str, Change]) ->
 def labelled(kind: Kind, manifest: JsonObject, *, work: str, attempt: int) -> JsonObject:
     """A copy of a manifest whose pods can be told apart by work, attempt and pod set."""
     own = {WORK: work_label(work), ATTEMPT: str(attempt)}
-    names = {one.name for one in kind.pod_sets(manifest)}
+    names = {pod_set.name for pod_set in kind.pod_sets(manifest)}
     return decorate(kind, manifest, {name: Change(labels={**own, POD_SET: name}) for name in names})
 
 
@@ -110,7 +110,7 @@ def require(spec: JsonObject, terms: tuple[NodeTerm, ...]) -> None:
     Of several terms one suffices, hence each of the old ones is joined with each of the new.
     """
     required = made(spec, "affinity", "nodeAffinity", _REQUIRED)
-    added = [[to_plain(one) for one in term.match_expressions] for term in terms]
+    added = [[to_plain(expression) for expression in term.match_expressions] for term in terms]
     old = listed(required, "nodeSelectorTerms") or [{}]
     required["nodeSelectorTerms"] = [
         {**term, "matchExpressions": [*listed(term, "matchExpressions"), *copied(tests)]}
@@ -122,7 +122,11 @@ def require(spec: JsonObject, terms: tuple[NodeTerm, ...]) -> None:
 def add_tolerations(spec: JsonObject, added: tuple[Toleration, ...]) -> None:
     """Adds tolerations that a pod does not have yet."""
     own = listed(spec, "tolerations")
-    new = [one for one in (plain_toleration(one) for one in added) if one not in own]
+    new = [
+        entry
+        for entry in (plain_toleration(toleration) for toleration in added)
+        if entry not in own
+    ]
     if new:
         spec["tolerations"] = [*own, *new]
 
@@ -139,10 +143,16 @@ def set_environment(
     if not variables:
         return
     own = listed(container, "env")
-    names = {one.get("name") for one in own}
+    names = {entry.get("name") for entry in own}
     taken = {name for name in variables if not overrides and name in names}
-    kept = [one for one in own if one.get("name") not in variables or one.get("name") in taken]
-    added = [{"name": name, "value": one} for name, one in variables.items() if name not in taken]
+    kept = [
+        entry for entry in own if entry.get("name") not in variables or entry.get("name") in taken
+    ]
+    added = [
+        {"name": name, "value": variable}
+        for name, variable in variables.items()
+        if name not in taken
+    ]
     container["env"] = [*kept, *added]
 
 
@@ -152,10 +162,10 @@ def _ask(containers: list[JsonObject], requests: Mapping[str, Quantity]) -> None
     Where several did, the first gets all; where none did, the first container does.
     """
     for name, amount in requests.items():
-        asking = [one for one in containers if _asks(one, name)] or containers[:1]
+        asking = [container for container in containers if _asks(container, name)] or containers[:1]
         for position, container in enumerate(asking):
             resources = made(container, "resources")
-            fields = [one for one in ("requests", "limits") if name in child(resources, one)]
+            fields = [item for item in ("requests", "limits") if name in child(resources, item)]
             for field_name in fields:
                 del resources[field_name][name]
             if position == 0 and amount:
@@ -165,4 +175,4 @@ def _ask(containers: list[JsonObject], requests: Mapping[str, Quantity]) -> None
 
 def _asks(container: JsonObject, resource: str) -> bool:
     resources = child(container, "resources")
-    return any(resource in child(resources, one) for one in ("requests", "limits"))
+    return any(resource in child(resources, item) for item in ("requests", "limits"))

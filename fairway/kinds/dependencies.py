@@ -33,13 +33,13 @@ _EVERYWHERE = {
 
 def of_templates(templates: Iterable[JsonObject]) -> tuple[ObjectReference, ...]:
     """What the pods of these templates need, without repetition, in a fixed order."""
-    found = {one for template in templates for one in _of_pod(child(template, "spec"))}
+    found = {reference for template in templates for reference in _of_pod(child(template, "spec"))}
     return in_order(found)
 
 
 def in_order(found: Iterable[ObjectReference]) -> tuple[ObjectReference, ...]:
-    kept = {one for one in found if one.name} - _EVERYWHERE
-    return tuple(sorted(kept, key=lambda one: (one.kind, one.name)))
+    kept = {reference for reference in found if reference.name} - _EVERYWHERE
+    return tuple(sorted(kept, key=lambda reference: (reference.kind, reference.name)))
 
 
 def claim(name: str) -> ObjectReference:
@@ -49,8 +49,8 @@ def claim(name: str) -> ObjectReference:
 def _of_pod(spec: JsonObject) -> Iterator[ObjectReference]:
     account = text(spec, "serviceAccountName") or text(spec, "serviceAccount")
     yield ObjectReference(kind="ServiceAccount", name=account)
-    for one in listed(spec, "imagePullSecrets"):
-        yield _secret(text(one, "name"))
+    for secret in listed(spec, "imagePullSecrets"):
+        yield _secret(text(secret, "name"))
     for field in ("containers", "initContainers", "ephemeralContainers"):
         for container in listed(spec, field):
             yield from _of_container(container)

@@ -55,8 +55,8 @@ class Deployment(Replicated):
         ]
 
     def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
-        made = [one for one in pods if one.phase not in ("Succeeded", "Failed")]
-        ready = [one for one in made if one.phase == "Ready"]
+        made = [pod for pod in pods if pod.phase not in ("Succeeded", "Failed")]
+        ready = [pod for pod in made if pod.phase == "Ready"]
         count = wanted(manifest)
         counts = {
             "replicas": len(made),
@@ -65,12 +65,12 @@ class Deployment(Replicated):
             "availableReplicas": len(ready),
             "unavailableReplicas": max(0, count - len(ready)),
         }
-        since = max((one.started_at or now for one in ready), default=now)
+        since = max((pod.started_at or now for pod in ready), default=now)
         is_available = len(ready) >= count - _unavailable_most(manifest, count)
         is_done = len(ready) >= count
         return {
             "observedGeneration": number(manifest, "metadata", "generation", default=1),
-            **{name: one for name, one in counts.items() if one},
+            **{name: count for name, count in counts.items() if count},
             "conditions": [
                 condition(
                     "Available",

@@ -43,16 +43,16 @@ def failure_of(pod: JsonObject, events: Sequence[JsonObject] = ()) -> PodFailure
     if status.get("phase") == "Succeeded":
         return None
     node = text(pod, "spec", "nodeName")
-    for one in (
+    for of_event in (
         *_of_pod(status),
         *_of_containers(status),
         *_of_events(events),
         *_of_scheduling(status),
     ):
         return PodFailure(
-            reason=one.reason,
-            message=one.message.strip()[:_MESSAGE_MOST],
-            exit_code=one.exit_code,
+            reason=of_event.reason,
+            message=of_event.message.strip()[:_MESSAGE_MOST],
+            exit_code=of_event.exit_code,
             node=node,
         )
     return PodFailure(reason="", node=node) if status.get("phase") == "Failed" else None
@@ -60,7 +60,7 @@ def failure_of(pod: JsonObject, events: Sequence[JsonObject] = ()) -> PodFailure
 
 def _of_pod(status: JsonObject) -> Iterator[PodFailure]:
     """What ended the pod as a whole: its node, or somebody who disturbed it."""
-    exit_code = next((one.exit_code for one in _of_containers(status)), None)
+    exit_code = next((pod_failure.exit_code for pod_failure in _of_containers(status)), None)
     reason = text(status, "reason")
     if reason:
         yield PodFailure(reason=reason, message=text(status, "message"), exit_code=exit_code)
@@ -74,34 +74,34 @@ def _of_pod(status: JsonObject) -> Iterator[PodFailure]:
 def _of_containers(status: JsonObject) -> Iterator[PodFailure]:
     """The containers that ended badly, then those that do not start; the first to end first."""
     every = [
-        one
+        entry
         for name in ("initContainerStatuses", "containerStatuses")
-        for one in listed(status, name)
+        for entry in listed(status, name)
     ]
     ended = [
         part
-        for one in every
-        for part in (child(one, "state", "terminated"), child(one, "lastState", "terminated"))
+        for entry in every
+        for part in (child(entry, "state", "terminated"), child(entry, "lastState", "terminated"))
         if part.get("exitCode") not in (None, 0) or part.get("reason") in ("StartError",)
     ]
-    for part in sorted(ended, key=lambda one: text(one, "finishedAt")):
+    for part in sorted(ended, key=lambda entry: text(entry, "finishedAt")):
         code = part.get("exitCode")
         yield PodFailure(
             reason=text(part, "reason"),
             message=text(part, "message"),
             exit_code=code if isinstance(code, int) else None,
         )
-    for one in every:
-        waiting = child(one, "state", "waiting")
+    for entry in every:
+        waiting = child(entry, "state", "waiting")
         reason = text(waiting, "reason")
         if reason not in _ORDINARY:
             yield PodFailure(reason=reason, message=text(waiting, "message"))
 
 
 def _of_events(events: Sequence[JsonObject]) -> Iterator[PodFailure]:
-    for one in reversed(events):
-        if one.get("type") == "Warning" and one.get("reason") in _EVENTS:
-            yield PodFailure(reason=text(one, "reason"), message=text(one, "message"))
+    for event in reversed(events):
+        if event.get("type") == "Warning" and event.get("reason") in _EVENTS:
+            yield PodFailure(reason=text(event, "reason"), message=text(event, "message"))
 
 
 def _of_scheduling(status: JsonObject) -> Iterator[PodFailure]:

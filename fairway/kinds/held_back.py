@@ -106,9 +106,9 @@ def is_held_back(manifest: JsonObject, kind: Kind) -> bool:
         return False
     if means is GATED:
         gates = listed(manifest, *means.path)
-        return any(text(one, "name") == GATE for one in gates)
+        return any(text(gate, "name") == GATE for gate in gates)
     found = child(manifest, *means.path[:-1]).get(means.path[-1])
-    return any(found == one and type(found) is type(one) for one in (means.value, *means.also))
+    return any(found == item and type(found) is type(item) for item in (means.value, *means.also))
 
 
 def advice(kind: Kind) -> str:
@@ -143,7 +143,9 @@ def groups(kinds: KnownKinds) -> Sequence[Group]:
         if kind is not None:
             found.setdefault(means_of(kind), []).append((api_version, name))
     made = [Group(means=means, kinds=tuple(names)) for means, names in found.items()]
-    return sorted(made, key=lambda one: (not one.means.is_possible, one.means.field, one.kinds))
+    return sorted(
+        made, key=lambda group: (not group.means.is_possible, group.means.field, group.kinds)
+    )
 
 
 def _leaves(patch: JsonObject, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

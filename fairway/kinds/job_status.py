@@ -41,12 +41,12 @@ def play(job: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject
     if spec.get("suspend") is True:
         return _suspended(now)
     verdict = verdict_of(job, pods, now=now)
-    alive = [one for one in pods if one.phase in _ALIVE] if verdict is None else []
-    succeeded = [one for one in pods if one.phase == "Succeeded"]
-    failed = sum(one.restarts + (one.phase == "Failed") for one in pods)
+    alive = [pod for pod in pods if pod.phase in _ALIVE] if verdict is None else []
+    succeeded = [pod for pod in pods if pod.phase == "Succeeded"]
+    failed = sum(pod.restarts + (pod.phase == "Failed") for pod in pods)
     counts = {
         "active": len(alive),
-        "ready": sum(one.phase == "Ready" for one in alive),
+        "ready": sum(pod.phase == "Ready" for pod in alive),
         "succeeded": len(succeeded),
         "failed": failed,
     }
@@ -58,12 +58,12 @@ def play(job: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject
         "uncountedTerminatedPods": {},
     }
     if spec.get("completionMode") == "Indexed":
-        status["completedIndexes"] = ranges.text(ranges.of(one.index for one in succeeded))
+        status["completedIndexes"] = ranges.text(ranges.of(pod.index for pod in succeeded))
         if isinstance(spec.get("backoffLimitPerIndex"), int):
             status["failedIndexes"] = ranges.text(_failed_indexes(spec, pods))
     if verdict is not None:
         ended = max(
-            (one.finished_at or now for one in pods if one.phase not in _ALIVE), default=now
+            (pod.finished_at or now for pod in pods if pod.phase not in _ALIVE), default=now
         )
         _end(status, verdict, ended)
     return status
@@ -88,13 +88,13 @@ def _suspended(now: float) -> JsonObject:
     }
 
 
-def _probed(one: JsonObject) -> JsonObject:
+def _probed(entry: JsonObject) -> JsonObject:
     """Conditions of jobs also say when they were looked at."""
-    return {**one, "lastProbeTime": one["lastTransitionTime"]}
+    return {**entry, "lastProbeTime": entry["lastTransitionTime"]}
 
 
 def _started(pods: Sequence[PodState], now: float) -> float:
-    return min((one.started_at for one in pods if one.started_at is not None), default=now)
+    return min((pod.started_at for pod in pods if pod.started_at is not None), default=now)
 
 
 def _end(status: JsonObject, verdict: JobEnd, ended: float) -> None:
@@ -126,7 +126,7 @@ def _failure(spec: JsonObject, pods: Sequence[PodState], now: float) -> JobEnd |
         if by_index is not None:
             return by_index
     failures = sum(
-        one.restarts + (one.phase == "Failed") for one in pods if not _is_ignored(spec, one)
+        pod.restarts + (pod.phase == "Failed") for pod in pods if not _is_ignored(spec, pod)
     )
     per_index = isinstance(spec.get("backoffLimitPerIndex"), int)
     limit = number(spec, "backoffLimit", default=2**31 - 1 if per_index else BACKOFF_LIMIT)
@@ -147,7 +147,7 @@ def _failed_by_index(spec: JsonObject, pods: Sequence[PodState]) -> JobEnd | Non
     if isinstance(most, int) and failed > most:
         message = "Job has exceeded the specified maximal number of failed indexes"
         return JobEnd(False, "MaxFailedIndexesExceeded", message)
-    succeeded = sum(one.phase == "Succeeded" for one in pods)
+    succeeded = sum(pod.phase == "Succeeded" for pod in pods)
     if failed and failed + succeeded >= number(spec, "completions"):
         return JobEnd(False, "FailedIndexes", "Job has failed indexes")
     return None
@@ -156,12 +156,12 @@ def _failed_by_index(spec: JsonObject, pods: Sequence[PodState]) -> JobEnd | Non
 def _failed_indexes(spec: JsonObject, pods: Sequence[PodState]) -> ranges.Ranges:
     limit = number(spec, "backoffLimitPerIndex")
     return ranges.of(
-        one.index for one in pods if one.phase == "Failed" and one.restarts + 1 > limit
+        pod.index for pod in pods if pod.phase == "Failed" and pod.restarts + 1 > limit
     )
 
 
 def _success(spec: JsonObject, pods: Sequence[PodState]) -> JobEnd | None:
-    succeeded = {one.index for one in pods if one.phase == "Succeeded"}
+    succeeded = {pod.index for pod in pods if pod.phase == "Succeeded"}
     for position, rule in enumerate(listed(spec, "successPolicy", "rules")):
         if _meets(rule, succeeded):
             return JobEnd(True, "SuccessPolicy", f"Matched rules at index {position}")
@@ -170,7 +170,7 @@ def _success(spec: JsonObject, pods: Sequence[PodState]) -> JobEnd | None:
         # A queue of work: one success says that the work is done, the rest may finish.
         wanted = 1 if "parallelism" not in spec else None
     if wanted is None:
-        is_done = bool(succeeded) and not any(one.phase in _ALIVE for one in pods)
+        is_done = bool(succeeded) and not any(pod.phase in _ALIVE for pod in pods)
     else:
         is_done = len(succeeded) >= wanted
     if not is_done:
@@ -259,20 +259,20 @@ def merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
     if len(parts) < 2:
         return copied(parts[0]) if parts else {}
     whole: JsonObject = {
-        name: sum(number(one, name) for one in parts)
+        name: sum(number(part, name) for part in parts)
         for name in _COUNTS
-        if any(name in one for one in parts)
+        if any(name in part for part in parts)
     }
-    started = earliest(text(one, "startTime") for one in parts)
+    started = earliest(text(part, "startTime") for part in parts)
     if started:
         whole["startTime"] = started
     ended = [
         *(first_of(parts, kind) for kind in ("FailureTarget", "Failed")),
         *(last_of(parts, kind) for kind in ("SuccessCriteriaMet", "Complete", "Suspended")),
     ]
-    whole["conditions"] = [copied(one) for one in ended if one]
-    if any(one.get("type") == "Complete" for one in whole["conditions"]):
-        whole["completionTime"] = latest(text(one, "completionTime") for one in parts)
+    whole["conditions"] = [copied(entry) for entry in ended if entry]
+    if any(condition.get("type") == "Complete" for condition in whole["conditions"]):
+        whole["completionTime"] = latest(text(part, "completionTime") for part in parts)
     if not whole["conditions"]:
         del whole["conditions"]
     return whole
@@ -292,5 +292,7 @@ def following(status: JsonObject, before: JsonObject, *, has_failed: bool) -> Js
             made[name] = number(before, name)
     if not has_failed and "conditions" in made:
         over = ("Failed", "FailureTarget")
-        made["conditions"] = [one for one in made["conditions"] if one.get("type") not in over]
+        made["conditions"] = [
+            condition for condition in made["conditions"] if condition.get("type") not in over
+        ]
     return made

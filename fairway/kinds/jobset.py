@@ -47,11 +47,11 @@ class JobSet:
         if not replicated:
             return ["spec.replicatedJobs: a set needs at least one job"]
         faults = job.managed_by_faults(manifest, CONTROLLER)
-        for index, one in enumerate(replicated):
+        for index, value in enumerate(replicated):
             path = f"spec.replicatedJobs[{index}]"
-            if not text(one, "name"):
+            if not text(value, "name"):
                 faults.append(f"{path}.name: a replicated job needs a name")
-            template = child(one, "template", "spec", "template")
+            template = child(value, "template", "spec", "template")
             faults += pods.template_faults(template, f"{path}.template.spec.template")
         return faults
 
@@ -64,25 +64,27 @@ class JobSet:
     def pod_sets(self, manifest: JsonObject) -> tuple[PodSet, ...]:
         return tuple(
             pods.pod_set(
-                text(one, "name"),
-                child(one, "template", "spec", "template"),
-                _replicas(one) * _job_size(one),
-                member_size=_job_size(one) or None,
+                text(replicated_job, "name"),
+                child(replicated_job, "template", "spec", "template"),
+                _replicas(replicated_job) * _job_size(replicated_job),
+                member_size=_job_size(replicated_job) or None,
             )
-            for one in listed(manifest, "spec", "replicatedJobs")
+            for replicated_job in listed(manifest, "spec", "replicatedJobs")
         )
 
     def templates(self, manifest: JsonObject) -> Mapping[str, JsonObject]:
         return {
-            text(one, "name"): child(one, "template", "spec", "template")
-            for one in listed(manifest, "spec", "replicatedJobs")
+            text(replicated_job, "name"): child(replicated_job, "template", "spec", "template")
+            for replicated_job in listed(manifest, "spec", "replicatedJobs")
         }
 
     def with_counts(self, manifest: JsonObject, counts: Mapping[str, int]) -> JsonObject:
         """Other numbers of whole jobs; where there is one job only, another size of it."""
         replicated = [
-            _with_count(one, counts[text(one, "name")]) if text(one, "name") in counts else one
-            for one in listed(manifest, "spec", "replicatedJobs")
+            _with_count(replicated_job, counts[text(replicated_job, "name")])
+            if text(replicated_job, "name") in counts
+            else replicated_job
+            for replicated_job in listed(manifest, "spec", "replicatedJobs")
         ]
         return changed(manifest, ("spec", "replicatedJobs"), replicated)
 
@@ -101,8 +103,8 @@ class JobSet:
         made: list[Pod] = []
         for replicated in listed(manifest, "spec", "replicatedJobs"):
             first = 0
-            for one in _jobs(manifest, replicated):
-                of_job = job.pods_of(one, text(replicated, "name"), first=first)
+            for entry in _jobs(manifest, replicated):
+                of_job = job.pods_of(entry, text(replicated, "name"), first=first)
                 made += of_job
                 first += len(of_job)
         return made
@@ -192,10 +194,10 @@ def _marks(jobset: JsonObject, replicated: JsonObject, index: int) -> dict[str, 
     """The labels, and equal annotations, by which a pod knows who it is."""
     name, job_name = text(replicated, "name"), ""
     before, total = 0, 0
-    for one in listed(jobset, "spec", "replicatedJobs"):
-        if text(one, "name") == name:
+    for replicated_job in listed(jobset, "spec", "replicatedJobs"):
+        if text(replicated_job, "name") == name:
             before = total
-        total += _replicas(one)
+        total += _replicas(replicated_job)
     job_name = f"{name_of(jobset)}-{name}-{index}"
     key = f"{namespace_of(jobset)}/{job_name}".encode()
     marks = {
@@ -229,7 +231,7 @@ def _play(jobset: JsonObject, states: Sequence[PodState], now: float) -> JsonObj
     status: JsonObject = {"restarts": 0, "replicatedJobsStatus": counted}
     over = _over(jobset, verdicts)
     if over:
-        ended = max((one.finished_at or now for one in states), default=now)
+        ended = max((state.finished_at or now for state in states), default=now)
         kind, reason, message = over
         status["conditions"] = [
             condition(kind, holds=True, since=ended, reason=reason, message=message)
@@ -245,18 +247,18 @@ def _played_jobs(
     verdicts: list[job_status.JobEnd | None] = []
     counts = dict.fromkeys(_COUNTS, 0)
     first = 0
-    for one in _jobs(jobset, replicated):
-        size = len(job.pods_of(one, ""))
+    for entry in _jobs(jobset, replicated):
+        size = len(job.pods_of(entry, ""))
         own = [_renumbered(state, first) for state in states if first <= state.index < first + size]
         first += size
-        verdict = job_status.verdict_of(one, own, now=now)
+        verdict = job_status.verdict_of(entry, own, now=now)
         verdicts.append(verdict)
         if verdict is not None:
             counts["succeeded" if verdict.is_success else "failed"] += 1
             continue
         done = sum(state.phase in ("Ready", "Succeeded") for state in own)
         counts["active"] += any(state.phase in ("Pending", "Running", "Ready") for state in own)
-        counts["ready"] += done >= job.pods_at_a_time(one)
+        counts["ready"] += done >= job.pods_at_a_time(entry)
     return verdicts, {"name": text(replicated, "name"), **counts}
 
 
@@ -303,11 +305,11 @@ def _suspended(jobset: JsonObject, now: float) -> JsonObject:
         "restarts": 0,
         "replicatedJobsStatus": [
             {
-                "name": text(one, "name"),
+                "name": text(replicated_job, "name"),
                 **dict.fromkeys(_COUNTS, 0),
-                "suspended": _replicas(one),
+                "suspended": _replicas(replicated_job),
             }
-            for one in listed(jobset, "spec", "replicatedJobs")
+            for replicated_job in listed(jobset, "spec", "replicatedJobs")
         ],
     }
 
@@ -315,18 +317,19 @@ def _suspended(jobset: JsonObject, now: float) -> JsonObject:
 def _read(jobset: JsonObject) -> Observed:
     status = child(jobset, "status")
     sizes = {
-        text(one, "name"): (_replicas(one), _job_size(one))
-        for one in listed(jobset, "spec", "replicatedJobs")
+        text(replicated_job, "name"): (_replicas(replicated_job), _job_size(replicated_job))
+        for replicated_job in listed(jobset, "spec", "replicatedJobs")
     }
     counted = listed(status, "replicatedJobsStatus")
     jobs = sum(replicas for replicas, _ in sizes.values())
-    succeeded = sum(number(one, "succeeded") for one in counted)
-    ready = sum(number(one, "ready") for one in counted)
+    succeeded = sum(number(entry, "succeeded") for entry in counted)
+    ready = sum(number(entry, "ready") for entry in counted)
     # Its controller counts jobs; a job that is ready has all its pods. It stays ready until it is
     # counted as succeeded, but no longer active once its last pod ended.
     ready_pods = sum(
-        min(number(one, "ready"), number(one, "active")) * sizes.get(text(one, "name"), (0, 0))[1]
-        for one in counted
+        min(number(entry, "ready"), number(entry, "active"))
+        * sizes.get(text(entry, "name"), (0, 0))[1]
+        for entry in counted
     )
     ended = holding(status, "Completed", "Failed")
     suspended = holding(status, "Suspended")
@@ -343,7 +346,7 @@ def _read(jobset: JsonObject) -> Observed:
         message=text(why, "message"),
         ready=ready_pods,
         succeeded=succeeded,
-        failed=sum(number(one, "failed") for one in counted),
+        failed=sum(number(entry, "failed") for entry in counted),
         progress=f"{succeeded}/{jobs} jobs" + (f", {restarts} restarts" if restarts else ""),
     )
 
@@ -355,17 +358,17 @@ def _merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
         return copied(parts[0]) if parts else {}
     by_name: dict[str, dict[str, int]] = {}
     for part in parts:
-        for one in listed(part, "replicatedJobsStatus"):
-            counts = by_name.setdefault(text(one, "name"), dict.fromkeys(_COUNTS, 0))
+        for entry in listed(part, "replicatedJobsStatus"):
+            counts = by_name.setdefault(text(entry, "name"), dict.fromkeys(_COUNTS, 0))
             for name in _COUNTS:
-                counts[name] += number(one, name)
+                counts[name] += number(entry, name)
     whole: JsonObject = {
-        "restarts": max(number(one, "restarts") for one in parts),
+        "restarts": max(number(part, "restarts") for part in parts),
         "replicatedJobsStatus": [{"name": name, **counts} for name, counts in by_name.items()],
     }
     failed, completed = first_of(parts, "Failed"), last_of(parts, "Completed")
     ended = failed or completed
-    chosen = [one for one in (ended, last_of(parts, "Suspended")) if one]
+    chosen = [entry for entry in (ended, last_of(parts, "Suspended")) if entry]
     if chosen:
         whole["conditions"] = copied(chosen)
     if ended:

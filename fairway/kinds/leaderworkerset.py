@@ -77,7 +77,7 @@ class LeaderWorkerSet(Replicated):
         ready_groups = _whole_groups(self, manifest, pods)
         count = wanted(manifest)
         is_available = ready_groups >= count
-        since = max((one.started_at or now for one in pods if one.phase == "Ready"), default=now)
+        since = max((pod.started_at or now for pod in pods if pod.phase == "Ready"), default=now)
         status: JsonObject = {
             "observedGeneration": number(manifest, "metadata", "generation", default=1),
             "replicas": count,
@@ -126,7 +126,7 @@ class LeaderWorkerSet(Replicated):
             statuses, _COUNTS, {"Available": False, "Progressing": True, "UpdateInProgress": True}
         )
         if len(statuses) > 1:
-            selectors = [text(one, "hpaPodSelector") for one in statuses.values()]
+            selectors = [text(status, "hpaPodSelector") for status in statuses.values()]
             whole["hpaPodSelector"] = next(filter(None, selectors), "")
         return whole
 
@@ -138,7 +138,7 @@ def group_size(manifest: JsonObject) -> int:
 
 def _whole_groups(kind: LeaderWorkerSet, manifest: JsonObject, states: Sequence[PodState]) -> int:
     """Groups of which every pod is ready."""
-    ready = {one.name for one in states if one.phase == "Ready"}
+    ready = {state.name for state in states if state.phase == "Ready"}
     size, made = group_size(manifest), kind.pods(manifest)
     groups = [made[first : first + size] for first in range(0, len(made), size)]
     return sum(all(pod.name in ready for pod in group) for group in groups)

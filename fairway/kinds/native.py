@@ -107,7 +107,7 @@ def derived_pod_sets(workload: Workload, kinds: KnownKinds | None = None) -> tup
 def is_owned(manifest: JsonObject) -> bool:
     """Whether a controller made it."""
     owners = listed(manifest, "metadata", "ownerReferences")
-    return any(one.get("controller") is True for one in owners)
+    return any(owner.get("controller") is True for owner in owners)
 
 
 def is_of_a_work(manifest: JsonObject) -> bool:
@@ -145,17 +145,17 @@ def _unqueued(value: Any) -> Any:
     Shared with what came in as far as nothing changes.
     """
     if isinstance(value, list):
-        several = [_unqueued(one) for one in value]
-        is_same = all(one is before for one, before in zip(several, value, strict=True))
+        several = [_unqueued(item) for item in value]
+        is_same = all(other is before for other, before in zip(several, value, strict=True))
         return value if is_same else several
     if not isinstance(value, dict):
         return value
-    made = {key: _unqueued(one) for key, one in value.items()}
+    made = {key: _unqueued(other) for key, other in value.items()}
     for field in _LABELLED:
         labels = made.get(field)
         if isinstance(labels, dict) and any(name in labels for name in QUEUE):
             made[field] = _without_keys(labels, QUEUE)
-    return value if all(one is value[key] for key, one in made.items()) else made
+    return value if all(other is value[key] for key, other in made.items()) else made
 
 
 def _clean_job(job: JsonObject) -> JsonObject:
@@ -175,22 +175,26 @@ def _clean_pod(pod: JsonObject) -> JsonObject:
     pod = without(without(pod, "spec", "nodeName"), "spec", "priority")
     spec = dict(child(pod, "spec"))
     tokens = {
-        one.get("name")
-        for one in listed(spec, "volumes")
-        if text(one, "name").startswith("kube-api-access-")
+        volume.get("name")
+        for volume in listed(spec, "volumes")
+        if text(volume, "name").startswith("kube-api-access-")
     }
     if tokens:
-        spec["volumes"] = [one for one in listed(spec, "volumes") if one.get("name") not in tokens]
+        spec["volumes"] = [
+            volume for volume in listed(spec, "volumes") if volume.get("name") not in tokens
+        ]
         for field in ("containers", "initContainers"):
             if field in spec:
-                spec[field] = [_unmounted(one, tokens) for one in listed(spec, field)]
-    gates = [one for one in listed(spec, "schedulingGates") if one.get("name") != GATE]
+                spec[field] = [_unmounted(entry, tokens) for entry in listed(spec, field)]
+    gates = [gate for gate in listed(spec, "schedulingGates") if gate.get("name") != GATE]
     spec.pop("schedulingGates", None)
     return {**pod, "spec": {**spec, "schedulingGates": gates} if gates else spec}
 
 
 def _unmounted(container: JsonObject, volumes: set[Any]) -> JsonObject:
-    mounts = [one for one in listed(container, "volumeMounts") if one.get("name") not in volumes]
+    mounts = [
+        mount for mount in listed(container, "volumeMounts") if mount.get("name") not in volumes
+    ]
     return {**container, "volumeMounts": mounts}
 
 
@@ -309,7 +313,7 @@ class _Reader:
         estimate = self._seconds_or_count(RUN_SECONDS)
         limit = self._seconds_or_count(RUN_SECONDS_LIMIT)
         deadline = number(self.manifest, "spec", "activeDeadlineSeconds")
-        limits = [one for one in (limit, deadline) if one]
+        limits = [other for other in (limit, deadline) if other]
         found: JsonObject = {}
         if limits:
             found["limit"] = min(limits)

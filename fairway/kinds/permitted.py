@@ -78,7 +78,7 @@ def faults_in(
     manifests: Sequence[JsonObject], permits: Permits, find_kind: FindKind
 ) -> dict[int, list[str]]:
     """Why a real cluster refuses manifests, by position, each with its field's path."""
-    brought = {name_of(one) for one in manifests if is_account(one)}
+    brought = {name_of(manifest) for manifest in manifests if is_account(manifest)}
     accounts = {*_OWN_ACCOUNTS, *permits.service_accounts, *brought}
     found = {
         position: list(_faults_of(manifest, permits, find_kind, accounts))

@@ -43,7 +43,7 @@ def child(value: Any, *keys: str) -> JsonObject:
 def listed(value: Any, *keys: str) -> list[JsonObject]:
     """The maps in the list at a path of keys."""
     found = _at(value, keys)
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def number(value: Any, *keys: str, default: int = 0) -> int:
@@ -60,7 +60,7 @@ def text(value: Any, *keys: str, default: str = "") -> str:
 
 def texts(value: Any, *keys: str) -> dict[str, str]:
     """The map of texts at a path of keys, such as labels; a copy."""
-    return {key: str(one) for key, one in child(value, *keys).items()}
+    return {key: str(other) for key, other in child(value, *keys).items()}
 
 
 def changed(value: Mapping[str, Any], keys: Sequence[str], to: Any) -> JsonObject:
@@ -77,7 +77,7 @@ def without(value: JsonObject, *keys: str) -> JsonObject:
     if first not in value:
         return value
     if not rest:
-        return {key: one for key, one in value.items() if key != first}
+        return {key: other for key, other in value.items() if key != first}
     return {**value, first: without(child(value, first), *rest)}
 
 

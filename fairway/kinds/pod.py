@@ -41,7 +41,7 @@ class Pod:
     name: str = "Pod"
 
     def faults(self, manifest: JsonObject) -> list[str]:
-        return [one.removeprefix(".") for one in pods.template_faults(manifest, "")]
+        return [fault.removeprefix(".") for fault in pods.template_faults(manifest, "")]
 
     def mode(self, manifest: JsonObject) -> Mode:
         return "Gang"
@@ -63,14 +63,14 @@ class Pod:
 
     def held(self, manifest: JsonObject) -> JsonObject:
         gates = listed(manifest, "spec", "schedulingGates")
-        if any(one.get("name") == GATE for one in gates):
+        if any(gate.get("name") == GATE for gate in gates):
             return manifest
         return changed(manifest, ("spec", "schedulingGates"), [*gates, {"name": GATE}])
 
     def released(self, manifest: JsonObject) -> JsonObject:
         """Without our gate; those of others are theirs to lift."""
         gates = listed(manifest, "spec", "schedulingGates")
-        others = [one for one in gates if one.get("name") != GATE]
+        others = [gate for gate in gates if gate.get("name") != GATE]
         if len(others) == len(gates):
             return manifest
         if others:
@@ -102,7 +102,7 @@ class Pod:
     def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
         """A pod is in one place; during a move, the status that is furthest from success counts."""
         parts = [statuses[key] for key in sorted(statuses)]
-        ranked = sorted(parts, key=lambda one: _rank(text(one, "phase", default="Pending")))
+        ranked = sorted(parts, key=lambda part: _rank(text(part, "phase", default="Pending")))
         return copied(ranked[0]) if ranked else {}
 
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
@@ -152,14 +152,14 @@ def _played(manifest: JsonObject, pod: PodState, now: float) -> JsonObject:
         status["startTime"] = moment(started)
         status["containerStatuses"] = [
             {
-                "name": text(one, "name"),
-                "image": text(one, "image"),
+                "name": text(container, "name"),
+                "image": text(container, "image"),
                 "ready": is_ready,
                 "started": not has_ended,
                 "restartCount": pod.restarts,
                 "state": _state(pod, started, ended),
             }
-            for one in listed(manifest, "spec", "containers")
+            for container in listed(manifest, "spec", "containers")
         ]
     return status
 

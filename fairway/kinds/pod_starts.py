@@ -23,16 +23,16 @@ def told(
     kind: Kind, manifest: JsonObject, states: Sequence[PodState], *, now: float
 ) -> Sequence[PodState]:
     """States as a controller tells of them: of a failure only once all pods have ended."""
-    phases = {one.phase for one in states}
+    phases = {state.phase for state in states}
     if "Failed" not in phases or phases <= set(_OVER):
         return states
     if observed(kind, manifest, states, now=now).phase != "Failed":
         return states
     return [
-        replace(one, phase="Ready", exit_code=None, finished_at=None)
-        if one.phase == "Failed"
-        else one
-        for one in states
+        replace(state, phase="Ready", exit_code=None, finished_at=None)
+        if state.phase == "Failed"
+        else state
+        for state in states
     ]
 
 
@@ -43,12 +43,12 @@ def due(
 
     None once all is over, by the kind's own rules.
     """
-    by_name = {one.name: one for one in states}
-    alive = Counter(one.pod_set for one in states if one.phase not in _OVER)
+    by_name = {state.name: state for state in states}
+    alive = Counter(state.pod_set for state in states if state.phase not in _OVER)
     times = kind.replicas(manifest)
     rooms = {
-        one.name: one.count * (1 if times is None else times) - alive[one.name]
-        for one in kind.pod_sets(manifest)
+        pod_set.name: pod_set.count * (1 if times is None else times) - alive[pod_set.name]
+        for pod_set in kind.pod_sets(manifest)
     }
     # Most of the time all that may run do run, and nothing else need be asked.
     if all(room <= 0 for room in rooms.values()):

@@ -142,10 +142,10 @@ def node_terms(spec: JsonObject) -> tuple[NodeTerm, ...]:
     return tuple(
         NodeTerm(
             match_expressions=(
-                *(_requirement(one) for one in listed(term, "matchExpressions")),
+                *(_requirement(expression) for expression in listed(term, "matchExpressions")),
                 *(
-                    msgspec.structs.replace(_requirement(one), key=HOST_NAME_LABEL)
-                    for one in listed(term, "matchFields")
+                    msgspec.structs.replace(_requirement(expression), key=HOST_NAME_LABEL)
+                    for expression in listed(term, "matchFields")
                 ),
             )
         )
@@ -159,7 +159,7 @@ def _requirement(plain: JsonObject) -> NodeRequirement:
     return NodeRequirement(
         key=text(plain, "key"),
         operator=operator if operator in _OPERATORS else "Exists",
-        values=tuple(str(one) for one in values) if isinstance(values, list) else (),
+        values=tuple(str(item) for item in values) if isinstance(values, list) else (),
     )
 
 
@@ -168,15 +168,15 @@ def tolerations(spec: JsonObject) -> tuple[Toleration, ...]:
         return ()
     return tuple(
         Toleration(
-            key=text(one, "key"),
-            operator="Exists" if one.get("operator") == "Exists" else "Equal",
-            value=text(one, "value"),
-            effect=one.get("effect") or None,
-            toleration_seconds=number(one, "tolerationSeconds")
-            if one.get("tolerationSeconds") is not None
+            key=text(toleration, "key"),
+            operator="Exists" if toleration.get("operator") == "Exists" else "Equal",
+            value=text(toleration, "value"),
+            effect=toleration.get("effect") or None,
+            toleration_seconds=number(toleration, "tolerationSeconds")
+            if toleration.get("tolerationSeconds") is not None
             else None,
         )
-        for one in listed(spec, "tolerations")
+        for toleration in listed(spec, "tolerations")
     )
 
 
@@ -208,13 +208,13 @@ def with_environment(
     made = dict(spec)
     for field in ("containers", "initContainers"):
         if field in spec:
-            made[field] = [_given(one, variables, are_first) for one in listed(spec, field)]
+            made[field] = [_given(entry, variables, are_first) for entry in listed(spec, field)]
     return made
 
 
 def _given(container: JsonObject, variables: Mapping[str, str], are_first: bool) -> JsonObject:
     own = listed(container, "env")
-    names = {text(one, "name") for one in own}
+    names = {text(entry, "name") for entry in own}
     added = [
         {"name": name, "value": value} for name, value in variables.items() if name not in names
     ]

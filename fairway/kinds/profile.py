@@ -39,7 +39,7 @@ def applied(kind: Kind | None, manifest: JsonObject, profile: Profile) -> JsonOb
 def _fit_pod(spec: JsonObject, profile: Profile, *, has_scheduler: bool) -> None:
     _rename_resources(spec, profile.resources)
     _rename_labels(spec, profile.node_labels)
-    variables = {one.name: one.value for one in profile.environment}
+    variables = {variable.name: variable.value for variable in profile.environment}
     for field in _CONTAINERS:
         for container in listed(spec, field):
             if isinstance(container.get("image"), str):
@@ -62,7 +62,7 @@ def mirrored(image: str, mirrors: tuple[Mirror, ...]) -> str:
 
 def _rename_resources(spec: JsonObject, names: Mapping[str, str]) -> None:
     places = [child(spec, "resources")]
-    places += [child(one, "resources") for field in _CONTAINERS for one in listed(spec, field)]
+    places += [child(entry, "resources") for field in _CONTAINERS for entry in listed(spec, field)]
     for resources in places:
         for field in ("requests", "limits"):
             if field in resources:
@@ -90,14 +90,14 @@ def _node_terms(spec: JsonObject) -> Iterator[JsonObject]:
     affinity = child(spec, "affinity", "nodeAffinity")
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     yield from listed(affinity, required, "nodeSelectorTerms")
-    for one in listed(affinity, "preferredDuringSchedulingIgnoredDuringExecution"):
-        yield child(one, "preference")
+    for entry in listed(affinity, "preferredDuringSchedulingIgnoredDuringExecution"):
+        yield child(entry, "preference")
 
 
 def _pod_terms(affinity: JsonObject) -> Iterator[JsonObject]:
     yield from listed(affinity, "requiredDuringSchedulingIgnoredDuringExecution")
-    for one in listed(affinity, "preferredDuringSchedulingIgnoredDuringExecution"):
-        yield child(one, "podAffinityTerm")
+    for entry in listed(affinity, "preferredDuringSchedulingIgnoredDuringExecution"):
+        yield child(entry, "podAffinityTerm")
 
 
 def _volume_claims(manifest: JsonObject) -> Iterator[JsonObject]:
@@ -105,21 +105,21 @@ def _volume_claims(manifest: JsonObject) -> Iterator[JsonObject]:
 
     A claim, and a template of one, is known by its storage class beside its size or access modes.
     """
-    for one in _maps(manifest):
-        if "storageClassName" in one and ("resources" in one or "accessModes" in one):
-            yield one
+    for map_ in _maps(manifest):
+        if "storageClassName" in map_ and ("resources" in map_ or "accessModes" in map_):
+            yield map_
 
 
 def _maps(value: object) -> Iterator[JsonObject]:
     """All maps in a value, itself included."""
     pending: list[object] = [value]
     while pending:
-        one = pending.pop()
-        if isinstance(one, dict):
-            yield one
-            pending.extend(one.values())
-        elif isinstance(one, list):
-            pending.extend(one)
+        item = pending.pop()
+        if isinstance(item, dict):
+            yield item
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            pending.extend(item)
 
 
 def _renamed(amounts: JsonObject, names: Mapping[str, str]) -> JsonObject:

@@ -15,7 +15,7 @@ _NUMBER_MOST = 10_000_000
 def parse(text: str) -> Ranges:
     """The ranges of a text, in order and merged; ValueError where it is not one."""
     pairs = []
-    for part in filter(None, (one.strip() for one in text.split(","))):
+    for part in filter(None, (part.strip() for part in text.split(","))):
         first, dash, last = part.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise ValueError(f"{part!r} is not a number or a range such as 3-7")
@@ -27,7 +27,7 @@ def parse(text: str) -> Ranges:
 
 
 def of(numbers: Iterable[int]) -> Ranges:
-    return _merged([(one, one) for one in numbers])
+    return _merged([(number, number) for number in numbers])
 
 
 def union(several: Iterable[Ranges]) -> Ranges:

@@ -69,9 +69,9 @@ class Kinds:
         pod_sets = kind.pod_sets(manifest)
         times = kind.replicas(manifest)
         if mode != "Divided" and times is not None:
-            return tuple(_of_count(one, one.count * times) for one in pod_sets)
+            return tuple(_of_count(pod_set, pod_set.count * times) for pod_set in pod_sets)
         if mode == "Independent" and isinstance(kind, Job):
-            return tuple(_of_count(one, 1) for one in pod_sets)
+            return tuple(_of_count(pod_set, 1) for pod_set in pod_sets)
         return pod_sets
 
 

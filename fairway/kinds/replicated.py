@@ -83,14 +83,16 @@ def added_up(
     if len(parts) < 2:
         return copied(parts[0]) if parts else {}
     whole: JsonObject = {
-        name: sum(number(one, name) for one in parts)
+        name: sum(number(part, name) for part in parts)
         for name in counts
-        if any(name in one for one in parts)
+        if any(name in part for part in parts)
     }
     chosen = []
     for kind, matters in conditions.items():
-        candidates = [one for one in (found(part, kind) for part in parts) if one]
-        telling = [one for one in candidates if text(one, "status") == str(matters)]
+        candidates = [entry for entry in (found(part, kind) for part in parts) if entry]
+        telling = [
+            candidate for candidate in candidates if text(candidate, "status") == str(matters)
+        ]
         if candidates:
             chosen.append(copied((telling or candidates)[0]))
     if chosen:

@@ -46,8 +46,8 @@ class StatefulSet(Replicated):
         return [_pod(manifest, first, index) for index in range(wanted(manifest))]
 
     def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
-        made = [one for one in pods if one.phase not in ("Succeeded", "Failed")]
-        ready = sum(one.phase == "Ready" for one in made)
+        made = [pod for pod in pods if pod.phase not in ("Succeeded", "Failed")]
+        ready = sum(pod.phase == "Ready" for pod in made)
         revision = f"{name_of(manifest)}-1"
         counts = {"readyReplicas": ready, "currentReplicas": len(made)}
         return {
@@ -99,14 +99,18 @@ def _pod(manifest: JsonObject, first: int, index: int) -> Pod:
     if service:
         spec["subdomain"] = service
     templates = {
-        text(one, "metadata", "name"): {
-            "name": text(one, "metadata", "name"),
-            "persistentVolumeClaim": {"claimName": f"{text(one, 'metadata', 'name')}-{pod_name}"},
+        text(template, "metadata", "name"): {
+            "name": text(template, "metadata", "name"),
+            "persistentVolumeClaim": {
+                "claimName": f"{text(template, 'metadata', 'name')}-{pod_name}"
+            },
         }
-        for one in listed(manifest, "spec", "volumeClaimTemplates")
+        for template in listed(manifest, "spec", "volumeClaimTemplates")
     }
     if templates:
-        others = [one for one in listed(spec, "volumes") if one.get("name") not in templates]
+        others = [
+            volume for volume in listed(spec, "volumes") if volume.get("name") not in templates
+        ]
         spec["volumes"] = [*others, *templates.values()]
     return Pod(
         name=pod_name,

@@ -39,7 +39,7 @@ def jobs(
     Jobs of the same attempt that were made before, as manifests or as found in the cluster.
     """
     wanted = ranges.parse(tasks)
-    runs = [run for one in existing for run in tasks_of(one) if ranges.overlap(wanted, (run,))]
+    runs = [run for entry in existing for run in tasks_of(entry) if ranges.overlap(wanted, (run,))]
     new = ranges.minus(wanted, tuple(runs))
     runs += ranges.cut(new, max(1, range_size), start=first)
     return [_job(job, begin, end, retries) for begin, end in sorted(runs)]

@@ -50,14 +50,14 @@ class Pace:
 
 def mark_of(manifests: Sequence[JsonObject], kinds: KnownKinds) -> str:
     """A digest of what pods are made from, which marks them; that of the same template is equal."""
-    plain = [cleaned(one) for one in manifests]
+    plain = [cleaned(manifest) for manifest in manifests]
     if plain:
         first, kind = plain[0], kinds.of(plain[0])
         if kind is not None:
             first = kind.with_counts(kind.released(first), {REPLICAS: 1})
         for field in _PACE.get(_kind_of(first), ()):
             first = without(first, "spec", field)
-        plain[0] = {key: one for key, one in first.items() if key != "metadata"}
+        plain[0] = {key: value for key, value in first.items() if key != "metadata"}
     return sha256(_encode(plain)).hexdigest()[:_MARK_LENGTH]
 
 
@@ -65,7 +65,7 @@ def restored(current: JsonObject, revision: JsonObject) -> JsonObject:
     """An object whose pods are made as in a revision; its counts and its pace stay as they are."""
     kept = (REPLICAS, *_PACE.get(_kind_of(current), ()))
     spec, own = child(revision, "spec"), child(current, "spec")
-    others = {key: one for key, one in spec.items() if key not in kept}
+    others = {key: value for key, value in spec.items() if key not in kept}
     return {**current, "spec": {**others, **{key: own[key] for key in kept if key in own}}}
 
 
@@ -82,7 +82,7 @@ def step_most(manifest: JsonObject) -> int | None:
 def paced(kind: Kind, manifest: JsonObject, pace: Pace, replicas: int) -> JsonObject:
     """The manifest with a mark on its pods, and with the pace that was decided on."""
     if pace.mark:
-        names = {one.name for one in kind.pod_sets(manifest)}
+        names = {pod_set.name for pod_set in kind.pod_sets(manifest)}
         marked = {name: Change(labels={REVISION: pace.mark}) for name in names}
         manifest = decorate(kind, manifest, marked)
     write = _PACERS.get(_kind_of(manifest))

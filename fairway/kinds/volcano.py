@@ -76,10 +76,10 @@ class VolcanoJob:
         if not tasks:
             return ["spec.tasks: a job needs at least one task"]
         faults = []
-        for index, one in enumerate(tasks):
+        for index, task in enumerate(tasks):
             path = f"spec.tasks[{index}].template"
-            faults += pods.template_faults(child(one, "template"), path)
-        total = sum(_replicas(one) for one in tasks)
+            faults += pods.template_faults(child(task, "template"), path)
+        total = sum(_replicas(task) for task in tasks)
         if number(manifest, "spec", "minAvailable") > total:
             faults.append(f"spec.minAvailable: more than the {total} pods of all tasks")
         return faults
@@ -94,32 +94,32 @@ class VolcanoJob:
         least = _least(manifest)
         return tuple(
             pods.pod_set(
-                task_name(one, index),
-                child(one, "template"),
-                _replicas(one),
-                least_count=least[index] if least[index] < _replicas(one) else None,
+                task_name(task, index),
+                child(task, "template"),
+                _replicas(task),
+                least_count=least[index] if least[index] < _replicas(task) else None,
             )
-            for index, one in enumerate(listed(manifest, "spec", "tasks"))
+            for index, task in enumerate(listed(manifest, "spec", "tasks"))
         )
 
     def templates(self, manifest: JsonObject) -> Mapping[str, JsonObject]:
         return {
-            task_name(one, index): child(one, "template")
-            for index, one in enumerate(listed(manifest, "spec", "tasks"))
+            task_name(task, index): child(task, "template")
+            for index, task in enumerate(listed(manifest, "spec", "tasks"))
         }
 
     def with_counts(self, manifest: JsonObject, counts: Mapping[str, int]) -> JsonObject:
         """Other numbers of replicas; what must be there at least never exceeds what there is."""
         tasks = []
-        for index, one in enumerate(listed(manifest, "spec", "tasks")):
-            count = counts.get(task_name(one, index))
+        for index, task in enumerate(listed(manifest, "spec", "tasks")):
+            count = counts.get(task_name(task, index))
             if count is not None:
-                one = {**one, "replicas": count}  # noqa: PLW2901  # the task, changed
-                if "minAvailable" in one:
-                    one["minAvailable"] = min(number(one, "minAvailable"), count)
-            tasks.append(one)
+                task = {**task, "replicas": count}  # noqa: PLW2901  # the task, changed
+                if "minAvailable" in task:
+                    task["minAvailable"] = min(number(task, "minAvailable"), count)
+            tasks.append(task)
         manifest = changed(manifest, ("spec", "tasks"), tasks)
-        total = sum(_replicas(one) for one in tasks)
+        total = sum(_replicas(task) for task in tasks)
         if number(manifest, "spec", "minAvailable") > total:
             manifest = changed(manifest, ("spec", "minAvailable"), total)
         return manifest
@@ -148,7 +148,7 @@ class VolcanoJob:
         state = child(status, "state")
         phase = _PHASES.get(text(state, "phase"), "Pending")
         succeeded, running = number(status, "succeeded"), number(status, "running")
-        total = sum(_replicas(one) for one in listed(found, "spec", "tasks"))
+        total = sum(_replicas(task) for task in listed(found, "spec", "tasks"))
         is_trouble = phase in ("Failed", "Suspended") or text(state, "phase") == "Restarting"
         return Observed(
             phase=phase,
@@ -166,9 +166,9 @@ class VolcanoJob:
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
         """Those of its pods, and claims that the job names; one it describes is made for it."""
         claims = [
-            dependencies.claim(text(one, "volumeClaimName"))
-            for one in listed(manifest, "spec", "volumes")
-            if not child(one, "volumeClaim")
+            dependencies.claim(text(volume, "volumeClaimName"))
+            for volume in listed(manifest, "spec", "volumes")
+            if not child(volume, "volumeClaim")
         ]
         of_pods = dependencies.of_templates(self.templates(manifest).values())
         return dependencies.in_order([*of_pods, *claims])
@@ -186,7 +186,8 @@ def _least(manifest: JsonObject) -> list[int]:
     """
     tasks = listed(manifest, "spec", "tasks")
     least = [
-        min(_replicas(one), number(one, "minAvailable", default=_replicas(one))) for one in tasks
+        min(_replicas(task), number(task, "minAvailable", default=_replicas(task)))
+        for task in tasks
     ]
     minimum = number(manifest, "spec", "minAvailable")
     if not minimum:
@@ -253,14 +254,14 @@ def _mount(spec: JsonObject, volume: JsonObject, name: str) -> None:
 
 
 def _play(job: JsonObject, states: Sequence[PodState], now: float) -> JsonObject:
-    counts = Counter(_POD_PHASES[one.phase].lower() for one in states)
+    counts = Counter(_POD_PHASES[state.phase].lower() for state in states)
     by_task: dict[str, Counter[str]] = {}
-    for one in states:
-        by_task.setdefault(one.pod_set, Counter())[_POD_PHASES[one.phase]] += 1
+    for state in states:
+        by_task.setdefault(state.pod_set, Counter())[_POD_PHASES[state.phase]] += 1
     phase = _phase(job, counts, by_task)
     is_over = phase in ("Completed", "Failed")
-    times = [one.finished_at if is_over else one.started_at for one in states]
-    since = max((one for one in times if one is not None), default=now)
+    times = [state.finished_at if is_over else state.started_at for state in states]
+    since = max((number for number in times if number is not None), default=now)
     status: JsonObject = {
         "state": {"phase": phase, "lastTransitionTime": moment(since)},
         "minAvailable": _minimum(job),
@@ -271,20 +272,22 @@ def _play(job: JsonObject, states: Sequence[PodState], now: float) -> JsonObject
         "conditions": [{"status": phase, "lastTransitionTime": moment(since)}],
     }
     if is_over:
-        begun = min((one.started_at for one in states if one.started_at is not None), default=since)
+        begun = min(
+            (state.started_at for state in states if state.started_at is not None), default=since
+        )
         status["runningDuration"] = f"{int(max(0, since - begun))}s"
     return status
 
 
 def _minimum(job: JsonObject) -> int:
     """Its own minimum; all pods where it has none."""
-    total = sum(_replicas(one) for one in listed(job, "spec", "tasks"))
+    total = sum(_replicas(task) for task in listed(job, "spec", "tasks"))
     return number(job, "spec", "minAvailable") or total
 
 
 def _phase(job: JsonObject, counts: Counter[str], by_task: Mapping[str, Counter[str]]) -> str:
     tasks = listed(job, "spec", "tasks")
-    total = sum(_replicas(one) for one in tasks)
+    total = sum(_replicas(task) for task in tasks)
     enough = child(job, "spec").get("minSuccess")
     if isinstance(enough, int) and counts["succeeded"] >= enough:
         return "Completed"
@@ -293,8 +296,9 @@ def _phase(job: JsonObject, counts: Counter[str], by_task: Mapping[str, Counter[
         return "Completed"
     if total and counts["succeeded"] + counts["failed"] >= total:
         lacks = any(
-            by_task.get(task_name(one, index), Counter())["Succeeded"] < number(one, "minAvailable")
-            for index, one in enumerate(tasks)
+            by_task.get(task_name(task, index), Counter())["Succeeded"]
+            < number(task, "minAvailable")
+            for index, task in enumerate(tasks)
         )
         least = enough if isinstance(enough, int) else _minimum(job)
         return "Failed" if lacks or counts["succeeded"] < least else "Completed"
@@ -307,22 +311,22 @@ def _merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
     parts = [statuses[key] for key in sorted(statuses)]
     if len(parts) < 2:
         return copied(parts[0]) if parts else {}
-    worst = min(parts, key=lambda one: _rank(text(one, "state", "phase")))
+    worst = min(parts, key=lambda part: _rank(text(part, "state", "phase")))
     by_task: dict[str, Counter[str]] = {}
     for part in parts:
         for name, found in child(part, "taskStatusCount").items():
             counts = by_task.setdefault(name, Counter())
             counts.update({key: number(found, "phase", key) for key in child(found, "phase")})
-    moments = [text(one, "state", "lastTransitionTime") for one in parts]
+    moments = [text(part, "state", "lastTransitionTime") for part in parts]
     is_over = text(worst, "state", "phase") == "Completed"
     since = latest(moments) if is_over else text(worst, "state", "lastTransitionTime")
     return {
         "state": {**child(worst, "state"), "lastTransitionTime": since or earliest(moments)},
-        "minAvailable": sum(number(one, "minAvailable") for one in parts),
+        "minAvailable": sum(number(part, "minAvailable") for part in parts),
         **{
-            name: sum(number(one, name) for one in parts)
+            name: sum(number(part, name) for part in parts)
             for name in _COUNTS
-            if any(name in one for one in parts)
+            if any(name in part for part in parts)
         },
         "taskStatusCount": {
             name: {"phase": dict(sorted(found.items()))} for name, found in sorted(by_task.items())

@@ -36,7 +36,7 @@ def apply(job: JsonObject, spec: JsonObject, *, task: str, index: int) -> None:
     """Gives a pod what the job's plugins give it; its spec is changed."""
     plugins = child(job, "spec", "plugins")
     # Distributed frameworks bring host names along.
-    if any(one in plugins for one in ("svc", "pytorch", "mpi", "tensorflow")):
+    if any(item in plugins for item in ("svc", "pytorch", "mpi", "tensorflow")):
         spec.setdefault("hostname", pod_name(job, task, index))
         spec.setdefault("subdomain", name_of(job))
     variables: dict[str, str] = {}
@@ -45,9 +45,9 @@ def apply(job: JsonObject, spec: JsonObject, *, task: str, index: int) -> None:
             variables.update(give(job, _flags(plugins[name]), task, index))
     for container in (*listed(spec, "containers"), *listed(spec, "initContainers")):
         own = listed(container, "env")
-        names = {one.get("name") for one in own}
+        names = {entry.get("name") for entry in own}
         added = [{"name": key, "value": value} for key, value in variables.items()]
-        container["env"] = [*own, *(one for one in added if one["name"] not in names)]
+        container["env"] = [*own, *(entry for entry in added if entry["name"] not in names)]
 
 
 def completing_task(job: JsonObject) -> str:
@@ -63,28 +63,28 @@ def completing_task(job: JsonObject) -> str:
 def _flags(arguments: object) -> dict[str, str]:
     """Arguments such as `--master=launcher` by name."""
     found = {}
-    for one in arguments if isinstance(arguments, list) else ():
-        name, _, value = str(one).lstrip("-").partition("=")
+    for argument in arguments if isinstance(arguments, list) else ():
+        name, _, value = str(argument).lstrip("-").partition("=")
         found[name] = value
     return found
 
 
 def hosts(job: JsonObject, task: str) -> list[str]:
     """The host names of a task's pods."""
-    for position, one in enumerate(listed(job, "spec", "tasks")):
-        if task_name(one, position) != task:
+    for position, value in enumerate(listed(job, "spec", "tasks")):
+        if task_name(value, position) != task:
             continue
-        own = text(one, "template", "spec", "hostname")
-        domain = text(one, "template", "spec", "subdomain") or name_of(job)
+        own = text(value, "template", "spec", "hostname")
+        domain = text(value, "template", "spec", "subdomain") or name_of(job)
         if own:
             return [f"{own}.{domain}"]
-        count = number(one, "replicas", default=1)
+        count = number(value, "replicas", default=1)
         return [f"{pod_name(job, task, index)}.{domain}" for index in range(count)]
     return []
 
 
 def _tasks(job: JsonObject) -> list[str]:
-    return [task_name(one, index) for index, one in enumerate(listed(job, "spec", "tasks"))]
+    return [task_name(task, index) for index, task in enumerate(listed(job, "spec", "tasks"))]
 
 
 def _env(job: JsonObject, flags: Mapping[str, str], task: str, index: int) -> dict[str, str]:
@@ -93,10 +93,10 @@ def _env(job: JsonObject, flags: Mapping[str, str], task: str, index: int) -> di
 
 def _svc(job: JsonObject, flags: Mapping[str, str], task: str, index: int) -> dict[str, str]:
     variables = {}
-    for one in _tasks(job):
-        key = one.replace("-", "_").upper()
-        variables[f"VC_{key}_HOSTS"] = ",".join(hosts(job, one))
-        variables[f"VC_{key}_NUM"] = str(len(hosts(job, one)))
+    for name in _tasks(job):
+        key = name.replace("-", "_").upper()
+        variables[f"VC_{key}_HOSTS"] = ",".join(hosts(job, name))
+        variables[f"VC_{key}_NUM"] = str(len(hosts(job, name)))
     return variables
 
 

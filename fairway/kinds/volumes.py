@@ -17,11 +17,17 @@ CLAIM = "PersistentVolumeClaim"
 
 def claims_of(workload: Workload, kinds: KnownKinds) -> tuple[str, ...]:
     """Names of the volume claims that a workload mounts or names, in order."""
-    found = [one.name for one in workload.spec.dependencies if one.kind == CLAIM]
+    found = [
+        dependency.name for dependency in workload.spec.dependencies if dependency.kind == CLAIM
+    ]
     for manifest in workload.spec.template.manifests if workload.spec.template else ():
         kind = kinds.of(manifest)
         if kind is not None:
-            found += [one.name for one in kind.dependencies(manifest) if one.kind == CLAIM]
+            found += [
+                dependency.name
+                for dependency in kind.dependencies(manifest)
+                if dependency.kind == CLAIM
+            ]
     return tuple(sorted(set(found)))
 
 
@@ -33,5 +39,5 @@ def pinned_to(workload: Workload, bound_in: Mapping[str, str], kinds: KnownKinds
     if not bound_in:
         return ""
     portable = workload.spec.portable_volumes
-    claims = (one for one in claims_of(workload, kinds) if one not in portable)
-    return next((bound_in[one] for one in claims if one in bound_in), "")
+    claims = (claim for claim in claims_of(workload, kinds) if claim not in portable)
+    return next((bound_in[claim] for claim in claims if claim in bound_in), "")

@@ -103,7 +103,7 @@ class Informer(Generic[T]):
             version = page.version
             self.heard_at = self._clock.monotonic()
             await asyncio.sleep(0)
-        for name in [one for one in self._objects if one not in found]:
+        for name in [object_ for object_ in self._objects if object_ not in found]:
             self._drop(name)
         self._version = version
         self.is_complete.set()

@@ -11,7 +11,7 @@ def path_of(kind: ResourceKey, name: str = "", namespace: str = "", subresource:
     """The path of a collection, of one object in it, or of a part of that object."""
     root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
     inside = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
-    tail = "".join(f"/{quote(one, safe='')}" for one in (name, subresource) if one)
+    tail = "".join(f"/{quote(other, safe='')}" for other in (name, subresource) if other)
     return f"{root}{inside}/{kind.plural}{tail}"
 
 

@@ -100,9 +100,9 @@ class Prometheus:
                 f"{self._url}: the query yields {len(measured)} samples, and at most "
                 f"{_SAMPLES_MOST} are taken"
             )
-        found = (Sample(value=float(one.value[1]), at=one.value[0], labels=one.metric)
-                 for one in measured)  # fmt: skip
-        return tuple(one for one in found if math.isfinite(one.value))
+        found = (Sample(value=float(other.value[1]), at=other.value[0], labels=other.metric)
+                 for other in measured)  # fmt: skip
+        return tuple(sample for sample in found if math.isfinite(sample.value))
 
     def _failure(self, answer: Answer, why: str) -> Refused | Unreachable:
         """Who is overloaded or not there yet may answer later; anything else has to be changed."""

@@ -20,10 +20,10 @@ def built_files() -> dict[str, bytes]:
 
 def _walked(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
     found: list[tuple[str, bytes]] = []
-    for one in sorted(folder.iterdir(), key=lambda child: child.name):
-        path = f"{prefix}{one.name}"
-        if one.is_dir():
-            found += _walked(one, f"{path}/")
+    for other in sorted(folder.iterdir(), key=lambda child: child.name):
+        path = f"{prefix}{other.name}"
+        if other.is_dir():
+            found += _walked(other, f"{path}/")
         else:
-            found.append((path, one.read_bytes()))
+            found.append((path, other.read_bytes()))
     return found

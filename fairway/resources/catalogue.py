@@ -45,11 +45,13 @@ class Catalogue:
     def storing(self, group: str, plural: str) -> Resource | None:
         """The version in which objects of a kind are kept, if it is served."""
         versions = [
-            one for one in self._served.values() if (one.group, one.plural) == (group, plural)
+            resource
+            for resource in self._served.values()
+            if (resource.group, resource.plural) == (group, plural)
         ]
-        for one in versions:
-            if one.version == one.storage_version:
-                return one
+        for version in versions:
+            if version.version == version.storage_version:
+                return version
         return versions[0] if versions else None
 
     def __iter__(self) -> Iterator[Resource]:
@@ -61,7 +63,7 @@ class Catalogue:
         resources = custom_resources(definition)
         for served in self._custom.pop(name, ()):
             self._served.pop(served, None)
-        mine = [(one.group, one.version, one.plural) for one in resources]
+        mine = [(resource.group, resource.version, resource.plural) for resource in resources]
         for served, resource in zip(mine, resources, strict=True):
             self._served[served] = resource
         self._custom[name] = mine
@@ -76,10 +78,10 @@ class Catalogue:
 def standard_catalogue() -> Catalogue:
     """The built-in kinds; definitions are refused when their schemas cannot be served."""
     return Catalogue(
-        replace(one, check=_checking_schemas(one))
-        if one.kind == "CustomResourceDefinition"
-        else one
-        for one in builtin_resources()
+        replace(resource, check=_checking_schemas(resource))
+        if resource.kind == "CustomResourceDefinition"
+        else resource
+        for resource in builtin_resources()
     )
 
 

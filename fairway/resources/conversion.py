@@ -31,7 +31,7 @@ def converter(api_version: str, nodes: Mapping[str, Node]) -> Convert:
         found = versions.convert(body, api_version)
         entries = body["metadata"].get("managedFields")
         if entries and was in nodes and versions.has_versions(*_named(body)):
-            owned = [_entry(one, body, api_version, nodes) for one in entries]
+            owned = [_entry(entry, body, api_version, nodes) for entry in entries]
             found["metadata"] = {**found["metadata"], "managedFields": owned}
         return found
 

@@ -28,14 +28,16 @@ def custom_resources(definition: JsonObject) -> list[Resource]:
     """One Resource per served version of a definition."""
     spec = definition["spec"]
     versions = spec["versions"]
-    storage = next((one["name"] for one in versions if one.get("storage")), versions[0]["name"])
+    storage = next(
+        (version["name"] for version in versions if version.get("storage")), versions[0]["name"]
+    )
     group = spec["group"]
-    nodes = {f"{group}/{one['name']}": root_node(_openapi(one)) for one in versions}
+    nodes = {f"{group}/{version['name']}": root_node(_openapi(version)) for version in versions}
     defined_at = int(definition["metadata"].get("resourceVersion") or 0)
     return [
-        replace(_resource(spec, one, storage, nodes), defined_at=defined_at)
-        for one in versions
-        if one.get("served")
+        replace(_resource(spec, version, storage, nodes), defined_at=defined_at)
+        for version in versions
+        if version.get("served")
     ]
 
 
@@ -75,7 +77,7 @@ def _resource(
         deprecation=_deprecation(spec, version),
         deprecated_fields=deprecated_fields(nodes[api_version]),
         selectable_fields=tuple(
-            one["jsonPath"].removeprefix(".") for one in version.get("selectableFields") or ()
+            field["jsonPath"].removeprefix(".") for field in version.get("selectableFields") or ()
         ),
     )
 
@@ -107,14 +109,14 @@ def _columns(version: JsonObject) -> tuple[Column, ...]:
         name,
         *(
             Column(
-                name=one["name"],
-                type=one["type"],
-                format=one.get("format", ""),
-                description=one.get("description", ""),
-                priority=one.get("priority", 0),
-                path=one["jsonPath"],
+                name=item["name"],
+                type=item["type"],
+                format=item.get("format", ""),
+                description=item.get("description", ""),
+                priority=item.get("priority", 0),
+                path=item["jsonPath"],
             )
-            for one in given
+            for item in given
         ),
     )
 

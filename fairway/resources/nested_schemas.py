@@ -43,12 +43,12 @@ def _below(schema: JsonObject, path: str) -> Iterator[FieldError]:
         if not isinstance(part, allowed):
             yield wrong_type(f"{path}.{key}", part, "object")
             continue
-        for place, one in _schemas(part, f"{path}.{key}"):
+        for place, value in _schemas(part, f"{path}.{key}"):
             found = Findings(checks_duplicates=False)
-            conform(one, node_of(_SCHEMA), found, path=place)
+            conform(value, node_of(_SCHEMA), found, path=place)
             yield from found.faults
             if not found.faults:
-                yield from _below(one, place)
+                yield from _below(value, place)
     for key in _NAMED:
         for name, part in (schema.get(key) or {}).items():
             yield from _below(part, f"{path}.{key}[{name}]")
@@ -72,6 +72,6 @@ def _schemas(part: Any, path: str) -> Iterator[tuple[str, JsonObject]]:
     if isinstance(part, dict):
         yield path, part
     elif isinstance(part, list):
-        for index, one in enumerate(part):
-            if isinstance(one, dict):
-                yield f"{path}[{index}]", one
+        for index, value in enumerate(part):
+            if isinstance(value, dict):
+                yield f"{path}[{index}]", value

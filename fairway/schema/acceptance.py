@@ -103,7 +103,11 @@ def _is_range(node: Node) -> bool:
         and node.format == "int64"
         and not (node.exclusive_minimum or node.exclusive_maximum)
         and len(limits_of(node)) == bounds + 1
-        and all(abs(one) < _INT64_LIMIT for one in (node.minimum, node.maximum) if one is not None)
+        and all(
+            abs(number) < _INT64_LIMIT
+            for number in (node.minimum, node.maximum)
+            if number is not None
+        )
     )
 
 
@@ -113,7 +117,7 @@ def _object(node: Node) -> Accepts:
     within = _within(node)
     needed = tuple(
         dict.fromkeys(
-            (*node.required, *(name for name, one in properties.items() if one.has_default))
+            (*node.required, *(name for name, value in properties.items() if value.has_default))
         )
     )
 

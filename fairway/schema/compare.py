@@ -187,7 +187,7 @@ def _branch(below: Tree, *, member: bool) -> Tree:
 def _compare_lists(old: list[Any], new: list[Any], node: Node, into: Comparison) -> None:
     before, after = by_element(old, node), by_element(new, node)
     items = node.items or ANY
-    for element in (*after, *(one for one in before if one not in after)):
+    for element in (*after, *(name for name in before if name not in after)):
         left, right = before.get(element, []), after.get(element, [])
         if len(left) <= 1 and len(right) <= 1:
             if not left:

@@ -54,7 +54,7 @@ def _has(value: Any, steps: tuple[str, ...]) -> bool:
     first, rest = steps[0], steps[1:]
     match first:
         case "[*]":
-            return isinstance(value, list) and any(_has(one, rest) for one in value)
+            return isinstance(value, list) and any(_has(item, rest) for item in value)
         case "{*}":
-            return isinstance(value, dict) and any(_has(one, rest) for one in value.values())
+            return isinstance(value, dict) and any(_has(item, rest) for item in value.values())
     return isinstance(value, dict) and first in value and _has(value[first], rest)

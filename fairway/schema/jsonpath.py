@@ -75,7 +75,7 @@ def _fill(parts: list[Any], value: Any, root: Any) -> str:
     out = []
     for part in parts:
         if isinstance(part, _Range):
-            out += [_fill(part.body, one, root) for one in find(part.path, value)]
+            out += [_fill(part.body, item, root) for item in find(part.path, value)]
             continue
         is_expression, text = part
         if not is_expression:

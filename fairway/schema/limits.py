@@ -162,7 +162,7 @@ def _choice(node: Node) -> list[Check]:
     allowed = node.enum
 
     def check(value: Any, path: str, faults: list[FieldError]) -> None:
-        if not any(same(value, one) for one in allowed):
+        if not any(same(value, item) for item in allowed):
             faults.append(not_supported(path, value, allowed))
 
     return [check]

@@ -158,7 +158,7 @@ class Parser:
         if isinstance(schema.get("items"), Mapping):
             node.items = self.parse(schema["items"])
         self._fill_logic(node, schema)
-        node.rules = tuple(_rule(one) for one in schema.get("x-kubernetes-validations") or ())
+        node.rules = tuple(_rule(other) for other in schema.get("x-kubernetes-validations") or ())
 
     def _fill_additional(self, node: Node, additional: Any) -> None:
         if isinstance(additional, Mapping):
@@ -176,7 +176,7 @@ class Parser:
             node.none_of = self.parse(schema["not"])
 
     def _each(self, schemas: Sequence[Mapping[str, Any]] | None) -> tuple[Node, ...]:
-        return tuple(self.parse(one) for one in schemas or ())
+        return tuple(self.parse(schema) for schema in schemas or ())
 
 
 def parse(schema: Mapping[str, Any], definitions: Mapping[str, JsonObject] | None = None) -> Node:

@@ -153,7 +153,7 @@ class _Reader:
     def _filter(self) -> Step:
         left = self._operand()
         self._skip_spaces()
-        sign = next((one for one in ("==", "!=", "<=", ">=", "<", ">") if self._take(one)), "")
+        sign = next((item for item in ("==", "!=", "<=", ">=", "<", ">") if self._take(item)), "")
         right = self._operand() if sign else None
         self._skip_spaces()
         self._expect(")")

@@ -26,7 +26,7 @@ def _prune(value: Any, node: Node, *, is_root: bool) -> bool:
         items = node.items
         if items is None or items.type not in _PARTED:
             return False
-        return sum(_prune(one, items, is_root=items.embedded_resource) for one in value) > 0
+        return sum(_prune(item, items, is_root=items.embedded_resource) for item in value) > 0
     if type(value) is not dict or shape_of(node).is_any:
         return False
     properties, additional = node.properties, node.additional

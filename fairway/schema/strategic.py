@@ -191,7 +191,7 @@ def _directed_items(original: list[Any], patch: list[Any], key: str) -> tuple[li
             case "delete":
                 unwanted = _key_of(item, key)
                 original = [
-                    one for one in original if not (key in one and same(one[key], unwanted))
+                    entry for entry in original if not (key in entry and same(entry[key], unwanted))
                 ]
             case "replace":
                 replaces = True
@@ -211,9 +211,9 @@ def _directed_items(original: list[Any], patch: list[Any], key: str) -> tuple[li
 
 def _merge_item(merged: list[Any], item: JsonObject, key: str, node: Node) -> None:
     wanted = _key_of(item, key)
-    for position, one in enumerate(merged):
-        if key in one and same(one[key], wanted):
-            merged[position] = _merge_map(one, item, node)
+    for position, value in enumerate(merged):
+        if key in value and same(value[key], wanted):
+            merged[position] = _merge_map(value, item, node)
             return
     merged.append(cleaned(item)[1])
 
@@ -253,7 +253,7 @@ def _check_order(change: list[Any], order: list[Any], identity: Identity) -> Non
         if isinstance(item, dict) and _PATCH in item:
             continue
         wanted = identity(item)
-        if not any(same(wanted, one) for one in rest):
+        if not any(same(wanted, entry) for entry in rest):
             raise Invalid(
                 f"The order in patch list: {show_value(change)} doesn't match "
                 f"{_ORDER} list: {show_value(order)}"
@@ -281,7 +281,7 @@ def _in_order(
 
 def _position(wanted: Any, among: list[Any]) -> int:
     """Where a value stands; after all where it does not."""
-    for position, one in enumerate(among):
-        if same(wanted, one):
+    for position, value in enumerate(among):
+        if same(wanted, value):
             return position
     return len(among)

@@ -72,7 +72,7 @@ class Sparing(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         said = [*record.args] if isinstance(record.args, tuple) else [record.args]
         fault = record.exc_info[1] if record.exc_info else None
-        if not any(is_full(one) for one in (*said, fault)):
+        if not any(is_full(item) for item in (*said, fault)):
             return True
         if record.created - self._told_at.get(record.name, -math.inf) < _FULL_DISK_SECONDS:
             return False
@@ -120,7 +120,7 @@ def _plain(value: Any) -> Any:
 
 def _shown(value: Any) -> str:
     text = str(value)
-    if text.isprintable() and text and not any(one in ' "=' for one in text):
+    if text.isprintable() and text and not any(name in ' "=' for name in text):
         return text
     return json.dumps(text, ensure_ascii=False)
 

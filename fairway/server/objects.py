@@ -107,7 +107,7 @@ class Objects:
         listing = await self._store.list(call.key, chosen, options.page(call.request))
         show = await self._parts(call)
         if show is not None:
-            listing = replace(listing, items=[show(one) for one in listing.items])
+            listing = replace(listing, items=[show(stored) for stored in listing.items])
         if form.kind == "rows" and rows.has_rows(call.resource):
             return Response(body=await rows.many(listing, rendering.list_metadata(listing)))
         return Response(body=rendering.many(listing, call.resource, form, self._clock.now()))

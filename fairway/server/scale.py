@@ -81,8 +81,8 @@ def _selector_text(selector: Any) -> str:
         return ""
     labels = selector.get("matchLabels") or {}
     terms = [(key, f"{key}={value}") for key, value in labels.items()]
-    for one in selector.get("matchExpressions") or ():
-        terms.append((one["key"], _expression_text(one)))
+    for expression in selector.get("matchExpressions") or ():
+        terms.append((expression["key"], _expression_text(expression)))
     return ",".join(text for _, text in sorted(terms))
 
 

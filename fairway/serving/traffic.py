@@ -25,18 +25,18 @@ class Backend:
 
 def weights(backends: Sequence[Backend]) -> dict[str, int]:
     """The weight of each cluster; all are nothing where nothing is ready."""
-    shares = {one.cluster: one.ready * one.speed for one in backends}
+    shares = {backend.cluster: backend.ready * backend.speed for backend in backends}
     total = sum(shares.values())
     if not total:
         return dict.fromkeys(sorted(shares), 0)
     exact = {name: share * WHOLE / total for name, share in shares.items()}
     found = {name: int(exact[name]) for name in sorted(exact)}
     left = WHOLE - sum(found.values())
-    for name in sorted(found, key=lambda one: (found[one] - exact[one], one))[:left]:
+    for name in sorted(found, key=lambda name: (found[name] - exact[name], name))[:left]:
         found[name] += 1
-    for name in [one for one, weight in found.items() if shares[one] and not weight]:
+    for name in [value for value, weight in found.items() if shares[value] and not weight]:
         found[name] = 1
-        found[max(found, key=lambda one: (found[one], one))] -= 1
+        found[max(found, key=lambda other: (found[other], other))] -= 1
     return found
 
 

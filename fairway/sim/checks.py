@@ -129,7 +129,9 @@ class Checks:
     def _is_claimed(self, name: str, cluster: str) -> bool:
         found = self.seen.get(name)
         claim = found.status.claim if found is not None else None
-        return claim is not None and any(one.cluster == cluster for one in claim.placements)
+        return claim is not None and any(
+            placement.cluster == cluster for placement in claim.placements
+        )
 
     def follow(self, change: Change) -> None:
         """A write is on disk."""
@@ -170,7 +172,7 @@ class Checks:
         self._log.note(
             "status",
             f"{name} {after.status.phase} claim={_told(after.status)} "
-            f"releasing={[one.cluster for one in after.status.releasing]}"
+            f"releasing={[placement.cluster for placement in after.status.releasing]}"
             f"{f' preempted by {by}' if (by := _preemptor(old, after.status)) else ''}",
         )
         self._charge(name, after.status)
@@ -201,11 +203,15 @@ class Checks:
         wish = self._wishes.get(name)
         if wish is None:
             return
-        count = sum(pods.count for one in claim.placements for pods in one.pod_sets)
+        count = sum(pods.count for placement in claim.placements for pods in placement.pod_sets)
         if wish.mode == "Gang" and (count != wish.pods or len(claim.placements) != 1):
             self._log.violated(f"{name} is a gang of {wish.pods} and has {_told_claim(claim)}")
         if wish.mode == "Independent":
-            tasks = [n for one in claim.placements for n in ranges.numbers(ranges.parse(one.tasks))]
+            tasks = [
+                n
+                for placement in claim.placements
+                for n in ranges.numbers(ranges.parse(placement.tasks))
+            ]
             if len(tasks) != len(set(tasks)):
                 self._log.violated(f"{name} has a task in two clusters: {_told_claim(claim)}")
 
@@ -242,7 +248,7 @@ class Checks:
             return
         flavors = change.record.body()["spec"]["resourceGroups"][0]["flavors"]
         now = dict(self._nominal[-1][1]) if self._nominal else {}
-        now[name] = {one["name"]: int(one["quotas"][0]["nominal"]) for one in flavors}
+        now[name] = {flavor["name"]: int(flavor["quotas"][0]["nominal"]) for flavor in flavors}
         self._nominal.append((self._time.now(), now))
 
     def _most(self, queue: str | None, flavor: str) -> int:
@@ -273,7 +279,7 @@ class Checks:
             self._late.discard(name)
             return
         victims = frozenset(
-            one.workload.name for one in claim.waits_for if one.workload is not None
+            wait.workload.name for wait in claim.waits_for if wait.workload is not None
         )
         self._claimed[name] = (usage, victims)
         grown = {place for place, many in usage.items() if many > before[place]}
@@ -317,19 +323,19 @@ def _term(change: Change) -> int:
 
 def _usage(queue: str, placements: tuple[_Placement, ...]) -> Usage:
     usage: Usage = Counter()
-    for one in placements:
-        for pods in one.pod_sets:
+    for placement in placements:
+        for pods in placement.pod_sets:
             many = int(pods.requests.get(fleet.GPU, 0)) * pods.count
-            usage[queue, pods.flavors.get(fleet.GPU, ""), one.cluster] += many
+            usage[queue, pods.flavors.get(fleet.GPU, ""), placement.cluster] += many
     return usage
 
 
 def _begun(queue: str, claim: _Claim, releasing: tuple[_Placement, ...]) -> Usage:
     """What a claim has of quota, without replicas that start once others of it are gone."""
     usage = _usage(queue, claim.placements)
-    for one in releasing:
-        many = sum(_usage(queue, (one,)).values()) if one.gives_way_to else 0
-        for place in [place for place in usage if place[2] == one.gives_way_to and many]:
+    for placement in releasing:
+        many = sum(_usage(queue, (placement,)).values()) if placement.gives_way_to else 0
+        for place in [place for place in usage if place[2] == placement.gives_way_to and many]:
             usage[place] -= many
     return usage
 
@@ -348,7 +354,8 @@ def _told(status: _Status) -> str:
 
 def _told_claim(claim: _Claim) -> str:
     parts = [
-        f"{one.cluster}:{sum(pods.count for pods in one.pod_sets)}{one.tasks and ' ' + one.tasks}"
-        for one in claim.placements
+        f"{part.cluster}:{sum(pods.count for pods in part.pod_sets)}"
+        f"{part.tasks and ' ' + part.tasks}"
+        for part in claim.placements
     ]
     return f"{claim.attempt}@{claim.term}({', '.join(parts)})"

@@ -96,7 +96,7 @@ class Faults:
     # Hubs.
 
     def _leader(self) -> HubReplica | None:
-        found = [one for one in self._hubs if one.is_leader and one.is_well]
+        found = [hub for hub in self._hubs if hub.is_leader and hub.is_well]
         return found[0] if found else None
 
     async def _crash_hub(self) -> None:
@@ -231,7 +231,7 @@ class Faults:
 
     async def _fail_node(self) -> None:
         agent = self._chance.choice(self._agents)
-        names = sorted(one.name for one in agent.world.observe(agent.clock.now()).nodes)
+        names = sorted(node.name for node in agent.world.observe(agent.clock.now()).nodes)
         name = self._chance.choice(names)
         self._log.fault("a node fails", f"{agent.cluster}: {name}")
         agent.world.fail_node(agent.world.node(name), agent.clock.now())

@@ -65,8 +65,8 @@ class Rest:
 
     def _restless(self) -> Iterator[str]:
         works = {
-            (one["metadata"]["namespace"], one["metadata"]["name"]): one
-            for one in self._store.bodies((GROUP, "works"))
+            (body["metadata"]["namespace"], body["metadata"]["name"]): body
+            for body in self._store.bodies((GROUP, "works"))
         }
         wanted = set()
         for name, wish in self._wishes.items():
@@ -80,8 +80,8 @@ class Rest:
             yield from self._unfinished(name, wish, found)
             if found.status.claim is not None:
                 wanted |= {
-                    (one.cluster, work_name(NAMESPACE, name))
-                    for one in found.status.claim.placements
+                    (placement.cluster, work_name(NAMESPACE, name))
+                    for placement in found.status.claim.placements
                 }
         for cluster in FLAVOR_OF:
             for (namespace, name), body in works.items():
@@ -98,7 +98,7 @@ class Rest:
     def _unfinished(self, name: str, wish: Wish, found: CheckedWorkload) -> Iterator[str]:
         status = found.status
         if status.releasing:
-            yield f"{name} still leaves {[one.cluster for one in status.releasing]}"
+            yield f"{name} still leaves {[placement.cluster for placement in status.releasing]}"
         if status.phase in OVER:
             if wish.is_cancelled and status.phase != "Cancelled":
                 return  # it was over first
@@ -115,4 +115,6 @@ class Rest:
             yield f"{name} is {status.phase} with {pods} pods of {wish.pods}"
 
     def phases(self) -> Mapping[str, int]:
-        return Counter(one.status.phase or "Waiting" for one in self._checks.seen.values())
+        return Counter(
+            workload.status.phase or "Waiting" for workload in self._checks.seen.values()
+        )

@@ -181,14 +181,14 @@ class Simulation:
         truth = Truth(self._time, self._log, users.wishes, agents)
         checks = Checks(self._time, self._log, users.wishes, truth)
         store.followers.append(checks.follow)
-        for one in fleet.queues():
-            await store.create(QUEUES, one, write=_WRITE)
+        for queue in fleet.queues():
+            await store.create(QUEUES, queue, write=_WRITE)
         faults = Faults(hubs, agents, time=self._time, log=self._log, chance=self._chance("faults"))
         faults.has_work = lambda name: any(
             store.writer.newest(
-                ("fairway.dev", "works"), (f"fairway-cluster-{one.cluster}", f"default.{name}")
+                ("fairway.dev", "works"), (f"fairway-cluster-{agent.cluster}", f"default.{name}")
             )
-            for one in agents
+            for agent in agents
         )
         for process in (*hubs, *agents):
             process.start()
@@ -221,19 +221,19 @@ class Simulation:
             expected = self._log.steps + _STEPS_EACH * rest.unfinished()
             if expected >= STEPS_LEAST and faults.crashes_after_claim:
                 break
-        for one in acting:
-            one.cancel()
+        for task in acting:
+            task.cancel()
         await asyncio.gather(*acting, return_exceptions=True)
-        for one in acting:
-            if not one.cancelled() and one.exception() is not None:
-                self._log.violated(f"the simulation itself failed: {one.exception()!r}")
+        for task in acting:
+            if not task.cancelled() and task.exception() is not None:
+                self._log.violated(f"the simulation itself failed: {task.exception()!r}")
 
     async def _fleet(self, store: EmbeddedStore, stage: Stage) -> list[ClusterAgent]:
         """The objects of the platform team, and an agent for each cluster."""
         described = await store.create(FLEETS, fleet.fleet(), write=_WRITE)
         health = codec.decode(described.raw, Fleet).spec.health
-        for one in fleet.flavors():
-            await store.create(FLAVORS, one, write=_WRITE)
+        for flavor in fleet.flavors():
+            await store.create(FLAVORS, flavor, write=_WRITE)
         agents = []
         for name in sorted(fleet.FLAVOR_OF):
             stored = await store.create(CLUSTERS, fleet.cluster(name, self._seed), write=_WRITE)

@@ -28,9 +28,9 @@ class Gate:
     def open(self) -> None:
         self.is_shut = False
         waiting, self._waiting = self._waiting, []
-        for one in waiting:
-            if not one.done():
-                one.set_result(None)
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
 
 
 class OwnClock:

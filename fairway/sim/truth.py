@@ -31,14 +31,14 @@ class Truth:
         self._time = time
         self._log = log
         self._wishes = wishes
-        self._agents = {one.cluster: one for one in agents}
+        self._agents = {agent.cluster: agent for agent in agents}
         self._uids: dict[tuple[str, str], str] = {}  # of what was applied, by cluster and work
         self._terms: dict[tuple[str, str], int] = {}
         # Whether a workload holds a claim on a place in a cluster.
         self.is_claimed: Callable[[str, str], bool] = lambda name, cluster: True
-        for one in agents:
-            one.on_act = self._acted
-            one.on_keep = self._kept
+        for agent in agents:
+            agent.on_act = self._acted
+            agent.on_keep = self._kept
 
     def pods(self, cluster: str, work: str) -> list[LivePod]:
         """Pods of a work that hold a node, this very moment."""
@@ -48,7 +48,7 @@ class Truth:
 
     def look(self) -> None:
         """Looks at every workload there was."""
-        self._check([(name, one) for name, one in self._wishes.items() if one.mode == "Gang"])
+        self._check([(name, wish) for name, wish in self._wishes.items() if wish.mode == "Gang"])
 
     def check(self, name: str) -> None:
         wish = self._wishes.get(name)
@@ -69,7 +69,7 @@ class Truth:
             pods = _on_nodes(agent, work)
             if pods:
                 where.setdefault(self._uids.get((cluster, work), ""), []).append(cluster)
-            if len({one.attempt for one in pods}) > 1:
+            if len({pod.attempt for pod in pods}) > 1:
                 self._log.violated(f"{name} runs in {cluster} as two attempts at once")
         for clusters in where.values():
             if len(clusters) > 1 and not self._is_excused(wish, clusters):
@@ -79,14 +79,14 @@ class Truth:
         if wish.is_duplicate_allowed:
             return True
         now = self._time.now()
-        agents = [self._agents[one] for one in clusters]
+        agents = [self._agents[cluster] for cluster in clusters]
         return wish.is_moved_when_lost and any(
-            not one.is_up
-            or one.gate.is_shut
-            or one.slow_seconds
-            or one.failing
-            or now - one.hurt_at < _RECOVERY_SECONDS
-            for one in agents
+            not agent.is_up
+            or agent.gate.is_shut
+            or agent.slow_seconds
+            or agent.failing
+            or now - agent.hurt_at < _RECOVERY_SECONDS
+            for agent in agents
         )
 
     # What agents do.
@@ -115,8 +115,8 @@ class Truth:
             wish.gpus
             for name, wish in self._wishes.items()
             if self.is_claimed(name, cluster)
-            for one in world.pods(work_name(NAMESPACE, name)) or ()
-            if one.is_live and (one.node is not None or work_name(NAMESPACE, name) == applied)
+            for pod in world.pods(work_name(NAMESPACE, name)) or ()
+            if pod.is_live and (pod.node is not None or work_name(NAMESPACE, name) == applied)
         )
         if needed > NODES * GPUS:
             self._log.violated(f"pods in {cluster} ask for {needed} devices")
@@ -151,4 +151,4 @@ class Truth:
 
 
 def _on_nodes(agent: ClusterAgent, work: str) -> list[LivePod]:
-    return [one for one in agent.world.pods(work) or () if one.phase in _ON_NODES]
+    return [pod for pod in agent.world.pods(work) or () if pod.phase in _ON_NODES]

@@ -64,14 +64,16 @@ class Users:
         for _ in range(self._chance.choice((1, 1, 1, 1, 3))):
             name = self._name()
             wish, body = fleet.drawn(name, self._chance)
-            is_many = sum(one.mode == "Divided" for one in self._live()) >= _SERVICES_MOST
+            is_many = sum(wish.mode == "Divided" for wish in self._live()) >= _SERVICES_MOST
             if wish.mode == "Divided" and is_many:
                 continue
             await self._create(WORKLOADS, body, wish)
 
     def _name(self) -> str:
         """A new name, or now and then that of a workload which is gone."""
-        gone = [one.name for one in self.wishes.values() if one.is_deleted and not one.is_native]
+        gone = [
+            wish.name for wish in self.wishes.values() if wish.is_deleted and not wish.is_native
+        ]
         if gone and self._chance.random() < 0.1:
             return self._chance.choice(gone)
         self._names += 1
@@ -99,9 +101,9 @@ class Users:
 
     def _live(self, *, native: bool = False) -> list[Wish]:
         return [
-            one
-            for one in self.wishes.values()
-            if not one.is_deleted and not one.is_cancelled and (native or not one.is_native)
+            wish
+            for wish in self.wishes.values()
+            if not wish.is_deleted and not wish.is_cancelled and (native or not wish.is_native)
         ]
 
     def _any(self, wishes: list[Wish]) -> Wish | None:
@@ -128,13 +130,13 @@ class Users:
             await self._change(wish, {"hold": self._chance.choice(("Hold", "HoldAndDrain"))})
 
     async def _release(self) -> None:
-        wish = self._any([one for one in self._live() if one.is_held])
+        wish = self._any([wish for wish in self._live() if wish.is_held])
         if wish is not None:
             wish.is_held = False
             await self._change(wish, {"hold": "None"})
 
     async def _scale(self) -> None:
-        wish = self._any([one for one in self._live() if one.mode == "Divided"])
+        wish = self._any([wish for wish in self._live() if wish.mode == "Divided"])
         if wish is not None:
             wish.pods = self._chance.randint(1, 5)
             await self._change(wish, {"replicas": wish.pods})
@@ -196,6 +198,6 @@ class Users:
             await self._write_quota(name)
         for name in sorted(fleet.FLAVOR_OF):
             await self._change_fleetwide(CLUSTERS, name, "None")
-        for wish in [one for one in self._live() if one.is_held]:
+        for wish in [wish for wish in self._live() if wish.is_held]:
             wish.is_held = False
             await self._change(wish, {"hold": "None"})

@@ -126,7 +126,7 @@ class Mirror:
             name, version = _identity(stored)
             found.add(name)
             self._put(name, version, stored)
-        for name in [one for one in self._objects if one not in found]:
+        for name in [object_ for object_ in self._objects if object_ not in found]:
             self._drop(name)
         self._version = listing.version
         self.is_complete.set()
@@ -208,9 +208,9 @@ def version_of(stored: Stored) -> str:
     return _head(stored.raw).metadata.resource_version
 
 
-def is_newer(one: Stored, other: Stored) -> bool:
+def is_newer(stored: Stored, other: Stored) -> bool:
     """Whether one is a later version of an object than another; versions are numbers."""
-    versions = [version_of(each) for each in (one, other)]
+    versions = [version_of(each) for each in (stored, other)]
     if all(each.isdecimal() for each in versions):
         return int(versions[0]) > int(versions[1])
     return versions[0] != versions[1]

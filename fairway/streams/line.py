@@ -296,7 +296,7 @@ class Line:
         while True:
             await self._clock.sleep(self._limits.look_seconds)
             before = self.now() - self._limits.idle_seconds
-            for talk in [one for one in self._talks.values() if one.heard_at < before]:
+            for talk in [talk for talk in self._talks.values() if talk.heard_at < before]:
                 hours = self._limits.idle_seconds / 3600
                 message = f"nothing was said for {hours:g} hours"
                 await talk.close(Outcome(reason="Timeout", message=message))

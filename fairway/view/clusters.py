@@ -13,7 +13,7 @@ from datetime import datetime
 
 import numpy as np
 
-from fairway.api.cluster import Cluster, Profile, SimulatedPool, pools_of, quotas_of
+from fairway.api.cluster import Cluster, Profile, SimulatedPool, domains_of, pools_of, quotas_of
 from fairway.api.meta import Taint
 from fairway.api.pools import ElasticPool, PoolBelief, ProviderQuota
 from fairway.api.report import ClusterReport, PoolReport
@@ -70,18 +70,20 @@ def read(
     reports = newest(reports)
     away = avoided(cluster, now)
     source = (spec.profile, spec.simulated.node_pools if spec.simulated else ())
-    columns = [one.spec.nodes for one in reports]
+    columns = [report.spec.nodes for report in reports]
     if (
         before is None
         or (before.source, before.away) != (source, away)
-        or columns != [one.spec.nodes for one in before.reports]
+        or columns != [report.spec.nodes for report in before.reports]
     ):
         rows = Rows(columns)
         table = _nodes(cluster, rows, away)
         seen: SeenWorks = seen_of(reports, rows, spec.profile)
     else:
         table, seen = before.cluster.nodes, before.seen
-        if [one.spec.works for one in reports] != [one.spec.works for one in before.reports]:
+        if [report.spec.works for report in reports] != [
+            report.spec.works for report in before.reports
+        ]:
             seen = seen_of(reports, Rows(columns), spec.profile)
     made = _cluster(cluster, reports, table, now)
     if before is not None and _is_alike(before.cluster, made):
@@ -99,11 +101,11 @@ def read(
 
 def avoided(cluster: Cluster, now: float) -> frozenset[str]:
     """Nodes that are set aside for now, or are given back."""
-    leaving = (one.name for one in cluster.status.leaving_nodes)
+    leaving = (node.name for node in cluster.status.leaving_nodes)
     aside = (
-        one.name
-        for one in cluster.status.avoided_nodes
-        if one.until is None or one.until.timestamp() > now
+        node.name
+        for node in cluster.status.avoided_nodes
+        if node.until is None or node.until.timestamp() > now
     )
     return frozenset((*leaving, *aside))
 
@@ -112,9 +114,9 @@ def doubts(cluster: Cluster, now: float) -> tuple[tuple[str, bool, bool], ...]:
     """Pools that were out of stock: whether nobody asks them, and whether only those do who have
     nowhere else to go."""
     return tuple(
-        (one.name, _is_before(now, one.try_at), _is_before(now, one.out_until))
-        for one in cluster.status.stock
-        if one.out_since is not None
+        (belief.name, _is_before(now, belief.try_at), _is_before(now, belief.out_until))
+        for belief in cluster.status.stock
+        if belief.out_since is not None
     )
 
 
@@ -142,17 +144,17 @@ def _cluster(
         closed_because=closed,
         kinds=frozenset(kinds) if kinds else None,
         runs_pods_alone=spec.simulated is not None,
-        levels=tuple((one.name, one.node_label) for one in spec.topology),
+        levels=tuple((level.name, level.node_label) for level in spec.topology),
         pools=_pools(cluster, reports, now),
         price_factor_nanos=spec.price_factor.nanos,
     )
 
 
-def _is_alike(one: nodes.Cluster, other: nodes.Cluster) -> bool:
+def _is_alike(cluster: nodes.Cluster, other: nodes.Cluster) -> bool:
     """Whether two clusters are equal, with the very same nodes."""
-    return one.nodes is other.nodes and all(
-        getattr(one, each.name) == getattr(other, each.name)
-        for each in fields(one)
+    return cluster.nodes is other.nodes and all(
+        getattr(cluster, each.name) == getattr(other, each.name)
+        for each in fields(cluster)
         if each.name != "nodes"
     )
 
@@ -205,7 +207,7 @@ class _Gathered:
 
     def table(self) -> nodes.Nodes:
         order = sorted(range(len(self.names)), key=lambda position: self.names[position])
-        resources = sorted({resource for one in self.amounts for resource in one})
+        resources = sorted({resource for amount in self.amounts for resource in amount})
         columns = {
             resource: np.array([self.amounts[at].get(resource, 0) for at in order], dtype=np.int64)
             for resource in resources
@@ -226,16 +228,16 @@ def _table(
     columns: Mapping[str, nodes.Amounts],
     taints: list[tuple[Taint, ...]],
 ) -> nodes.Nodes:
-    keys = sorted({key for one in labels for key in one})
+    keys = sorted({key for label in labels for key in label})
     sets = sorted(set(taints), key=repr)
     has_taints = any(sets)
     return nodes.Nodes(
         names=tuple(names),
         capacity=columns,
         ready=np.array(ready, dtype=np.bool_),
-        labels={key: nodes.label_column([one.get(key) for one in labels]) for key in keys},
+        labels={key: nodes.label_column([label.get(key) for label in labels]) for key in keys},
         taint_sets=tuple(sets) if has_taints else (),
-        taint_set=np.array([sets.index(one) for one in taints], dtype=np.int32)
+        taint_set=np.array([sets.index(taint) for taint in taints], dtype=np.int32)
         if has_taints
         else None,
     )
@@ -247,10 +249,7 @@ def _from_pools(pools: Sequence[SimulatedPool], profile: Profile) -> nodes.Nodes
     for pool in pools:
         shape = dict(request_of(pool.shape, up=False))
         for number in range(pool.count):
-            domains = {
-                one.label: f"{pool.name}-{one.label.rpartition('/')[2]}-{number // one.nodes}"
-                for one in pool.domains
-            }
+            domains = domains_of(pool, number)
             rows.add(
                 f"{pool.name}-{number:04d}",
                 ready=True,
@@ -272,8 +271,10 @@ def _pools(
     cluster: Cluster, reports: Sequence[ClusterReport], now: float
 ) -> tuple[model.Pool, ...]:
     """Its elastic pools, with what is left of each."""
-    seen = {one.name: one for report in reports for one in report.spec.pools}
-    beliefs = {one.name: one for one in cluster.status.stock if one.out_since is not None}
+    seen = {pool.name: pool for report in reports for pool in report.spec.pools}
+    beliefs = {
+        belief.name: belief for belief in cluster.status.stock if belief.out_since is not None
+    }
     pools, used = pools_of(cluster), _used(pools_of(cluster), seen)
     found = []
     for pool in pools:
@@ -339,7 +340,7 @@ def _pool(
         price_nanos=price.nanos if price else None,
         provision_seconds=float(pool.provision_seconds),
         quota=pool.quota if limited else "",
-        limited=tuple(sorted(back.get(one, one) for one in limited)),
+        limited=tuple(sorted(back.get(name, name) for name in limited)),
     )
 
 

@@ -68,11 +68,11 @@ class Objects:
         already is not counted twice.
         """
         found = cls()
-        natives = [one for one in plain if not found._is_put(one)]
-        known = {_source_of(one) for one in found.workloads.values()}
-        for one in natives:
-            if _identity_of(one) not in known:
-                found.put(one)
+        natives = [entry for entry in plain if not found._is_put(entry)]
+        known = {_source_of(workload) for workload in found.workloads.values()}
+        for native in natives:
+            if _identity_of(native) not in known:
+                found.put(native)
         return found
 
     def _is_put(self, plain: Mapping[str, Any]) -> bool:
@@ -103,18 +103,18 @@ class Objects:
             return self._put(codec.decode(workload, Workload))
         return None
 
-    def _put(self, one: Any) -> Touched | None:
-        if isinstance(one, Fleet):
-            before, self.fleet = self.fleet, one
-            return Touched(kind=one.kind, key=one.metadata.name, before=before, after=one)
-        if isinstance(one, KindRule):
-            return self._put_rule(one.metadata.name, one)
-        shelf = self._shelf(one.kind)
+    def _put(self, item: Any) -> Touched | None:
+        if isinstance(item, Fleet):
+            before, self.fleet = self.fleet, item
+            return Touched(kind=item.kind, key=item.metadata.name, before=before, after=item)
+        if isinstance(item, KindRule):
+            return self._put_rule(item.metadata.name, item)
+        shelf = self._shelf(item.kind)
         if shelf is None:
             return None
-        key = _key(one.kind, one.metadata.namespace, one.metadata.name)
-        found = Touched(kind=one.kind, key=key, before=shelf.get(key), after=one)
-        shelf[key] = one
+        key = _key(item.kind, item.metadata.namespace, item.metadata.name)
+        found = Touched(kind=item.kind, key=key, before=shelf.get(key), after=item)
+        shelf[key] = item
         self._note_uid(found)
         return found
 
@@ -185,7 +185,7 @@ class Objects:
 
     def reports_of(self, cluster: str) -> list[ClusterReport]:
         """The chunks of a cluster's report."""
-        return [one for one in self.reports.values() if one.spec.cluster == cluster]
+        return [report for report in self.reports.values() if report.spec.cluster == cluster]
 
     def defaults(self) -> Defaults:
         return Defaults(
@@ -201,24 +201,24 @@ class Objects:
 
     def facts(self, now: float, assumed: Mapping[str, model.Workload] | None = None) -> Facts:
         """All that a decision at `now` may look at; some workloads are taken to be otherwise."""
-        selectable = {name: clusters.facts_of(one) for name, one in self.clusters.items()}
+        selectable = {name: clusters.facts_of(cluster) for name, cluster in self.clusters.items()}
         defaults = self.defaults()
         readings = {
             name: clusters.read(self.clusters[name], self.reports_of(name), now)
             for name in sorted(self.clusters)
         }
         found = {
-            key: workloads.workload_of(one, defaults)
-            for key, one in self.workloads.items()
-            if not workloads.is_past(one)
+            key: workloads.workload_of(workload, defaults)
+            for key, workload in self.workloads.items()
+            if not workloads.is_past(workload)
         }
         found.update(assumed or {})
-        seen = {name: one.seen for name, one in readings.items()}
+        seen = {name: reading.seen for name, reading in readings.items()}
         strays = {
             name: {work: unclaimed(some) for work, some in works.items()}
             for name, works in seen.items()
         }
-        heard = [name for name, one in readings.items() if one.is_heard]
+        heard = [name for name, reading in readings.items() if reading.is_heard]
         for key in sorted(found):
             work = work_of(key)
             found[key] = running(found[key], (name for name in heard if work in seen[name]))
@@ -233,7 +233,7 @@ class Objects:
                 key: policies.policy_of(self.policies[key], selectable)
                 for key in sorted(self.policies)
             },
-            clusters={name: one.cluster for name, one in readings.items()},
+            clusters={name: reading.cluster for name, reading in readings.items()},
             workloads={key: found[key] for key in sorted(found)},
             strays={name: joined(some) for name, some in strays.items() if joined(some)},
             settings=settings_of(self.fleet),
@@ -254,7 +254,9 @@ def settings_of(found: Fleet | None) -> Settings:
         reservations_per_flavor=held.per_flavor,
         backfills=held.backfill,
         is_paused=fleet.paused,
-        open_breakers=frozenset(one.name for one in breakers if one.open_since is not None),
+        open_breakers=frozenset(
+            breaker.name for breaker in breakers if breaker.open_since is not None
+        ),
         money=_money(fleet, breakers),
         forecast_depth=fleet.forecast_depth,
     )
@@ -263,7 +265,9 @@ def settings_of(found: Fleet | None) -> Settings:
 def _money(fleet: FleetSpec, breakers: Sequence[BreakerStatus]) -> tuple[int, int] | None:
     """What elastic nodes cost an hour and may cost, in nanos, while that stops the hub."""
     limit = fleet.breakers.price_per_hour
-    found = next((one for one in breakers if one.name == "Price" and one.open_since), None)
+    found = next(
+        (breaker for breaker in breakers if breaker.name == "Price" and breaker.open_since), None
+    )
     return (found.past_hour.nanos, limit.nanos) if found and limit is not None else None
 
 
@@ -275,7 +279,7 @@ def _identity_of(native: Mapping[str, Any]) -> tuple[str, ...]:
     metadata = native.get("metadata") or {}
     namespace = metadata.get("namespace") or "default"
     found = (native.get("apiVersion"), native.get("kind"), namespace, metadata.get("name"))
-    return tuple(str(one) for one in found)
+    return tuple(str(item) for item in found)
 
 
 def _source_of(workload: Workload) -> tuple[str, ...]:

@@ -32,19 +32,20 @@ def policy_of(policy: PlacementPolicy, clusters: Mapping[str, ClusterFacts]) -> 
         tolerations=spec.tolerations,
         spread=tuple(
             model.Spread(
-                by=one.by,
-                label=one.label,
-                least=one.least,
-                most=one.most,
-                skew=one.skew,
-                is_preferred=one.when_unsatisfiable == "Prefer",
+                by=spread.by,
+                label=spread.label,
+                least=spread.least,
+                most=spread.most,
+                skew=spread.skew,
+                is_preferred=spread.when_unsatisfiable == "Prefer",
             )
-            for one in spec.spread
+            for spread in spec.spread
         ),
         division=model.Division(
             type=spec.division.type,
             weights=tuple(
-                (choose(one.selector, clusters), one.weight) for one in spec.division.weights
+                (choose(weight.selector, clusters), weight.weight)
+                for weight in spec.division.weights
             ),
             cluster_min=spec.division.per_cluster_min,
             cluster_max=spec.division.per_cluster_max,
@@ -61,17 +62,17 @@ def policy_of(policy: PlacementPolicy, clusters: Mapping[str, ClusterFacts]) -> 
             surge=spec.return_home.surge,
         ),
         number_of_clusters=spec.number_of_clusters,
-        chosen=tuple(one.cluster for one in policy.status.decisions),
+        chosen=tuple(decision.cluster for decision in policy.status.decisions),
     )
 
 
 def scores_of(spec: PlacementPolicySpec) -> tuple[model.Score, ...]:
     """The scores in force: those listed, over Steady and Balance where they add to them."""
-    listed = tuple(_score(one) for one in spec.scores)
+    listed = tuple(_score(score) for score in spec.scores)
     if spec.score_mode == "Exact":
         return listed
-    named = {one.name for one in listed if one.is_built_in}
-    return (*(one for one in _ADDITIVE if one.name not in named), *listed)
+    named = {score.name for score in listed if score.is_built_in}
+    return (*(score for score in _ADDITIVE if score.name not in named), *listed)
 
 
 def _score(score: ScoreWeight) -> model.Score:

@@ -19,7 +19,14 @@ _NANO = 1_000_000_000
 
 def node_price(cluster: Cluster, pool: ElasticPool, flavors: Iterable[Flavor]) -> int | None:
     """What one node of a pool costs, as a source told it last, as listed, or by its flavor."""
-    told = next((one for one in cluster.status.elastic_pools if one.name == pool.name), None)
+    told = next(
+        (
+            pool_status
+            for pool_status in cluster.status.elastic_pools
+            if pool_status.name == pool.name
+        ),
+        None,
+    )
     if told is not None and told.price_per_hour is not None:
         return told.price_per_hour.nanos
     if pool.price_per_hour is not None:
@@ -39,8 +46,8 @@ def node_price(cluster: Cluster, pool: ElasticPool, flavors: Iterable[Flavor]) -
 def unit_prices(cluster: Cluster, flavor: Flavor) -> Mapping[str, int]:
     """What a unit of each resource costs on a flavor in a cluster."""
     factor = cluster.spec.price_factor.nanos
-    found = {key: one.nanos * factor // _NANO for key, one in flavor.spec.prices.items()}
-    if any(is_accelerator(one) for one in found):
+    found = {key: price.nanos * factor // _NANO for key, price in flavor.spec.prices.items()}
+    if any(is_accelerator(name) for name in found):
         return found
     for pool in pools_of(cluster):
         if not _brings(cluster, pool, flavor):

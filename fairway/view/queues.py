@@ -86,8 +86,8 @@ def _queue(
 ) -> model.Queue:
     spec = queue.spec
     fence: model.Clusters = None
-    for one in line:
-        fence = both(fence, choose(one.clusters, clusters))
+    for other in line:
+        fence = both(fence, choose(other.clusters, clusters))
     remembered = queue.status.remembered
     return model.Queue(
         name=queue.metadata.name,
@@ -96,7 +96,7 @@ def _queue(
         priority=spec.priority,
         groups=tuple(
             model.ResourceGroup(
-                resources=group.resources, flavors=tuple(one.name for one in group.flavors)
+                resources=group.resources, flavors=tuple(flavor.name for flavor in group.flavors)
             )
             for group in spec.resource_groups
         ),
@@ -110,16 +110,16 @@ def _queue(
         ),
         minimum_run_within=_inherited(line, "within_queue_seconds"),
         minimum_run_reclaim=_inherited(line, "reclaim_seconds"),
-        is_held=any(one.hold != "None" for one in line),
+        is_held=any(other.hold != "None" for other in line),
         fence=fence,
         claimed_max=spec.claimed_workloads_max,
         user_limits=tuple(
             model.UserLimit(
-                users=one.users,
-                claimed_max=one.claimed_workloads,
-                amounts=request_of(one.amounts, up=False),
+                users=user_limit.users,
+                claimed_max=user_limit.claimed_workloads,
+                amounts=request_of(user_limit.amounts, up=False),
             )
-            for one in spec.user_limits
+            for user_limit in spec.user_limits
         ),
         remembered={
             resource: base_units(resource, amount)
@@ -164,8 +164,8 @@ def _preemption(spec: QueueSpec) -> model.PreemptionRules:
 
 def _inherited(line: list[QueueSpec], field: str) -> float:
     """The nearest value up the line; 0 where nobody says."""
-    for one in line:
-        value = getattr(one.minimum_run, field)
+    for queue in line:
+        value = getattr(queue.minimum_run, field)
         if value is not None:
             return float(value)
     return 0.0

@@ -47,11 +47,11 @@ def newest(reports: Iterable[ClusterReport]) -> tuple[ClusterReport, ...]:
     """
     wholes: dict[int, ClusterReport] = {}
     differences: dict[int, list[ClusterReport]] = {}
-    for one in reports:
-        if one.spec.since_sequence is not None:
-            differences.setdefault(one.spec.chunk, []).append(one)
-        elif one.spec.chunk not in wholes or _age(wholes[one.spec.chunk]) < _age(one):
-            wholes[one.spec.chunk] = one
+    for report in reports:
+        if report.spec.since_sequence is not None:
+            differences.setdefault(report.spec.chunk, []).append(report)
+        elif report.spec.chunk not in wholes or _age(wholes[report.spec.chunk]) < _age(report):
+            wholes[report.spec.chunk] = report
     if not wholes:
         return ()
     chunks = max(wholes.values(), key=_age).spec.chunks
@@ -59,7 +59,9 @@ def newest(reports: Iterable[ClusterReport]) -> tuple[ClusterReport, ...]:
     for chunk in sorted(wholes):
         if chunk < chunks:
             whole = wholes[chunk]
-            later = [one for one in differences.get(chunk, ()) if fits(whole, one)]
+            later = [
+                difference for difference in differences.get(chunk, ()) if fits(whole, difference)
+            ]
             found.append(applied(whole, max(later, key=_age)) if later else whole)
     return tuple(found)
 
@@ -97,7 +99,9 @@ def nodes_of(rows: Rows, profile: Profile, avoided: Collection[str]) -> nodes.No
         ]
     )
     if avoided:
-        ready = [one and name not in avoided for one, name in zip(ready, rows.names, strict=True)]
+        ready = [
+            value and name not in avoided for value, name in zip(ready, rows.names, strict=True)
+        ]
     taint_sets, taint_set = _taints(rows)
     return nodes.Nodes(
         names=rows.names,
@@ -111,13 +115,13 @@ def nodes_of(rows: Rows, profile: Profile, avoided: Collection[str]) -> nodes.No
 
 def _capacity(rows: Rows, back: Mapping[str, str]) -> dict[str, nodes.Amounts]:
     """What our pods may use of each resource, in base units."""
-    own = sorted({one.resource for chunk in rows.chunks for one in chunk.amounts})
+    own = sorted({amount.resource for chunk in rows.chunks for amount in chunk.amounts})
     found: dict[str, nodes.Amounts] = {}
     for resource in own:
         name = back.get(resource, resource)
         parts = []
         for chunk in rows.chunks:
-            column = next((one for one in chunk.amounts if one.resource == resource), None)
+            column = next((amount for amount in chunk.amounts if amount.resource == resource), None)
             parts.append(
                 np.zeros(len(chunk.names), dtype=np.int64)
                 if column is None
@@ -135,8 +139,8 @@ def _left(column: AmountColumn, unit: int) -> nodes.Amounts:
     if most * times >= _MOST or (column.others and max(column.others) * times >= _MOST):
         others = column.others or (0,) * len(column.allocatable)
         exact = [
-            max(-_MOST, min((one - other) * times // parts, _MOST))
-            for one, other in zip(column.allocatable, others, strict=True)
+            max(-_MOST, min((value - other) * times // parts, _MOST))
+            for value, other in zip(column.allocatable, others, strict=True)
         ]
         return np.array(exact, dtype=np.int64)
     left = np.array(column.allocatable, dtype=np.int64)
@@ -147,12 +151,12 @@ def _left(column: AmountColumn, unit: int) -> nodes.Amounts:
 
 def _labels(rows: Rows, back: Mapping[str, str]) -> dict[str, nodes.LabelColumn]:
     found: dict[str, Sequence[str]] = {HOSTNAME: rows.names}
-    for key in sorted({one.key for chunk in rows.chunks for one in chunk.labels}):
+    for key in sorted({label.key for chunk in rows.chunks for label in chunk.labels}):
         values = rows.column([_values(chunk, key) for chunk in rows.chunks])
         name = back.get(key, key)
         before = found.get(name)
         if before is not None:
-            values = [one or other for one, other in zip(values, before, strict=True)]
+            values = [value or other for value, other in zip(values, before, strict=True)]
         found[name] = values
     return {key: _label_column(found[key], rows) for key in sorted(found) if any(found[key])}
 
@@ -164,9 +168,9 @@ def _label_column(values: Sequence[str], rows: Rows) -> nodes.LabelColumn:
 
 
 def _values(chunk: NodeColumns, key: str) -> Sequence[str]:
-    for one in chunk.labels:
-        if one.key == key:
-            return one.values
+    for label in chunk.labels:
+        if label.key == key:
+            return label.values
     return ("",) * len(chunk.names)
 
 
@@ -182,8 +186,8 @@ def _taints(
     sets = sorted(set(taints), key=repr)
     if not any(sets):
         return (), None
-    position = {one: at for at, one in enumerate(sets)}
-    return tuple(sets), np.array([position[one] for one in taints], dtype=np.int32)
+    position = {set_: at for at, set_ in enumerate(sets)}
+    return tuple(sets), np.array([position[taint] for taint in taints], dtype=np.int32)
 
 
 def seen_of(
@@ -195,13 +199,13 @@ def seen_of(
     ending: dict[tuple[str, str, int], dict[int, int]] = {}
     requests: dict[tuple[str, str, int], model.Request] = {}
     for report, positions in zip(reports, rows.positions, strict=True):
-        for one in report.spec.works:
-            key = (one.work, one.pod_set, one.attempt)
-            if key not in requests or one.requests:
-                own = request_of(one.requests)
+        for work in report.spec.works:
+            key = (work.work, work.pod_set, work.attempt)
+            if key not in requests or work.requests:
+                own = request_of(work.requests)
                 requests[key] = tuple(sorted((back.get(name, name), some) for name, some in own))
-            _count(bound.setdefault(key, {}), one.bound, positions)
-            _count(ending.setdefault(key, {}), one.terminating, positions)
+            _count(bound.setdefault(key, {}), work.bound, positions)
+            _count(ending.setdefault(key, {}), work.terminating, positions)
     found: dict[str, list[SeenPods]] = {}
     for key in sorted(requests):
         if bound[key] or ending[key]:

@@ -49,7 +49,7 @@ def work_of(key: str) -> str:
 def clusters_of(workload: Workload) -> set[str]:
     """Where a workload has placements."""
     held = workload.held.placed if workload.held else ()
-    return {one.cluster for one in (*held, *workload.releasing)}
+    return {placement.cluster for placement in (*held, *workload.releasing)}
 
 
 def bind(
@@ -61,8 +61,12 @@ def bind(
     """
     work = work_of(workload.key)
     held = workload.held
-    holds = [_Slot(one, one.attempt or held.attempt) for one in held.placed] if held else []
-    leaves = [_Slot(one, one.attempt) for one in workload.releasing]
+    holds = (
+        [_Slot(placement, placement.attempt or held.attempt) for placement in held.placed]
+        if held
+        else []
+    )
+    leaves = [_Slot(placement, placement.attempt) for placement in workload.releasing]
     strays: dict[str, tuple[Stray, ...]] = {}
     for cluster in sorted(clusters_of(workload)):
         found = seen.get(cluster, {}).get(work, ())
@@ -88,17 +92,17 @@ def running(workload: Workload, clusters: Iterable[str]) -> Workload:
 def _deal(
     found: Iterable[SeenPods], cluster: str, holds: Sequence[_Slot], leaves: Sequence[_Slot]
 ) -> Iterable[Stray]:
-    for one in found:
-        here = [slot for slot in holds if slot.placed.cluster == cluster and slot.takes(one)]
-        away = [slot for slot in leaves if slot.placed.cluster == cluster and slot.takes(one)]
+    for other in found:
+        here = [slot for slot in holds if slot.placed.cluster == cluster and slot.takes(other)]
+        away = [slot for slot in leaves if slot.placed.cluster == cluster and slot.takes(other)]
         left: dict[int, int] = {}
-        for pods, slots in ((one.bound, [*here, *away]), (one.terminating, away)):
+        for pods, slots in ((other.bound, [*here, *away]), (other.terminating, away)):
             if slots and pods:
-                slots[0].add(one.pod_set, pods)
+                slots[0].add(other.pod_set, pods)
             for position, count in pods.items() if not slots else ():
                 left[position] = left.get(position, 0) + count
         if left:
-            yield stray(one.requests, left)
+            yield stray(other.requests, left)
 
 
 def _bound(slot: _Slot) -> Placed:
@@ -108,11 +112,11 @@ def _bound(slot: _Slot) -> Placed:
 def unclaimed(found: Iterable[SeenPods]) -> tuple[Stray, ...]:
     """All pods of a work that nobody claims."""
     strays = []
-    for one in found:
-        pods = dict(one.bound)
-        for position, count in one.terminating.items():
+    for other in found:
+        pods = dict(other.bound)
+        for position, count in other.terminating.items():
             pods[position] = pods.get(position, 0) + count
-        strays.append(stray(one.requests, pods))
+        strays.append(stray(other.requests, pods))
     return tuple(strays)
 
 
@@ -122,4 +126,4 @@ def stray(requests: Request, pods: Mapping[int, int]) -> Stray:
 
 def joined(by_work: Mapping[str, tuple[Stray, ...]]) -> tuple[Stray, ...]:
     """The strays of a cluster, in order of the works."""
-    return tuple(one for work in sorted(by_work) for one in by_work[work])
+    return tuple(stray for work in sorted(by_work) for stray in by_work[work])

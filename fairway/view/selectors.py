@@ -61,8 +61,8 @@ def _holds(program: Program | None, facts: ClusterFacts) -> bool:
         return False
 
 
-def both(one: Clusters, other: Clusters) -> Clusters:
+def both(item: Clusters, other: Clusters) -> Clusters:
     """The clusters that two selectors choose together."""
-    if one is None:
+    if item is None:
         return other
-    return one if other is None else one & other
+    return item if other is None else item & other

@@ -66,11 +66,11 @@ class _Sources:
         below = queues.at_or_below(self.queues, defaults.queues)
         return {
             key
-            for key, one in stored.items()
-            if one.spec.policy in self.policies
-            or one.spec.priority_class in self.classes
-            or one.metadata.namespace in self.namespaces
-            or workloads.queue_name(one, defaults.fleet) in below
+            for key, workload in stored.items()
+            if workload.spec.policy in self.policies
+            or workload.spec.priority_class in self.classes
+            or workload.metadata.namespace in self.namespaces
+            or workloads.queue_name(workload, defaults.fleet) in below
         }
 
 
@@ -152,7 +152,7 @@ class View:
             case "Cluster":
                 self._stale_clusters.add(touched.key)
             case "ClusterReport":
-                self._stale_clusters.update(one.spec.cluster for one in (before, after) if one)
+                self._stale_clusters.update(item.spec.cluster for item in (before, after) if item)
             case "Queue":
                 self._touch_queue(touched)
             case "Flavor" if before is None or after is None or before.spec != after.spec:
@@ -273,11 +273,11 @@ class View:
         # A node that was set aside, or a pool that was out of stock, comes back by time alone.
         timed = {
             name
-            for name, one in objects.clusters.items()
-            if (one.status.avoided_nodes or one.status.stock)
+            for name, cluster in objects.clusters.items()
+            if (cluster.status.avoided_nodes or cluster.status.stock)
             and name in self._readings
             and (self._readings[name].away, self._readings[name].doubts)
-            != (clusters.avoided(one, now), clusters.doubts(one, now))
+            != (clusters.avoided(cluster, now), clusters.doubts(cluster, now))
         }
         unbound: set[str] = set()
         for name in sorted(self._stale_clusters | timed):
@@ -412,7 +412,7 @@ class View:
         self._stale_queues.clear()
         if self._queues is before:
             return
-        changed = {name for name, one in self._queues.items() if before.get(name) != one}
+        changed = {name for name, queue in self._queues.items() if before.get(name) != queue}
         if before.keys() != self._queues.keys() or any(
             not is_same_quota(before[name], self._queues[name]) for name in changed
         ):

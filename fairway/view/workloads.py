@@ -69,7 +69,11 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
     tasks = spec.tasks
     run = spec.run_seconds
     has_places = status.claim is not None or status.releasing
-    given = {one.name: one for one in pod_sets_of(workload, defaults.kinds)} if has_places else {}
+    given = (
+        {pod_set.name: pod_set for pod_set in pod_sets_of(workload, defaults.kinds)}
+        if has_places
+        else {}
+    )
     return model.Workload(
         key=key_of(workload),
         queue=queue,
@@ -101,17 +105,21 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         run_seconds=seconds_left(workload),
         limit_seconds=run.limit,
         ran_seconds=float(status.ran_seconds),
-        was_preempted=any(one.preempted_by for one in status.history[-1:]),
+        was_preempted=any(attempt.preempted_by for attempt in status.history[-1:]),
         checkpoint_seconds=spec.checkpoint.interval_seconds if spec.checkpoint else None,
         saves_when_asked=bool(spec.checkpoint and spec.checkpoint.signal),
         held=_held(status.claim, workload, given, defaults.keys)
         if status.claim and not is_over(workload)
         else None,
-        releasing=tuple(_leaving_part(one, status.claim, given) for one in status.releasing),
+        releasing=tuple(
+            _leaving_part(placement, status.claim, given) for placement in status.releasing
+        ),
         reservation=(status.reservation.cluster, status.reservation.flavors)
         if status.reservation
         else None,
-        data=tuple(one.dataset or one.location for one in spec.data),
+        data=tuple(
+            data_reference.dataset or data_reference.location for data_reference in spec.data
+        ),
         is_over=is_over(workload),
         grows=grows(workload),
     )
@@ -139,9 +147,9 @@ def _priority(workload: Workload, queue: str, defaults: Defaults) -> int:
         return spec.priority
     if spec.priority_class in defaults.priority_classes:
         return defaults.priority_classes[spec.priority_class]
-    for one in line_of(defaults.queues, queue):
-        if one.defaults.priority is not None:
-            return one.defaults.priority
+    for other in line_of(defaults.queues, queue):
+        if other.defaults.priority is not None:
+            return other.defaults.priority
     return workload.status.priority
 
 
@@ -166,9 +174,9 @@ def _policy(workload: Workload, queue: str, defaults: Defaults) -> str:
     if name:
         own = f"{workload.metadata.namespace}/{name}"
         return own if own in defaults.policies else f"{system}/{name}"
-    for one in line_of(defaults.queues, queue):
-        if one.defaults.policy:
-            return f"{system}/{one.defaults.policy}"
+    for other in line_of(defaults.queues, queue):
+        if other.defaults.policy:
+            return f"{system}/{other.defaults.policy}"
     name = defaults.fleet.defaults.policy
     return f"{system}/{name}" if name else ""
 
@@ -189,7 +197,7 @@ def seconds_left(workload: Workload) -> int | None:
     estimate = spec.run_seconds.estimate
     if estimate is None or spec.checkpoint is None or spec.mode != "Gang":
         return estimate
-    return max(1, estimate - sum(_saved_seconds(one) for one in workload.status.history))
+    return max(1, estimate - sum(_saved_seconds(attempt) for attempt in workload.status.history))
 
 
 def _saved_seconds(past: PastAttempt) -> int:
@@ -206,8 +214,8 @@ def _kinds(workload: Workload) -> tuple[str, ...]:
     return tuple(
         sorted(
             {
-                f"{one.get('apiVersion')}/{one.get('kind')}"
-                for one in workload.spec.template.manifests
+                f"{manifest.get('apiVersion')}/{manifest.get('kind')}"
+                for manifest in workload.spec.template.manifests
             }
         )
     )
@@ -219,7 +227,7 @@ def _tasks_over(workload: Workload) -> str:
     if workload.spec.tasks is None or not (status.succeeded_tasks or status.failed_tasks):
         return ""
     try:
-        told = [ranges.parse(one) for one in (status.succeeded_tasks, status.failed_tasks)]
+        told = [ranges.parse(name) for name in (status.succeeded_tasks, status.failed_tasks)]
     except ValueError:
         return ""
     first = workload.spec.tasks.first
@@ -248,13 +256,13 @@ def forms_of(workload: Workload, fleet: FleetSpec, kinds: Kinds) -> tuple[model.
     given = pod_sets_of(workload, kinds)
     first = model.Form(
         flavors=workload.spec.flavors,
-        pod_sets=tuple(_pod_set(one, fleet) for one in given),
+        pod_sets=tuple(_pod_set(pod_set, fleet) for pod_set in given),
     )
     forms = [first]
     waited = 0
-    for one in workload.spec.alternatives:
-        waited += one.after_seconds
-        forms.append(_alternative(one, given, waited, fleet))
+    for alternative in workload.spec.alternatives:
+        waited += alternative.after_seconds
+        forms.append(_alternative(alternative, given, waited, fleet))
     return tuple(forms)
 
 
@@ -296,11 +304,11 @@ def _shape(pod_set: PodSet, fleet: FleetSpec) -> model.Shape:
 def _alternative(
     alternative: Alternative, given: tuple[PodSet, ...], waited: int, fleet: FleetSpec
 ) -> model.Form:
-    changes = {one.name: one for one in alternative.pod_sets}
+    changes = {pod_set.name: pod_set for pod_set in alternative.pod_sets}
     pod_sets = []
-    for one in given:
-        changed = _pod_set(one, fleet)
-        change = changes.get(one.name)
+    for pod_set in given:
+        changed = _pod_set(pod_set, fleet)
+        change = changes.get(pod_set.name)
         if change is not None:
             count = changed.count if change.count is None else change.count
             least = min(changed.least, count) if change.count is None else count
@@ -336,7 +344,7 @@ def waits_by_uid(workload: Workload) -> bool:
     """Whether it waits for victims of which its claim has the UID alone."""
     claim = workload.status.claim
     return claim is not None and any(
-        one.workload is not None and not one.workload.name for one in claim.waits_for
+        victim.workload is not None and not victim.workload.name for victim in claim.waits_for
     )
 
 
@@ -351,15 +359,15 @@ def _held(
     claim: Claim, workload: Workload, given: Mapping[str, PodSet], keys: Mapping[str, str]
 ) -> model.Held:
     victims = tuple(
-        (_victim(one.workload, keys), one.attempt)
-        for one in claim.waits_for
-        if one.type == "Preemption" and one.workload is not None
+        (_victim(victim.workload, keys), victim.attempt)
+        for victim in claim.waits_for
+        if victim.type == "Preemption" and victim.workload is not None
     )
     started = workload.status.started_at if workload.status.phase == "Running" else None
     return model.Held(
         attempt=claim.attempt,
         queue=claim.queue or workload.spec.queue,
-        placed=tuple(_held_part(one, claim, given) for one in claim.placements),
+        placed=tuple(_held_part(placement, claim, given) for placement in claim.placements),
         form=claim.alternative,
         rung=claim.rung,
         decided_at=claim.decided_at.timestamp(),
@@ -380,9 +388,9 @@ def _leaving_part(
 ) -> model.Placed:
     """What is left; where it makes way for its own replacement, that is charged in its stead."""
     found = replace(_placed(placement, given), attempt=placement.attempt)
-    for one in claim.placements if claim and placement.gives_way_to else ():
-        if one.cluster == placement.gives_way_to:
-            is_charged = not model.are_alike(found, _placed(one, given))
+    for other in claim.placements if claim and placement.gives_way_to else ():
+        if other.cluster == placement.gives_way_to:
+            is_charged = not model.are_alike(found, _placed(other, given))
             return replace(found, is_charged=is_charged)
     return found
 
@@ -390,7 +398,9 @@ def _leaving_part(
 def _placed(placement: Placement, given: Mapping[str, PodSet]) -> model.Placed:
     return model.Placed(
         cluster=placement.cluster,
-        pods=tuple(_placed_pods(one, given.get(one.name)) for one in placement.pod_sets),
+        pods=tuple(
+            _placed_pods(pod_set, given.get(pod_set.name)) for pod_set in placement.pod_sets
+        ),
         group=placement.group,
         replicas=placement.replicas or 0,
         tasks=placement.tasks,

@@ -101,7 +101,7 @@ class AgentStore:
         self._watches.clear()
 
     def count(self, plural: str) -> int:
-        return sum(one == plural for _, one in self.writes)
+        return sum(write == plural for _, write in self.writes)
 
 
 class Stage:
@@ -186,8 +186,8 @@ class Stage:
 
     async def remove_reports(self) -> None:
         listing = await self.store.list(REPORTS)
-        for one in listing.items:
-            await self.store.delete(REPORTS, one.object()["metadata"]["name"], write=HUB)
+        for item in listing.items:
+            await self.store.delete(REPORTS, item.object()["metadata"]["name"], write=HUB)
 
     async def set_mode(self, mode: str) -> None:
         patch = Patch(type="merge", body={"spec": {"mode": mode}})
@@ -215,11 +215,11 @@ class Stage:
     async def reports(self) -> list[ClusterReport]:
         """The chunks as whoever reads them puts them together."""
         listing = await self.store.list(REPORTS, Selection(fields="spec.cluster=here"))
-        found = [decode(one.raw, ClusterReport) for one in listing.items]
-        wholes = [one for one in found if one.spec.since_sequence is None]
+        found = [decode(item.raw, ClusterReport) for item in listing.items]
+        wholes = [item for item in found if item.spec.since_sequence is None]
         return [
-            applied(one, next((other for other in found if fits(one, other)), None))
-            for one in sorted(wholes, key=lambda one: one.spec.chunk)
+            applied(item, next((other for other in found if fits(item, other)), None))
+            for item in sorted(wholes, key=lambda entry: entry.spec.chunk)
         ]
 
     async def states(self) -> dict[str, WorkState]:
@@ -248,4 +248,4 @@ class Stage:
     async def pods(self, work: Work) -> int:
         """Pods that live in the cluster itself."""
         found = self.worlds.world("here").pods(work.metadata.name)
-        return sum(one.is_live for one in found or ())
+        return sum(item.is_live for item in found or ())

@@ -54,7 +54,7 @@ async def test_a_failure_is_told_with_reason_message_and_node(stage: Stage) -> N
     await stage.put(gang)
     await stage.until("Running", gang)
     world = stage.worlds.world("here")
-    node = next(one.node_name for one in world.pods(gang.metadata.name) or ())
+    node = next(pod.node_name for pod in world.pods(gang.metadata.name) or ())
     world.fail_node(world.node(node), stage.clock.now())
     failed = await stage.until("Failed", gang)
     assert (failed.reason, failed.node) == ("NodeLost", node)
@@ -154,7 +154,7 @@ async def test_more_tasks_go_on_in_the_same_attempt(stage: Stage) -> None:
             manifest = job(f"sweep-{number}", seconds=5)
             manifest["metadata"]["annotations"] = {"fairway.dev/tasks": str(number)}
             jobs.append(manifest)
-        text = ",".join(str(one) for one in numbers)
+        text = ",".join(str(number) for number in numbers)
         return work("sweep", *jobs, seconds=5, tasks=text, pods=len(jobs))
 
     await stage.put(tasks(0, 1))
@@ -186,14 +186,14 @@ class TestDeletions:
 
     async def test_come_at_a_limited_rate(self, stage: Stage) -> None:
         many = [work(f"w{number}", seconds=LONG) for number in range(30)]
-        for one in many:
-            await stage.put(one)
-        for one in many:
-            await stage.until("Running", one)
-        for one in many:
-            await stage.bury(one)
+        for item in many:
+            await stage.put(item)
+        for entry in many:
+            await stage.until("Running", entry)
+        for value in many:
+            await stage.bury(value)
         await stage.passes(0.95)
-        left = sum([await stage.pods(one) for one in many])
+        left = sum([await stage.pods(item) for item in many])
         assert 10 <= left <= 20  # ten at once and ten a second
         await stage.passes(3)
-        assert sum([await stage.pods(one) for one in many]) == 0
+        assert sum([await stage.pods(item) for item in many]) == 0

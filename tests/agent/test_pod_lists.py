@@ -26,8 +26,8 @@ PAGES = {
 @pytest.mark.parametrize(("after", "most", "names", "more"), PAGES.values(), ids=PAGES.keys())
 def test_a_page_has(after: str, most: int, names: list[str | int], more: bool) -> None:
     found = listed(MANY, after=after, most=most)
-    wanted = [one if isinstance(one, str) else f"train-{one}" for one in names]
-    assert ([one.name for one in found.pods], found.more) == (wanted, more)
+    wanted = [name if isinstance(name, str) else f"train-{name}" for name in names]
+    assert ([pod.name for pod in found.pods], found.more) == (wanted, more)
     assert found.phases == {"Failed": 1, "Ready": 5}
 
 

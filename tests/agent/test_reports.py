@@ -57,8 +57,8 @@ class Reader:
         self.by_name[report.metadata.name] = report
 
     def whole(self) -> ClusterReport:
-        (whole,) = (one for one in self.by_name.values() if one.spec.since_sequence is None)
-        changes = next((one for one in self.by_name.values() if fits(whole, one)), None)
+        (whole,) = (item for item in self.by_name.values() if item.spec.since_sequence is None)
+        changes = next((item for item in self.by_name.values() if fits(whole, item)), None)
         return applied(whole, changes)
 
 
@@ -78,7 +78,8 @@ def test_the_hub_always_has_what_was_last_seen(
         observation = Observation(
             nodes=tuple(node(name, cpu=cpu) for name in present),
             works={
-                name: WorkSeen(name=name, attempt=1, pods=tuple(one)) for name, one in works.items()
+                name: WorkSeen(name=name, attempt=1, pods=tuple(work))
+                for name, work in works.items()
             },
         )
         states = {
@@ -122,7 +123,7 @@ def test_a_small_change_is_a_small_report() -> None:
     assert second is not None
     assert second.spec.since_sequence == first.spec.sequence
     assert second.metadata.name == "here-0-difference"
-    assert [one.work for one in second.spec.states] == ["team.w7"]
+    assert [state.work for state in second.spec.states] == ["team.w7"]
     assert not second.spec.nodes.names
 
 
@@ -134,8 +135,8 @@ def test_many_nodes_come_in_chunks_and_keep_theirs() -> None:
     while (report := reports.next(0.0)) is not None:
         reports.written(report)
         wholes.append(report)
-    assert [len(one.spec.nodes.names) for one in wholes] == [2000, 2000, 500]
-    assert {one.spec.chunks for one in wholes} == {3}
+    assert [len(item.spec.nodes.names) for item in wholes] == [2000, 2000, 500]
+    assert {item.spec.chunks for item in wholes} == {3}
     # One node goes, another comes: the chunks of all others stay as they are.
     names = [*names[1:], "a0000"]
     reports.take(Observation(nodes=tuple(map(node, names))), (), {}, requests)
@@ -151,5 +152,7 @@ def test_many_nodes_come_in_chunks_and_keep_theirs() -> None:
 def test_amounts_are_exact_whatever_their_unit() -> None:
     odd = NodeSeen(name="odd", allocatable={"cpu": 3_500_000_000, "memory": 1_000_000_007 * 10**9})
     columns = columns_of([odd])
-    found = {one.resource: one.allocatable[0] * one.unit.nanos for one in columns.amounts}
+    found = {
+        amount.resource: amount.allocatable[0] * amount.unit.nanos for amount in columns.amounts
+    }
     assert found == dict(odd.allocatable)

@@ -41,9 +41,9 @@ async def test_what_ends_while_the_agent_is_away_is_told_when_it_is_back(stage: 
 
 async def test_without_its_hub_it_keeps_to_the_last_desired_state(stage: Stage) -> None:
     runs, ends = work("runs"), work("ends", term=1)
-    for one in (runs, ends):
-        await stage.put(one)
-        await stage.until("Running", one)
+    for item in (runs, ends):
+        await stage.put(item)
+        await stage.until("Running", item)
     await stage.bury(ends)
     await stage.until("Stopping", ends)
     await stage.crash()

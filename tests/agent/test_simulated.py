@@ -31,7 +31,7 @@ def world(**described: Any) -> World:
 
 
 def placed(observation: Observation, of: Any) -> dict[str, str]:
-    return {one.name: one.node for one in pods_of(observation, of)}
+    return {pod.name: pod.node for pod in pods_of(observation, of)}
 
 
 def pool(name: str, **more: Any) -> dict:
@@ -213,10 +213,10 @@ class TestChance:
 
     def test_nodes_fail_and_come_back_and_a_service_goes_on(self) -> None:
         story = self.story(1)
-        nodes = [one for each in story[::2] for one in each]  # type: ignore[attr-defined]
+        nodes = [item for each in story[::2] for item in each]  # type: ignore[attr-defined]
         assert {is_ready for _, is_ready in nodes} == {True, False}
         pods = story[-1]
-        assert max(one.restarts for one in pods) > 10  # type: ignore[attr-defined]
+        assert max(pod.restarts for pod in pods) > 10  # type: ignore[attr-defined]
 
 
 class TestStrategies:

@@ -33,11 +33,11 @@ async def test_a_hundred_works_at_once_share_few_reports(stage: Stage) -> None:
     await stage.passes(1)
     before = stage.reached.count("clusterreports")
     many = [work(f"w{number}", job(f"w{number}", cpu="10m"), seconds=1) for number in range(100)]
-    for one in many:
-        await stage.put(one)
+    for item in many:
+        await stage.put(item)
     await stage.passes(5)
     states = await stage.states()
-    assert {states[one.metadata.name].phase for one in many} == {"Succeeded"}
+    assert {states[item.metadata.name].phase for item in many} == {"Succeeded"}
     assert stage.reached.count("clusterreports") - before <= 12
 
 
@@ -101,7 +101,7 @@ async def test_feedback_is_told_when_it_changes(stage: Stage) -> None:
     await stage.passes(0.5)
     told = await stage.work(web)
     assert told is not None
-    values = {one.name: (one.type, one.value) for one in told.status.manifests[0].feedback}
+    values = {item.name: (item.type, item.value) for item in told.status.manifests[0].feedback}
     assert values["ReadyReplicas"] == ("Integer", "2")
     assert values["wanted"] == ("Integer", "2")
 
@@ -220,7 +220,7 @@ async def test_a_report_says_what_each_pod_takes(stage: Stage) -> None:
     """So that pods which no claim accounts for are known by their size."""
     await stage.put(work("one", job("one", cpu="250m")))
     await stage.passes(5)
-    pods = [one for report in await stage.reports() for one in report.spec.works]
-    assert [{name: str(amount) for name, amount in one.requests.items()} for one in pods] == [
+    pods = [other for report in await stage.reports() for other in report.spec.works]
+    assert [{name: str(amount) for name, amount in pod.requests.items()} for pod in pods] == [
         {"cpu": "250m"}
     ]

@@ -18,7 +18,7 @@ async def test_a_work_of_a_lower_term_is_refused_and_told_the_highest(stage: Sta
     told = await stage.work(old)
     assert told is not None
     assert told.status.term == 7
-    assert [(one.type, one.reason) for one in told.status.conditions] == [
+    assert [(condition.type, condition.reason) for condition in told.status.conditions] == [
         ("Accepted", "TermTooLow")
     ]
 
@@ -69,20 +69,20 @@ async def test_what_is_left_of_a_finished_work_that_vanishes_is_removed(stage: S
 
 async def test_works_that_vanish_with_their_namespace_are_all_put_back(stage: Stage) -> None:
     every = [work(f"work-{number}") for number in range(5)]
-    for one in every:
-        await stage.put(one)
-    for one in every:
-        await stage.until("Running", one)
+    for item in every:
+        await stage.put(item)
+    for entry in every:
+        await stage.until("Running", entry)
     await stage.crash()
     await stage.store.delete(NAMESPACES, NAMESPACE, write=HUB)
     await stage.passes(1)
-    assert [await stage.work(one) for one in every] == [None] * len(every)
+    assert [await stage.work(item) for item in every] == [None] * len(every)
     stage.reached.pause = lambda: stage.clock.sleep(0.2)  # so that calls overtake each other
     await stage.start()
     await stage.passes(20)
-    assert None not in [await stage.work(one) for one in every]
+    assert None not in [await stage.work(item) for item in every]
     owners = (await stage.store.get(NAMESPACES, NAMESPACE)).object()["metadata"]["ownerReferences"]
-    assert [one["name"] for one in owners] == ["here"]
+    assert [owner["name"] for owner in owners] == ["here"]
 
 
 async def test_works_that_vanish_while_the_agent_is_away_are_put_back(stage: Stage) -> None:

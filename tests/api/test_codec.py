@@ -24,18 +24,20 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "fleet"
 def examples() -> list[Document]:
     """All objects of the examples."""
     return [
-        one
+        document
         for path in sorted(EXAMPLES.glob("*.yaml"))
-        for one in read_documents(path.read_bytes(), path.name)
+        for document in read_documents(path.read_bytes(), path.name)
     ]
 
 
 def test_there_is_an_example_of_every_kind() -> None:
-    assert {one.value["kind"] for one in examples()} == {kind.name for kind in KINDS}
+    assert {example.value["kind"] for example in examples()} == {kind.name for kind in KINDS}
 
 
 @pytest.mark.parametrize(
-    "example", examples(), ids=lambda one: f"{one.value['kind']} {one.value['metadata']['name']}"
+    "example",
+    examples(),
+    ids=lambda other: f"{other.value['kind']} {other.value['metadata']['name']}",
 )
 def test_every_example_survives_the_way_through_its_type(example: Document) -> None:
     kind = BY_NAME[example.value["kind"]].struct

@@ -41,11 +41,11 @@ def faults(value: JsonObject, old: JsonObject | None = None) -> list[str]:
     """What is wrong with an object, in the words that a user reads."""
     node = NODES[value["kind"]]
     findings = Findings()
-    for one in (value, old):
-        if one is not None:
-            conform(one, node, findings)
+    for item in (value, old):
+        if item is not None:
+            conform(item, node, findings)
     found = findings.faults or check_rules(value, old, node, is_update=old is not None)
-    return [str(fault) for fault in found] + [str(one) for one in findings.unknown]
+    return [str(fault) for fault in found] + [str(item) for item in findings.unknown]
 
 
 def group(*resources: str, **flavors: list[JsonObject]) -> JsonObject:
@@ -297,7 +297,7 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
 @pytest.mark.parametrize(("value", "said"), WRONG.values(), ids=WRONG)
 def test_refused(value: JsonObject, said: str) -> None:
     found = faults(deepcopy(value))
-    assert any(said in one for one in found), found
+    assert any(said in item for item in found), found
 
 
 def test_the_examples_are_right() -> None:
@@ -309,11 +309,11 @@ def test_the_examples_are_right() -> None:
 
 def test_the_driver_of_a_cluster_does_not_change() -> None:
     old, new = made("Cluster", {"local": {}}), made("Cluster", {"simulated": {}})
-    assert any("driver of a cluster does not change" in one for one in faults(new, old))
+    assert any("driver of a cluster does not change" in fault for fault in faults(new, old))
 
 
 def test_every_rule_is_broken_by_some_object_here() -> None:
-    broken = " ".join(one for value, _ in WRONG.values() for one in faults(deepcopy(value)))
+    broken = " ".join(fault for value, _ in WRONG.values() for fault in faults(deepcopy(value)))
     broken += " ".join(faults(made("Cluster", {"simulated": {}}), made("Cluster", {"local": {}})))
     for node in NODES.values():
         for message in _messages(node):

@@ -33,7 +33,7 @@ def parts(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
 
 def each_part(kind: Kind) -> Iterator[tuple[str, Schema]]:
     """All values of all versions of a kind."""
-    for struct in (kind.struct, *(one.struct for one in kind.further)):
+    for struct in (kind.struct, *(item.struct for item in kind.further)):
         yield from parts(schema_of(struct))
 
 

@@ -64,14 +64,14 @@ items:
 - {{apiVersion: v1, kind: ConfigMap, metadata: {{name: c}}}}
 """
     found = read_documents(text, "some.yaml")
-    assert [one.value["metadata"]["name"] for one in found] == ["a", "b", "c"]
-    assert [one.place for one in found] == ["some.yaml:3", "some.yaml:8", "some.yaml:8"]
+    assert [item.value["metadata"]["name"] for item in found] == ["a", "b", "c"]
+    assert [item.place for item in found] == ["some.yaml:3", "some.yaml:8", "some.yaml:8"]
 
 
 def test_json_is_read_with_tabs_and_one_after_the_other() -> None:
     text = '{\n\t"apiVersion": "v1", "kind": "A"}\n{"apiVersion": "v1", "kind": "B"}'
     found = read_documents(text.encode())
-    assert [(one.value["kind"], one.line) for one in found] == [("A", 1), ("B", 3)]
+    assert [(item.value["kind"], item.line) for item in found] == [("A", 1), ("B", 3)]
 
 
 def test_yaml_in_braces_is_not_json_and_still_read() -> None:

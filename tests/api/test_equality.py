@@ -15,7 +15,9 @@ from fairway.api.work import Manifest
 from fairway.api.workload import Template
 from tests.schema.things import alike, json_values, stored_text
 
-pairs = json_values.flatmap(lambda one: st.tuples(st.just(one), st.one_of(alike(one), json_values)))
+pairs = json_values.flatmap(
+    lambda item: st.tuples(st.just(item), st.one_of(alike(item), json_values))
+)
 
 
 @pytest.mark.parametrize(
@@ -72,8 +74,8 @@ def _parts_of(value: Any) -> list[Part]:
 
 def test_pieces_with_plain_json_tell_true_from_1() -> None:
     """So a work, a workload or a rule of a kind that changed like that is sent and loaded again."""
-    for one, other, equal in zip(_parts_of(1), _parts_of(True), _parts_of(1), strict=True):
-        assert one != other
-        assert not one == other  # noqa: SIM201 - both operators are ours
-        assert one == equal
-        assert not one != equal  # noqa: SIM202 - both operators are ours
+    for part, other, equal in zip(_parts_of(1), _parts_of(True), _parts_of(1), strict=True):
+        assert part != other
+        assert not part == other  # noqa: SIM201 - both operators are ours
+        assert part == equal
+        assert not part != equal  # noqa: SIM202 - both operators are ours

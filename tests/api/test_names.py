@@ -29,9 +29,9 @@ def test_what_is_too_long_is_shortened_to_a_valid_name_that_stays_its_own(end: s
     long = "n" * 240 + end
     other = "n" * 240 + "c"
     for make, most in (
-        (lambda one: work_name("a" * 60, one), 253),
+        (lambda item: work_name("a" * 60, item), 253),
         (work_namespace, 63),
-        (lambda one: report_name(one * 2, 0, is_difference=True), 253),
+        (lambda item: report_name(item * 2, 0, is_difference=True), 253),
     ):
         assert len(make(long)) <= most
         assert NAME.fullmatch(make(long))

@@ -51,12 +51,12 @@ def node_columns(draw: st.DrawFn) -> NodeColumns:
         taint_set=column(st.integers(0, 1)) if draw(st.booleans()) else (),
         amounts=tuple(
             AmountColumn(
-                resource=one,
+                resource=resource,
                 unit=Quantity.of("1m"),
                 allocatable=column(st.integers(0, 3)),
                 others=column(st.integers(0, 1)) if draw(st.booleans()) else (),
             )
-            for one in resources
+            for resource in resources
         ),
         devices=(
             DeviceColumn(
@@ -104,10 +104,10 @@ def reports(draw: st.DrawFn, sequence: int) -> ClusterReport:
                 for work, pod_set, attempt in works
             ),
             states=tuple(
-                WorkState(work=one, phase=draw(st.sampled_from(["Running", "Failed"])))
-                for one in states
+                WorkState(work=state, phase=draw(st.sampled_from(["Running", "Failed"])))
+                for state in states
             ),
-            pools=tuple(PoolReport(name=one, nodes=draw(st.integers(0, 2))) for one in pools),
+            pools=tuple(PoolReport(name=pool, nodes=draw(st.integers(0, 2))) for pool in pools),
         ),
     )
 
@@ -117,7 +117,7 @@ def reports(draw: st.DrawFn, sequence: int) -> ClusterReport:
 def test_a_whole_report_and_the_difference_make_the_later_whole_one(old, new) -> None:
     changes = difference(old, new)
     if changes is None:
-        pools = {one.name for one in old.spec.pools}, {one.name for one in new.spec.pools}
+        pools = {pool.name for pool in old.spec.pools}, {pool.name for pool in new.spec.pools}
         assert pools[0] - pools[1], "only a pool that is gone can't be told"
         return
     assert applied(old, changes) == ordered(new)

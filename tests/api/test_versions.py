@@ -51,7 +51,7 @@ new_specs = st.fixed_dictionaries(
         "nodes": st.fixed_dictionaries({}, optional={"labels": labels, "taints": taints}),
         "clusters": st.fixed_dictionaries({}, optional={"labels": labels}),
         "capacity": st.sampled_from(["OnDemand", "Reserved", "Spot"]),
-        "prices": st.lists(prices, max_size=3, unique_by=lambda one: one["resource"]),
+        "prices": st.lists(prices, max_size=3, unique_by=lambda price: price["resource"]),
     },
 )
 # What no schema would let in, but a server may ask about in the middle of its work.
@@ -151,7 +151,8 @@ def test_what_is_changed_in_the_old_version_is_changed_and_all_else_is_as_it_was
         "nodes": ["nodeLabels", "nodeTaints"],
     }.items():
         parts = [
-            {one: it["spec"][one] for one in sources if one in it["spec"]} for it in (was, changed)
+            {source: it["spec"][source] for source in sources if source in it["spec"]}
+            for it in (was, changed)
         ]
         if text(parts[0]) == text(parts[1]):
             assert text(after["spec"].get(field)) == text(spec.get(field))

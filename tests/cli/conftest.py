@@ -75,8 +75,8 @@ def busy_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
 @pytest.fixture(scope="session")
 def busy_client(busy_hub: Hub) -> Iterator[Client]:
     with Client.connect(str(busy_hub.kubeconfig)) as client:
-        for one in yaml.safe_load_all(MACHINE):
-            client.create(one)
+        for document in yaml.safe_load_all(MACHINE):
+            client.create(document)
         seen_at_last(
             lambda: client.get("clusters.fairway.dev", "here").get("status", {}).get("phase"),
             lambda phase: phase == "Ready",
@@ -97,11 +97,15 @@ def busy(
     busy_client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield _caller(busy_hub, name, monkeypatch, capsys)
     # What a test leaves would take the room of the next, and be counted with it.
-    for one in _workloads(busy_client, name):
+    for workload in _workloads(busy_client, name):
         patch = {"spec": {"cancelled": True}}
-        busy_client.patch("workloads.fairway.dev", one["metadata"]["name"], patch, namespace=name)
+        busy_client.patch(
+            "workloads.fairway.dev", workload["metadata"]["name"], patch, namespace=name
+        )
     seen_at_last(
-        lambda: [one.get("status", {}).get("phase") for one in _workloads(busy_client, name)],
+        lambda: [
+            workload.get("status", {}).get("phase") for workload in _workloads(busy_client, name)
+        ],
         lambda phases: all(phase in OVER for phase in phases),
         "the end of what the test left",
     )

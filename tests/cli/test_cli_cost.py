@@ -33,7 +33,7 @@ def account(day: str, *rows: dict[str, object]) -> dict[str, object]:
 def accounts(client: Client) -> Iterator[None]:
     train = {"namespace": "vision", "team": "alpha", "queue": "research", "workload": "train"}
     chat = {"namespace": "chat", "queue": "serving", "workload": "chat"}
-    here, there = ({"cluster": one, "flavor": "h100"} for one in ("hangzhou", "cloud"))
+    here, there = ({"cluster": item, "flavor": "h100"} for item in ("hangzhou", "cloud"))
     several = [
         account(
             "2026-09-01",
@@ -49,11 +49,11 @@ def accounts(client: Client) -> Iterator[None]:
         ),
         account("2026-08-31", row("Used", 1000, 1000, **train, **here)),
     ]
-    for one in several:
-        client.create(one)
+    for item in several:
+        client.create(item)
     yield
-    for one in several:
-        client.delete(RESOURCE, str(one["metadata"]["name"]))
+    for entry in several:
+        client.delete(RESOURCE, str(entry["metadata"]["name"]))
 
 
 @pytest.mark.usefixtures("accounts")
@@ -90,7 +90,7 @@ class TestCost:
         self, fairway: Fairway, by: str, names: dict[str, str]
     ) -> None:
         found = json.loads(fairway("cost", "--by", by, *SINCE, "-o", "json").out)
-        costs = {one["name"]: one["usedCost"] for one in found["lines"]}
+        costs = {line["name"]: line["usedCost"] for line in found["lines"]}
         assert costs.items() >= names.items()
         assert (found["currency"], found["total"]["usedCost"]) == ("EUR", "366.00")
         assert found["total"]["idleGpuHours"] == "40.00"
@@ -98,7 +98,7 @@ class TestCost:
     def test_a_spreadsheet_gets_a_line_for_each(self, fairway: Fairway) -> None:
         found = fairway("cost", "--by", "workload", *SINCE, "-o", "csv")
         lines = list(csv.DictReader(io.StringIO(found.out)))
-        assert [one["workload"] for one in lines] == ["vision/train", "chat/chat", "-"]
+        assert [line["workload"] for line in lines] == ["vision/train", "chat/chat", "-"]
         assert lines[0]["usedGpuHours"] == "150.00"
         assert lines[0]["currency"] == "EUR"
 

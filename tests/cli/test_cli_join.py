@@ -72,7 +72,7 @@ def test_deleting_a_cluster_takes_its_agents_rights(fairway: Fairway, client: Cl
     asks(invitation, sealed_box.new_key())
     assert fairway("accept", "brief", "--yes").code == 0
     role = client.get("clusterroles", "fairway:cluster:brief")
-    assert [one["kind"] for one in role["metadata"]["ownerReferences"]] == ["Cluster"]
+    assert [owner["kind"] for owner in role["metadata"]["ownerReferences"]] == ["Cluster"]
     assert fairway("delete", "cluster", "brief").code == 0
     waited = fairway("wait", "clusterrole/fairway:cluster:brief", "--for=delete", "--timeout=120s")
     assert waited.code == 0
@@ -81,10 +81,10 @@ def test_deleting_a_cluster_takes_its_agents_rights(fairway: Fairway, client: Cl
 def test_rights_in_a_cluster_are_printed_without_one(fairway: Fairway) -> None:
     looking = list(yaml.safe_load_all(fairway("join", "--print-rbac").out))
     acting = list(yaml.safe_load_all(fairway("join", "--print-rbac", "--mode", "Manage").out))
-    everywhere = [one for one in looking if one["kind"] == "ClusterRole"]
-    verbs = {verb for one in everywhere for rule in one["rules"] for verb in rule["verbs"]}
+    everywhere = [item for item in looking if item["kind"] == "ClusterRole"]
+    verbs = {verb for item in everywhere for rule in item["rules"] for verb in rule["verbs"]}
     assert verbs == {"get", "list", "watch"}
-    assert [one["kind"] for one in looking] == [
+    assert [item["kind"] for item in looking] == [
         "Namespace",
         "ServiceAccount",
         "ClusterRole",
@@ -92,14 +92,16 @@ def test_rights_in_a_cluster_are_printed_without_one(fairway: Fairway) -> None:
         "Role",
         "RoleBinding",
     ]
-    assert [one["metadata"]["name"] for one in acting][-1] == "fairway-tenant"
+    assert [item["metadata"]["name"] for item in acting][-1] == "fairway-tenant"
 
 
 def test_a_hub_renews_its_own_token_and_an_agent_inside_needs_not(fairway: Fairway) -> None:
     by_push = list(yaml.safe_load_all(fairway("join", "--print-rbac").out))
     by_pull = list(yaml.safe_load_all(fairway("join", "--print-rbac", "--pull").out))
-    assert by_pull == [one for one in by_push if one["metadata"]["name"] != "fairway-agent-token"]
-    (role,) = [one for one in by_push if one["kind"] == "Role"]
+    assert by_pull == [
+        item for item in by_push if item["metadata"]["name"] != "fairway-agent-token"
+    ]
+    (role,) = [item for item in by_push if item["kind"] == "Role"]
     assert role["metadata"]["namespace"] == "fairway-system"
     assert role["rules"] == [
         {
@@ -146,8 +148,10 @@ def test_an_agent_without_an_invitation_or_with_a_wrong_one_says_so(
 
 
 def roles_in(out: str) -> dict[str, list[dict[str, list[str]]]]:
-    printed = [one for one in yaml.safe_load_all(out) if one["kind"] == "ClusterRole"]
-    return {one["metadata"]["name"]: one["rules"] for one in printed}
+    printed = [
+        document for document in yaml.safe_load_all(out) if document["kind"] == "ClusterRole"
+    ]
+    return {item["metadata"]["name"]: item["rules"] for item in printed}
 
 
 @pytest.mark.parametrize(
@@ -165,15 +169,15 @@ def test_what_users_may_do_inside_pods_is_what_the_owners_allow(
 ) -> None:
     printed = roles_in(fairway("join", "--print-rbac", "--mode", "Manage", *words).out)
     inside = {
-        one
+        resource
         for rule in printed["fairway-tenant"]
-        for one in rule["resources"]
-        if one.startswith("pods/")
+        for resource in rule["resources"]
+        if resource.startswith("pods/")
     }
     assert inside == {"pods/log", *granted}
     # The agent's own account never has them: it acts as the tenant's.
-    listed = {one for rule in printed["fairway-agent"] for one in rule["resources"]}
-    assert not {one for one in listed if one.startswith("pods/")}
+    listed = {resource for rule in printed["fairway-agent"] for resource in rule["resources"]}
+    assert not {item for item in listed if item.startswith("pods/")}
 
 
 @pytest.mark.parametrize(
@@ -203,7 +207,7 @@ def test_an_agent_that_joined_before_gets_the_rights_of_today_by_being_accepted_
     client.delete("secrets", "fairway-join", namespace="fairway-cluster-edge-9")
     name = "fairway:cluster:edge-9"
     rules = client.get("clusterroles", name)["rules"]
-    older = [one for one in rules if "clusters/stream" not in one["resources"]]
+    older = [rule for rule in rules if "clusters/stream" not in rule["resources"]]
     assert len(older) == len(rules) - 1
     client.patch("clusterroles", name, {"rules": older})
     assert fairway("accept", "edge-9").code == 0

@@ -137,4 +137,4 @@ def test_requests_of_the_next_command_are_not_shown(
     fairway("get", "namespaces", "-v=6")
     caplog.clear()
     fairway("get", "namespaces")
-    assert [one for one in caplog.messages if one.startswith("GET")] == []
+    assert [message for message in caplog.messages if message.startswith("GET")] == []

@@ -344,8 +344,12 @@ def test_room_is_counted_by_flavor_with_what_pods_and_others_use() -> None:
         for name in ("h100", "l4")
     ]
     found = [
-        (one.flavor, one.nodes, *map(one.shown, (one.total, one.used, one.free, one.to_come)))
-        for one in rooms([cluster], [report], flavors)
+        (
+            room.flavor,
+            room.nodes,
+            *map(room.shown, (room.total, room.used, room.free, room.to_come)),
+        )
+        for room in rooms([cluster], [report], flavors)
     ]
     assert found == [("h100", 2, "16", "7", "9", "16"), ("l4", 1, "0", "0", "0", "0")]
 

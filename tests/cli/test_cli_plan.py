@@ -37,7 +37,7 @@ def test_nodes_in_doubt_are_warned_of(capsys: pytest.CaptureFixture[str], tmp_pa
         cluster("west", 8, extra={"net": "fast"}),
         workload("a", "q"),
     ]
-    (tmp_path / "fleet.json").write_text("\n---\n".join(json.dumps(one) for one in objects))
+    (tmp_path / "fleet.json").write_text("\n---\n".join(json.dumps(object_) for object_ in objects))
     code, out, _ = told(capsys, str(tmp_path))
     warning = (
         "west: 1 node has both flavors fast and h100 of one resource group, and is used for neither"
@@ -45,7 +45,7 @@ def test_nodes_in_doubt_are_warned_of(capsys: pytest.CaptureFixture[str], tmp_pa
     assert code == 0
     assert out.endswith(f"\nWarnings:\n  {warning}\n")
     _, out, _ = told(capsys, str(tmp_path), "-o", "json")
-    assert [one["message"] for one in json.loads(out)["warnings"]] == [warning]
+    assert [warning["message"] for warning in json.loads(out)["warnings"]] == [warning]
 
 
 def test_programs_get_the_explanation_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -144,7 +144,7 @@ def test_status_does_not_take_the_end_of_an_earlier_version_for_this_one(
 def test_status_without_waiting_shows_clusters(fairway: Fairway, rollout: Any) -> None:
     rollout("Progressing")
     lines = fairway("rollout", "status", "llm", "--no-watch").out.splitlines()
-    assert [one.split() for one in lines[1:]] == [
+    assert [line.split() for line in lines[1:]] == [
         ["CLUSTER", "GROUP", "REVISION", "UPDATED", "READY"],
         ["beijing", "home", "2", "4/4", "4/4"],
         ["shanghai", "<none>", "3", "1/1", "4/4"],
@@ -155,7 +155,7 @@ def test_history_lists_revisions_and_shows_one(fairway: Fairway, rollout: Any) -
     rollout("Progressing")
     listed = fairway("rollout", "history", "llm").out.splitlines()
     assert listed[0] == "rollout.serving.fairway.dev/llm-rollout"
-    assert [one.split()[:3] for one in listed[1:]] == [
+    assert [item.split()[:3] for item in listed[1:]] == [
         ["REVISION", "OUTCOME", "MARK"],
         ["1", "Completed", MARKS[1]],
         ["2", "Completed", MARKS[2]],

@@ -52,7 +52,7 @@ def test_a_native_object_is_submitted_as_itself_and_waited_for(
     assert busy("logs", "job/train", "--pod", "train-1").out == "done\n"
     assert busy("logs", "train", "--first-pod").out == "done\n"
     pods = busy("pods", "job/train", "--no-headers").out.splitlines()
-    assert [one.split()[:4] for one in pods] == [
+    assert [pod.split()[:4] for pod in pods] == [
         ["here", "train-0", "Succeeded", "0"],
         ["here", "train-1", "Succeeded", "0"],
     ]

@@ -73,7 +73,7 @@ def test_our_kinds_are_printed_as_definitions_without_a_server(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", "/no/such/file")
     printed = list(yaml.safe_load_all(fairway("crds", home=None).out))
-    assert {one["spec"]["names"]["plural"] for one in printed} == {one.plural for one in KINDS}
+    assert {item["spec"]["names"]["plural"] for item in printed} == {kind.plural for kind in KINDS}
 
 
 def test_the_servers_kinds_are_listed(fairway: Fairway) -> None:

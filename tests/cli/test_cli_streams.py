@@ -65,7 +65,7 @@ def test_what_cannot_be_is_said_in_a_line(
     outcome = running(*words)
     assert outcome.code == 1
     assert said in outcome.err
-    lines = [one for one in outcome.err.splitlines() if not one.startswith("See '")]
+    lines = [line for line in outcome.err.splitlines() if not line.startswith("See '")]
     assert len(lines) == 1
 
 

@@ -54,7 +54,7 @@ def test_an_unknown_word_brings_the_nearest_known_one() -> None:
 
 
 def test_a_category_means_each_of_its_kinds_once() -> None:
-    assert [one.qualified for one in CATALOGUE.expand("all")] == ["pods", "jobs.batch"]
+    assert [item.qualified for item in CATALOGUE.expand("all")] == ["pods", "jobs.batch"]
 
 
 def test_an_object_finds_its_kind_or_the_nearest() -> None:

@@ -91,7 +91,11 @@ async def test_a_table_has_the_servers_columns_over_several_pages(
         await client.create(config_map(f"c{number}", namespace, key="v"))
     scope = Scope(namespace=namespace)
     table = await client.table("cm", scope=scope, page_size=2, with_objects=True)
-    assert [one["name"] for one in table["columnDefinitions"]] == ["Name", "Data", "Age"]
+    assert [column_definition["name"] for column_definition in table["columnDefinitions"]] == [
+        "Name",
+        "Data",
+        "Age",
+    ]
     assert [row["cells"][:2] for row in table["rows"]] == [["c0", 1], ["c1", 1], ["c2", 1]]
     assert table["rows"][0]["object"]["data"] == {"key": "v"}
 
@@ -108,7 +112,7 @@ async def test_patches_of_every_sort(client: AsyncClient, namespace: str) -> Non
     assert (await patch(steps, PatchType.JSON))["spec"]["replicas"] == 3
     sidecar = {"containers": [{"name": "side", "image": "example"}]}
     strategic = await patch({"spec": {"template": {"spec": sidecar}}}, PatchType.STRATEGIC)
-    names = {one["name"] for one in strategic["spec"]["template"]["spec"]["containers"]}
+    names = {container["name"] for container in strategic["spec"]["template"]["spec"]["containers"]}
     assert names == {"main", "side"}
     with pytest.raises(BadRequest):
         await patch({"not": "a list"}, PatchType.JSON)
@@ -232,7 +236,7 @@ def test_the_same_calls_without_await(access: Access) -> None:
         events.close()  # type: ignore[attr-defined]  # a generator
         typed = client.kind(Workload)
         typed.create(workload("w", namespace))
-        assert [one.metadata.name for one in typed.list(scope=scope)] == ["w"]
+        assert [item.metadata.name for item in typed.list(scope=scope)] == ["w"]
         with pytest.raises(ApiError):
             typed.get("missing", namespace=namespace)
         assert client.resolve("wl").kind == "Workload"

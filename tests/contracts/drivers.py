@@ -110,7 +110,7 @@ def work(
                 "attempt": attempt,
                 "term": term,
                 "manifests": tuple(
-                    one if isinstance(one, Manifest) else Manifest(object=one) for one in given
+                    item if isinstance(item, Manifest) else Manifest(object=item) for item in given
                 ),
                 "pod_sets": tuple(
                     WorkPodSet(name=key, count=count)
@@ -138,7 +138,7 @@ def in_phase(of: Work, phase: str, count: int = 1) -> Callable[[Observation], bo
 
     def holds(observation: Observation) -> bool:
         pods = pods_of(observation, of)
-        return len(pods) == count and all(one.phase == phase for one in pods)
+        return len(pods) == count and all(pod.phase == phase for pod in pods)
 
     return holds
 

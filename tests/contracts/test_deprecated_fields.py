@@ -144,7 +144,7 @@ class Shelf:
     @property
     def told(self) -> list[str]:
         """What was warned of, without the name of the policy that a real server puts in front."""
-        return sorted(one.split("': ")[-1] for one in self.warned)
+        return sorted(item.split("': ")[-1] for item in self.warned)
 
 
 @pytest.fixture
@@ -246,7 +246,7 @@ async def test_what_is_taken_out_is_not_put_back(shelf: Shelf) -> None:
 def test_the_definition_says_so_beside_the_rules_of_the_field_itself() -> None:
     version = definition("Trinket", After)["spec"]["versions"][0]
     fields = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-    assert [one["message"] for one in fields["extent"]["x-kubernetes-validations"]] == [
+    assert [other["message"] for other in fields["extent"]["x-kubernetes-validations"]] == [
         "wide is most",
         "deprecated since 0.2.0; use spec.size instead",
     ]

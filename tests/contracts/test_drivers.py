@@ -28,7 +28,7 @@ QUICK_STOP = Stop(grace_seconds=2)
 async def test_a_cluster_has_nodes_with_room_and_no_works(rig: Rig) -> None:
     observation = await rig.driver.observe()
     assert observation.nodes
-    assert all(one.is_ready and one.allocatable["cpu"] > 0 for one in observation.nodes)
+    assert all(node.is_ready and node.allocatable["cpu"] > 0 for node in observation.nodes)
     assert not observation.works
 
 
@@ -36,11 +36,11 @@ async def test_pods_of_an_applied_work_get_ready_on_nodes_of_the_cluster(rig: Ri
     gang = work("gang", pods=2)
     await rig.driver.apply(gang)
     observation = await rig.until(in_phase(gang, "Ready", 2), "two ready pods")
-    names = {one.name for one in observation.nodes}
+    names = {node.name for node in observation.nodes}
     pods = pods_of(observation, gang)
-    assert {one.node for one in pods} <= names
-    assert {one.attempt for one in pods} == {1}
-    assert all(one.started_at is not None and one.finished_at is None for one in pods)
+    assert {pod.node for pod in pods} <= names
+    assert {pod.attempt for pod in pods} == {1}
+    assert all(pod.started_at is not None and pod.finished_at is None for pod in pods)
 
 
 async def test_applying_twice_is_applying_once(rig: Rig) -> None:
@@ -112,11 +112,11 @@ async def test_a_next_attempt_begins_only_once_the_earlier_one_has_ended(rig: Ri
 
     def is_next(observation: Observation) -> bool:
         pods = pods_of(observation, second)
-        if len({one.attempt for one in pods}) > 1 and any(
-            one.attempt == 2 and one.started_at for one in pods
+        if len({pod.attempt for pod in pods}) > 1 and any(
+            pod.attempt == 2 and pod.started_at for pod in pods
         ):
             overlaps.append(pods)
-        return bool(pods) and all(one.attempt == 2 and one.phase == "Ready" for one in pods)
+        return bool(pods) and all(pod.attempt == 2 and pod.phase == "Ready" for pod in pods)
 
     await rig.until(is_next, "a ready pod of the second attempt")
     assert not overlaps
@@ -155,8 +155,8 @@ async def test_a_reserved_work_holds_nodes_and_then_runs_on_them(rig: Rig) -> No
     assert placeholder.node
     await rig.driver.apply(running)
     after = await rig.until(
-        lambda one: (
-            in_phase(running, "Ready")(one) and pods_of(one, running)[0].name != placeholder.name
+        lambda item: (
+            in_phase(running, "Ready")(item) and pods_of(item, running)[0].name != placeholder.name
         ),
         "a ready pod of its own",
     )
@@ -196,10 +196,10 @@ async def test_a_new_template_replaces_pods_few_at_a_time_and_their_revision_is_
 
         def is_there(found: Observation, wanted: Work = wanted, mark: str = mark) -> bool:
             nonlocal lowest
-            pods = [one for one in pods_of(found, wanted) if one.phase == "Ready"]
+            pods = [pod for pod in pods_of(found, wanted) if pod.phase == "Ready"]
             if mark == "two":
                 lowest = min(lowest, len(pods))
-            return len(pods) == 3 and {one.revision for one in pods} == {mark}
+            return len(pods) == 3 and {pod.revision for pod in pods} == {mark}
 
         await rig.until(is_there, f"three ready pods of revision {mark}")
     assert lowest == 2
@@ -211,11 +211,11 @@ async def test_a_job_of_more_or_fewer_pods_keeps_those_that_run(rig: Rig) -> Non
         wanted = work("grown", job("grown", pods=count), pods=count)
         await rig.driver.apply(wanted)
         seen = await rig.until(in_phase(wanted, "Ready", count), f"{count} ready pods")
-        started = {one.name: one.started_at for one in pods_of(seen, wanted)}
+        started = {pod.name: pod.started_at for pod in pods_of(seen, wanted)}
         same = before.keys() & started.keys()
         assert len(same) >= min(len(before), count)
         assert {name: started[name] for name in same} == {name: before[name] for name in same}
-        before = {one.name: one.started_at for one in pods_of(seen, wanted) if one.phase == "Ready"}
+        before = {pod.name: pod.started_at for pod in pods_of(seen, wanted) if pod.phase == "Ready"}
 
 
 async def test_what_is_only_looked_at_is_neither_made_nor_removed(rig: Rig) -> None:

@@ -115,8 +115,8 @@ async def _prepared(access: Access) -> AsyncIterator[Admin]:
         await hub_side.apply_all(api, [_cluster("other"), _work(OTHER), _report("other-0")])
         admin = Admin(api=api, access=access)
         yield admin
-        for one in admin.opened:
-            await one.close()
+        for item in admin.opened:
+            await item.close()
     finally:
         await _clear(api)
         await api.close()
@@ -396,7 +396,7 @@ async def test_an_agent_keeps_its_credential_to_itself_and_renews_it(
     await hub_side.accept(admin.api, "edge", request, mode="Manage")
     membership = await joining
     assert await join(desk, options, CLOCK) == membership  # the same invitation, used up
-    modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in desk.folder.iterdir()}
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in desk.folder.iterdir()}
     assert modes == {"token": 0o600, "hub.json": 0o600}
     before = (desk.folder / "token").read_text()
     hub = admin.seen_by(desk.access(membership))

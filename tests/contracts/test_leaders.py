@@ -91,15 +91,15 @@ def terms(store: Store, times: Times, identity: str, **more: Any) -> Terms:
 
 async def test_of_several_who_ask_at_once_one_leads(store: Store, times: Times) -> None:
     every = [terms(store, times, f"replica-{number}") for number in range(5)]
-    asking = [asyncio.ensure_future(one.campaign()) for one in every]
+    asking = [asyncio.ensure_future(item.campaign()) for item in every]
 
     async def somebody_leads() -> bool:
-        return any(one.is_leader for one in every)
+        return any(item.is_leader for item in every)
 
     await times.until(somebody_leads, "somebody leads")
-    assert sum(one.is_leader for one in every) == 1
-    for one in asking:
-        one.cancel()
+    assert sum(item.is_leader for item in every) == 1
+    for item in asking:
+        item.cancel()
 
 
 async def test_every_batch_has_a_higher_term(store: Store, times: Times) -> None:
@@ -253,7 +253,7 @@ async def submit(store: Store) -> None:
 
 
 async def workloads(store: Store) -> list[Workload]:
-    return [codec.decode(one.raw, Workload) for one in (await store.list(WORKLOADS)).items]
+    return [codec.decode(item.raw, Workload) for item in (await store.list(WORKLOADS)).items]
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ class Shelf:
 
         async def is_read() -> bool:
             found = (await self.store.list(self.key)).items
-            return any(name in one.object()["spec"] for one in found)
+            return any(name in item.object()["spec"] for item in found)
 
         await self._settled(is_read, False)
 
@@ -118,7 +118,7 @@ class Shelf:
 def stripped(schema: Any, name: str) -> Any:
     """A schema without the properties of a name."""
     if isinstance(schema, dict):
-        return {key: stripped(one, name) for key, one in schema.items() if key != name}
+        return {key: stripped(value, name) for key, value in schema.items() if key != name}
     return schema
 
 
@@ -158,9 +158,9 @@ async def test_it_is_left_out_of_all_that_is_read(shelf: Shelf, store: Store) ->
     watch = await store.watch(shelf.key, start=WatchFrom())
     found.append((await watch.batch())[0].stored.object())
     await watch.close()
-    for one in found:
-        assert one["spec"] == LEFT
-        assert one["status"] == {"ready": 1}
+    for item in found:
+        assert item["spec"] == LEFT
+        assert item["status"] == {"ready": 1}
 
 
 WRITES: dict[str, Callable[[Json], tuple[Patch, str]]] = {
@@ -237,7 +237,7 @@ async def test_a_write_takes_it_off_the_disk_though_nothing_else_changes(
 
     async def names() -> list[bool]:
         found = (await store.list(shelf.key)).items
-        return ["former" in one.object()["spec"] for one in found]
+        return ["former" in item.object()["spec"] for item in found]
 
     await settled(names, [False, True])
 

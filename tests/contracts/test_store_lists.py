@@ -28,7 +28,7 @@ async def relabel(store: Store, name: str, **labels: str | None) -> None:
 
 
 def names(items) -> list[str]:
-    return [one.object()["metadata"]["name"] for one in items]
+    return [item.object()["metadata"]["name"] for item in items]
 
 
 async def take(watch, count: int) -> list[WatchEvent]:
@@ -41,7 +41,7 @@ async def take(watch, count: int) -> list[WatchEvent]:
 
 
 def told(events: list[WatchEvent]) -> list[tuple[str, str]]:
-    return [(one.type, one.stored.object()["metadata"].get("name", "")) for one in events]
+    return [(event.type, event.stored.object()["metadata"].get("name", "")) for event in events]
 
 
 async def test_a_list_is_in_order_of_namespace_and_name(store: Store, space: str) -> None:

@@ -248,7 +248,10 @@ async def test_strategic_merge_joins_lists_by_their_keys(store: Store) -> None:
         write=ALICE,
     )
     containers = stored.object()["spec"]["template"]["spec"]["containers"]
-    assert {one["name"]: one["image"] for one in containers} == {"a": "a:1", "b": "b:2"}
+    assert {container["name"]: container["image"] for container in containers} == {
+        "a": "a:1",
+        "b": "b:2",
+    }
 
 
 async def test_apply_creates_merges_and_removes_by_omission(store: Store) -> None:

@@ -41,18 +41,18 @@ def reference(owner: dict, *, blocks: bool = False) -> dict:
 
 
 async def names(store: Store, kind: ResourceKey = WIDGETS) -> list[str]:
-    return [one.object()["metadata"]["name"] for one in (await store.list(kind)).items]
+    return [item.object()["metadata"]["name"] for item in (await store.list(kind)).items]
 
 
 async def owners(store: Store, name: str) -> list[str]:
     metadata = (await store.get(WIDGETS, name, "default")).object()["metadata"]
-    return [one["name"] for one in metadata.get("ownerReferences", ())]
+    return [owner["name"] for owner in metadata.get("ownerReferences", ())]
 
 
 async def are_going(store: Store) -> dict[str, bool]:
     """Whether each widget there is has been told to go."""
-    found = [one.object()["metadata"] for one in (await store.list(WIDGETS)).items]
-    return {one["name"]: "deletionTimestamp" in one for one in found}
+    found = [item.object()["metadata"] for item in (await store.list(WIDGETS)).items]
+    return {item["name"]: "deletionTimestamp" in item for item in found}
 
 
 async def is_served(store: Store, kind: ResourceKey) -> bool:

@@ -30,7 +30,7 @@ from tests.contracts.test_leaders import RealTimes, Times, VirtualTimes
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.sweeping import sweep
 
-OLD, NEW = (ResourceKey("fairway.dev", one, "flavors") for one in ("v1alpha1", "v1beta1"))
+OLD, NEW = (ResourceKey("fairway.dev", item, "flavors") for item in ("v1alpha1", "v1beta1"))
 NAME = "flavors.fairway.dev"
 ADA, BOB = Write(user="ada", manager="ada"), Write(user="bob", manager="bob")
 Json = dict[str, Any]
@@ -64,7 +64,7 @@ def kept_as(store: Store, request: pytest.FixtureRequest) -> KeptAs:
 
     async def on_embedded() -> set[str]:
         shelf = store._shelves.shelf(("fairway.dev", "flavors"))
-        return {one.kept_as for one in shelf.records.values()}
+        return {record.kept_as for record in shelf.records.values()}
 
     async def in_etcd() -> set[str]:
         return await asyncio.to_thread(_kept_in_etcd, request.getfixturevalue("real"))
@@ -74,13 +74,13 @@ def kept_as(store: Store, request: pytest.FixtureRequest) -> KeptAs:
 
 def _kept_in_etcd(plane: ControlPlane) -> set[str]:
     """What etcd itself holds, asked without the server in front of it."""
-    url = next(one for one in plane.commands["etcd"] if one.startswith("--listen-client-urls="))
+    url = next(item for item in plane.commands["etcd"] if item.startswith("--listen-client-urls="))
     first = b"/registry/fairway.dev/flavors/"
     asked = {"key": first, "range_end": first[:-1] + b"0"}
-    body = json.dumps({name: base64.b64encode(one).decode() for name, one in asked.items()})
+    body = json.dumps({name: base64.b64encode(value).decode() for name, value in asked.items()})
     with urllib.request.urlopen(url.partition("=")[2] + "/v3/kv/range", body.encode()) as told:
         found = json.loads(told.read()).get("kvs", [])
-    return {json.loads(base64.b64decode(one["value"]))["apiVersion"] for one in found}
+    return {json.loads(base64.b64decode(item["value"]))["apiVersion"] for item in found}
 
 
 async def answers(store: Store) -> bool:
@@ -96,7 +96,9 @@ async def answers(store: Store) -> bool:
 async def keep_in(store: Store, version: str) -> None:
     """As the next release, or the one before, would say it."""
     definition = (await store.get(DEFINITIONS, NAME)).object()
-    kept = [{**one, "storage": one["name"] == version} for one in definition["spec"]["versions"]]
+    kept = [
+        {**other, "storage": other["name"] == version} for other in definition["spec"]["versions"]
+    ]
     patch = Patch(type="merge", body={"spec": {"versions": kept}})
     await store.patch(DEFINITIONS, NAME, patch, write=Write())
 
@@ -128,8 +130,8 @@ async def test_each_version_reads_what_the_other_wrote(store: Store, times: Time
     assert await spec_of(store, NEW, "b") == new
     assert await spec_of(store, NEW, "a") == {"nodes": {"labels": {"gpu": "h100"}}, "speed": 1}
     listed = (await store.list(NEW)).items
-    assert [one.object()["spec"] for one in listed] == [
-        await spec_of(store, NEW, one) for one in "ab"
+    assert [item.object()["spec"] for item in listed] == [
+        await spec_of(store, NEW, item) for item in "ab"
     ]
 
 
@@ -312,16 +314,20 @@ async def _check(
     as_new: Watcher,
 ) -> None:
     """Nothing that was answered for is lost, and whoever watched knows it."""
-    old = {one.object()["metadata"]["name"]: one.object() for one in (await store.list(OLD)).items}
-    new = {one.object()["metadata"]["name"]: one.object() for one in (await store.list(NEW)).items}
+    old = {
+        item.object()["metadata"]["name"]: item.object() for item in (await store.list(OLD)).items
+    }
+    new = {
+        item.object()["metadata"]["name"]: item.object() for item in (await store.list(NEW)).items
+    }
 
     async def is_told() -> bool:
         return _plain(as_old.believed()) == _plain(old) and _plain(as_new.believed()) == _plain(new)
 
     await times.until(is_told, "watchers know everything")
-    assert {versions.convert(one, "fairway.dev/v1alpha1")["spec"] == old[name]["spec"]
-            for name, one in new.items()} == {True}  # fmt: skip
-    assert {one["spec"].get("capacity") for one in new.values()} == {"Reserved"}
+    assert {versions.convert(value, "fairway.dev/v1alpha1")["spec"] == old[name]["spec"]
+            for name, value in new.items()} == {True}  # fmt: skip
+    assert {item["spec"].get("capacity") for item in new.values()} == {"Reserved"}
     for (name, field), value in writers.written.items():
         found = old if field == "speed" else new
         assert found[name]["spec"][field] in (value, writers.under_way.get((name, field), value))
@@ -330,6 +336,6 @@ async def _check(
 def _plain(objects: dict[str, Json]) -> dict[str, Json]:
     """Without who owns which field, which stores tell in lists and watches at their leisure."""
     return {
-        name: {**one, "metadata": {**one["metadata"], "managedFields": None}}
-        for name, one in objects.items()
+        name: {**object_, "metadata": {**object_["metadata"], "managedFields": None}}
+        for name, object_ in objects.items()
     }

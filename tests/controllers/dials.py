@@ -30,7 +30,7 @@ class Dials:
                         rows = [(labels, number) for labels, number in value]
                     case number:
                         rows = [({}, number)]
-                return tuple(Sample(value=one, at=at or 0.0, labels=labels) for labels, one in rows)
+                return tuple(Sample(value=row, at=at or 0.0, labels=labels) for labels, row in rows)
         return ()
 
 

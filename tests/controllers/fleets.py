@@ -84,7 +84,7 @@ class Fleet:
         self, name: str, is_so: Callable[[Workload], bool] | str, seconds: float = 600
     ) -> Workload:
         """Lets time pass until a workload is so; fails when that takes too long."""
-        wanted = (lambda one: one.status.phase == is_so) if isinstance(is_so, str) else is_so
+        wanted = (lambda item: item.status.phase == is_so) if isinstance(is_so, str) else is_so
         end = self.clock.now() + seconds
         while True:
             found = await self.workload(name)

@@ -92,7 +92,7 @@ def running(
     *placements: dict[str, Any], spec: dict[str, Any] | None = None, **more: Any
 ) -> Workload:
     held = {"ready": NOW - 60, **more.pop("claim", {})}
-    wanted = sum(one["podSets"][0]["count"] for one in placements)
+    wanted = sum(placement["podSets"][0]["count"] for placement in placements)
     status = {
         "phase": "Running",
         "pods": {"wanted": wanted},

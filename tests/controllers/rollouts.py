@@ -112,7 +112,7 @@ async def until(
     fleet: Fleet, is_so: Callable[[Rollout], bool] | str, seconds: float = 300
 ) -> Rollout:
     """Lets time pass until the Rollout is so."""
-    wanted = (lambda one: one.status.phase == is_so) if isinstance(is_so, str) else is_so
+    wanted = (lambda item: item.status.phase == is_so) if isinstance(is_so, str) else is_so
     end = fleet.clock.now() + seconds
     while True:
         one = await found(fleet)
@@ -130,7 +130,7 @@ async def patch(fleet: Fleet, body: dict[str, Any]) -> None:
 def images(fleet: Fleet) -> dict[str, list[str]]:
     """The images that run in each cluster, one for each pod that is not ending."""
     return {
-        name: sorted(one.images[0] for one in pods_in(fleet, name) if one.is_live)
+        name: sorted(pod.images[0] for pod in pods_in(fleet, name) if pod.is_live)
         for name in ("beijing", "hangzhou", "shanghai")
     }
 
@@ -145,9 +145,9 @@ def pods_in(fleet: Fleet, cluster: str) -> list[LivePod]:
 
 def ready(fleet: Fleet) -> int:
     return sum(
-        one.phase == "Ready"
+        pod.phase == "Ready"
         for name in ("beijing", "hangzhou", "shanghai")
-        for one in pods_in(fleet, name)
+        for pod in pods_in(fleet, name)
     )
 
 

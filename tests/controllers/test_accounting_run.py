@@ -37,15 +37,15 @@ async def fleet(store: EmbeddedStore, clock: VirtualClock, tmp_path: Path):
 async def priced(fleet: Fleet) -> None:
     """The fleet of two nodes with eight GPUs, at two dollars a GPU for an hour."""
     await fleet.apply(FLEET)
-    for one in (await fleet.store.list(FLAVORS)).items:
+    for item in (await fleet.store.list(FLAVORS)).items:
         patch = Patch(type="merge", body={"spec": {"prices": {"nvidia.com/gpu": "2"}}})
-        name = one.object()["metadata"]["name"]
+        name = item.object()["metadata"]["name"]
         await fleet.store.patch(FLAVORS, name, patch, write=_USER)
 
 
 async def rows(store: EmbeddedStore) -> list[CostRow]:
     stored = (await store.list(COST_ACCOUNTS)).items
-    return [row for one in stored for row in codec.decode(one.raw, CostAccount).spec.rows]
+    return [row for item in stored for row in codec.decode(item.raw, CostAccount).spec.rows]
 
 
 async def told(fleet: Fleet, by: By) -> Report:
@@ -57,7 +57,7 @@ async def test_gpu_hours_and_money_of_a_workload_are_recorded(fleet: Fleet) -> N
     await fleet.until("train", "Succeeded", 1000)
     await fleet.clock.advance(120)
     found = await told(fleet, "workload")
-    (line,) = [one for one in found.lines if one.name == "default/train"]
+    (line,) = [line for line in found.lines if line.name == "default/train"]
     used = line.of("Used")
     assert 2.0 <= float(hours(used)) < 2.05
     assert float(money(used)) == pytest.approx(2 * float(hours(used)), abs=0.02)
@@ -74,7 +74,7 @@ async def test_what_stood_idle_is_recorded_by_cluster(fleet: Fleet) -> None:
     await fleet.clock.advance(1800)
     await fleet.clock.advance(60)
     found = await told(fleet, "cluster")
-    (line,) = [one for one in found.lines if one.name == "hangzhou"]
+    (line,) = [line for line in found.lines if line.name == "hangzhou"]
     used, idle = float(hours(line.of("Used"))), float(hours(line.of("Idle")))
     assert used == pytest.approx(8 * 0.5, abs=0.2)
     assert used + idle == pytest.approx(16.0, abs=0.4)
@@ -92,7 +92,7 @@ async def test_work_that_a_preemption_cost_is_recorded_as_lost(fleet: Fleet) -> 
     assert float(hours(found.total.of("Lost"))) == pytest.approx(4.0, abs=0.1)
     assert found.total.of("Lost").money > 0
     histories = [(await fleet.workload(name)).status.history for name in ("first", "second")]
-    (victim,) = [one[0] for one in histories if one]
+    (victim,) = [history[0] for history in histories if history]
     lost = victim.lost_seconds * 8 / 3600
     assert float(hours(found.total.of("Lost"))) == pytest.approx(lost, abs=0.01)
 
@@ -135,6 +135,6 @@ async def test_accounts_are_kept_for_as_long_as_the_fleet_says(fleet: Fleet) -> 
         await fleet.store.create(COST_ACCOUNTS, codec.to_plain(made), write=_USER)
     await fleet.clock.advance(300)
     names = [
-        one.object()["metadata"]["name"] for one in (await fleet.store.list(COST_ACCOUNTS)).items
+        item.object()["metadata"]["name"] for item in (await fleet.store.list(COST_ACCOUNTS)).items
     ]
     assert sorted(names) == ["2027-01-05", "2027-01-14", "2027-01-15"]

@@ -146,7 +146,7 @@ async def scaled(fleet: Fleet, name: str = "chat") -> FleetAutoscaler:
 
 async def condition(fleet: Fleet, kind: str, name: str = "chat") -> str:
     found = (await scaled(fleet, name)).status.conditions
-    return next((f"{one.status} {one.reason}" for one in found if one.type == kind), "")
+    return next((f"{item.status} {item.reason}" for item in found if item.type == kind), "")
 
 
 async def replicas(fleet: Fleet, name: str = "chat") -> int | None:
@@ -154,7 +154,7 @@ async def replicas(fleet: Fleet, name: str = "chat") -> int | None:
 
 
 async def served(fleet: Fleet, count: int, name: str = "chat") -> None:
-    await fleet.until(name, lambda one: one.status.pods.ready == count, 60)
+    await fleet.until(name, lambda item: item.status.pods.ready == count, 60)
 
 
 async def test_a_service_follows_its_load_over_all_clusters(fleet: Fleet, dials: Dials) -> None:
@@ -179,9 +179,10 @@ async def test_a_service_follows_its_load_over_all_clusters(fleet: Fleet, dials:
     status = (await scaled(fleet)).status
     assert (status.current_replicas, status.desired_replicas) == (3, 3)
     assert status.last_scale_reason == "all metrics are below their targets"
-    assert [(one.name, str(one.average_value)) for one in status.current_metrics] == [
-        ("external metric waiting", "10")
-    ]
+    assert [
+        (current_metric.name, str(current_metric.average_value))
+        for current_metric in status.current_metrics
+    ] == [("external metric waiting", "10")]
     assert dials.asked[-1] == "sum(waiting{})"
     assert dials.addresses[-1].url == "http://prometheus.example.com:9090"
 
@@ -260,7 +261,7 @@ async def test_replicas_of_a_cluster_that_is_not_heard_of_are_kept(
     await fleet.apply(SERVICE)
     rules = {"scaleDown": {"stabilizationWindowSeconds": 0}}
     await fleet.apply(autoscaler(behavior=rules))
-    await fleet.until("chat", lambda one: one.status.pods.ready == 10, 120)
+    await fleet.until("chat", lambda item: item.status.pods.ready == 10, 120)
     await fleet.change_cluster("hangzhou", {"spec": {"simulated": {"faults": {"outage": True}}}})
     await fleet.clock.advance(20)
     dials.set["waiting"] = 10.0  # what is waiting there is not measured, either
@@ -449,7 +450,7 @@ async def test_without_a_metrics_api_the_reason_is_told(fleet: Fleet, meter: Met
     await fleet.clock.advance(20)
     assert await condition(fleet, "ScalingActive") == "False FailedGetResourceMetric"
     conditions = (await scaled(fleet)).status.conditions
-    assert any("hangzhou: there is no metrics API" in one.message for one in conditions)
+    assert any("hangzhou: there is no metrics API" in other.message for other in conditions)
 
 
 async def test_a_metric_of_pods_is_told_apart_by_their_labels(fleet: Fleet, dials: Dials) -> None:

@@ -55,7 +55,9 @@ def test_prices_add_up_exactly() -> None:
 
 def test_the_status_says_since_when_it_is_open() -> None:
     found = moved(3).looked_at(LIMITS, NOW).looked_at(LIMITS, NOW + 60)
-    shown = {one.name: (str(one.past_hour), one.open_since) for one in found.status(LIMITS, NOW)}
+    shown = {
+        item.name: (str(item.past_hour), item.open_since) for item in found.status(LIMITS, NOW)
+    }
     assert shown == {"Moves": ("3", moment(NOW)), "Price": ("0", None)}
 
 

@@ -47,22 +47,26 @@ async def status_of(fleet: Fleet) -> tuple[str, dict[str, str], set[str]]:
     """The fleet's phase, what breakers counted, and which are open."""
     found = codec.decode((await fleet.store.get(FLEETS, "fleet")).raw, FleetObject)
     breakers = found.status.breakers
-    counts = {str(one.name): str(one.past_hour) for one in breakers}
-    return found.status.phase, counts, {str(one.name) for one in breakers if one.open_since}
+    counts = {str(breaker.name): str(breaker.past_hour) for breaker in breakers}
+    return (
+        found.status.phase,
+        counts,
+        {str(breaker.name) for breaker in breakers if breaker.open_since},
+    )
 
 
 async def codes_of(fleet: Fleet, name: str) -> set[str]:
     """Codes of all reasons for which a workload waits."""
     told = await fleet.plane.explain("default", name)
     assert told is not None
-    return {one["code"] for one in _reasons(told)}
+    return {reason["code"] for reason in _reasons(told)}
 
 
 def _reasons(told: Any) -> list[Any]:
     if isinstance(told, dict):
         own = [told] if "code" in told else []
-        return own + [one for value in told.values() for one in _reasons(value)]
-    return [one for each in told for one in _reasons(each)] if isinstance(told, list) else []
+        return own + [reason for value in told.values() for reason in _reasons(value)]
+    return [reason for each in told for reason in _reasons(each)] if isinstance(told, list) else []
 
 
 async def test_preemptions_stop_at_the_limit_and_go_on_when_the_hour_has_passed(
@@ -112,7 +116,7 @@ async def test_a_plan_is_cut_where_a_breaker_opens_in_its_midst(fleet: Fleet) ->
     _, counts, are_open = await status_of(fleet)
     assert are_open == {"Preemptions"}
     histories = [(await fleet.workload(f"humble-{at}")).status.history for at in range(4)]
-    victims = [one for one in histories if one and one[0].preempted_by]
+    victims = [history for history in histories if history and history[0].preempted_by]
     assert counts == {"Preemptions": str(len(victims))}
     assert 2 <= len(victims) < 4
 
@@ -128,7 +132,7 @@ async def test_replicas_do_not_return_home_while_the_breaker_of_moves_is_open(
         "  groups:", "  returnHome: {enabled: true, afterSeconds: 1}\n  groups:"
     )
     await fleet.apply(returning.replace("replicas: 3", "replicas: 1"))
-    await fleet.until("chat", lambda one: one.status.pods.ready == 1, 60)
+    await fleet.until("chat", lambda item: item.status.pods.ready == 1, 60)
     await fleet.change_cluster("hangzhou", {"spec": {"hold": "None"}})
     await fleet.clock.advance(300)
     assert (await fleet.pods("hangzhou"), await fleet.pods("shanghai")) == (0, 1)

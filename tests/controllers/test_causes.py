@@ -59,7 +59,7 @@ def past(reason: str, cluster: str, *, blame: str = "Place", ran: int = 0) -> Pa
     )
 
 
-@pytest.mark.parametrize("name", [one.stem for one in SAMPLES])
+@pytest.mark.parametrize("name", [other.stem for other in SAMPLES])
 def test_a_pod_status_gets_its_verdict(name: str) -> None:
     told = sample(name)
     verdict = judge(failure(name))
@@ -87,7 +87,7 @@ def test_a_pod_that_is_well_has_no_failure() -> None:
 
 
 def test_every_cause_but_those_of_jobs_and_agents_has_a_pod_status() -> None:
-    shown = {sample(one.stem)["cause"] for one in SAMPLES}
+    shown = {sample(other.stem)["cause"] for other in SAMPLES}
     # These are told by a server, an agent or the controller of a kind, not by a pod.
     elsewhere = {
         "AdmissionDenied",
@@ -102,7 +102,7 @@ def test_every_cause_but_those_of_jobs_and_agents_has_a_pod_status() -> None:
         "Unknown",
         "Vanished",
     }
-    assert {one.cause for one in causes()} == shown | elsewhere
+    assert {cause.cause for cause in causes()} == shown | elsewhere
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,7 @@ async def test_a_victim_that_cannot_be_read_again_leaves_the_scheduler_running(
             await fleet.apply(job("high", pods=2, priority=10))
             await fleet.until("high", "Running")
         # Hubs that other tests share speak from threads of their own.
-        assert not [one for one in caplog.records if one.thread == threading.get_ident()]
+        assert not [record for record in caplog.records if record.thread == threading.get_ident()]
 
 
 async def test_news_that_somebody_took_who_was_then_cancelled_still_reach_the_planner(
@@ -265,4 +265,4 @@ async def test_a_workload_made_without_the_finalizer_gets_it_before_its_claim(
         await fleet.apply(job("a").replace(", finalizers: [fairway.dev/works]", ""))
         found = await fleet.until("a", "Succeeded")
         assert all(kept)
-        assert [one.attempt for one in found.status.history] == [1]
+        assert [item.attempt for item in found.status.history] == [1]

@@ -54,7 +54,7 @@ def test_a_history_that_was_kept_outlives_a_full_disk(tmp_path: Path) -> None:
             file.begin(iter(NOISE[:1]))
             file.write(NOISE[1])
         file.close()
-    assert NOISE in [list(one) for one in HistoryFile(tmp_path).read()]
+    assert NOISE in [list(item) for item in HistoryFile(tmp_path).read()]
 
 
 def test_a_history_goes_on_once_there_is_room_again(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_the_silence_of_a_cluster_is_told_as_well_as_it_is_known(
 ) -> None:
     status = next_status(cluster("a"), observation, HEALTH, NOW)
     assert status is not None
-    (ready,) = [one for one in status.conditions if one.type == "Ready"]
+    (ready,) = [condition for condition in status.conditions if condition.type == "Ready"]
     assert ready.message.endswith(message)
     assert bool(ready.message) == bool(message)
 
@@ -109,7 +109,9 @@ class TestStatus:
     def test_a_lost_cluster_is_unknown_since_then(self) -> None:
         status = next_status(cluster("a"), heard(300), HEALTH, NOW)
         assert status is not None
-        shown = [(one.type, one.status, one.reason) for one in status.conditions]
+        shown = [
+            (condition.type, condition.status, condition.reason) for condition in status.conditions
+        ]
         assert (status.phase, shown) == ("Lost", [("Ready", "Unknown", "Lost")])
 
 

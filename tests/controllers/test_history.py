@@ -127,7 +127,7 @@ def test_moments_older_than_seven_days_are_forgotten_and_values_from_then_still_
         book.see(NOW + 3600 * hour, {"queues": {"research": queue(used=3)}})
     week = told(book, "research", at=NOW + 3600 * 24 * 9 - 3600, since=7 * 86_400)
     assert set(used(week, "research")) == {3, None}
-    assert all(len(one.rows) <= one.resolution.rows_most for one in book.tracks)
+    assert all(len(track.rows) <= track.resolution.rows_most for track in book.tracks)
     assert min(row.at for row in book.tracks[-1].rows) > NOW + 86_400
 
 
@@ -135,7 +135,7 @@ def test_a_track_that_is_too_large_lets_the_oldest_go_first() -> None:
     book = Book(bytes_most=20_000)
     for at in range(300):
         book.see(NOW + 10 * at, {"queues": {f"q{n}": queue(used=at + n) for n in range(20)}})
-    assert all(one.bytes <= 20_000 for one in book.tracks)
+    assert all(track.bytes <= 20_000 for track in book.tracks)
     found = used(told(book, "q7", at=NOW + 2990), "q7")
     assert found[-1] == 306
     assert found[1] is None
@@ -148,13 +148,13 @@ def test_names_that_come_and_go_do_not_fill_the_book() -> None:
         book.see(NOW + 10 * at, {"queues": sight})
     assert book.count <= 200
     found = told(book, "always", "q499", "q0", at=NOW + 4990)
-    assert [one["name"] for one in found["found"]] == ["always", "q499"]
+    assert [item["name"] for item in found["found"]] == ["always", "q499"]
     assert used(found, "always")[-300:] == [7] * 300
 
 
 def test_past_the_limit_the_largest_names_are_kept_and_the_rest_is_summed() -> None:
     seen = {f"s{n}": service(n, far=n) for n in range(10)}
-    kept = largest("services", seen, lambda one: one[0][1][0], most=4)
+    kept = largest("services", seen, lambda other: other[0][1][0], most=4)
     assert set(kept) == {"s9", "s8", "s7", OTHERS}
     assert kept[OTHERS] == (("", (21, 21, 0)), ("far", (21,)))
 

@@ -62,14 +62,14 @@ async def ask(fleet: Fleet, identity: Identity, **query: str) -> dict[str, Any]:
 async def test_an_administrator_is_told_of_all_services(fleet: Fleet) -> None:
     admin = Identity(user="admin", groups=("system:masters",))
     found = await ask(fleet, admin, series="services", name="default/chat,team/chat")
-    assert [one["name"] for one in found["found"]] == ["default/chat", "team/chat"]
+    assert [item["name"] for item in found["found"]] == ["default/chat", "team/chat"]
     assert found["found"][0]["values"]["wanted"][-1] == 3
     assert len(found["found"][0]["values"]["wanted"]) == len(found["times"])
 
 
 async def test_who_may_look_into_one_namespace_is_told_of_its_services_alone(fleet: Fleet) -> None:
     found = await ask(fleet, VISITOR, series="services", name="default/chat,team/chat")
-    assert [one["name"] for one in found["found"]] == ["team/chat"]
+    assert [item["name"] for item in found["found"]] == ["team/chat"]
 
 
 async def test_queues_are_told_at_as_many_moments_as_were_asked_for(fleet: Fleet) -> None:

@@ -64,7 +64,7 @@ async def fleet(store: EmbeddedStore, clock: VirtualClock, tmp_path: Path):
 def told(fleet: Fleet, series: str, name: str = "", since: int = 3600) -> dict[str, Any]:
     asked = Asked(series=series, names=(name,), since=since, points=1000)
     found = fleet.plane.history.answer(asked)["found"]
-    assert [one["name"] for one in found] == [name]
+    assert [item["name"] for item in found] == [name]
     one: dict[str, Any] = found[0]
     return one
 
@@ -150,7 +150,7 @@ async def test_a_history_outlives_the_hub_and_the_time_between_is_a_gap(
         await clock.advance(60)
         after = told(fleet, "queues", "research")["values"]["used"]
     file.close()
-    known = [one for one in before if one is not None]
+    known = [item for item in before if item is not None]
     assert len(known) >= 29
     at = after.index(known[0])
     assert after[at : at + len(known)] == known
@@ -175,7 +175,7 @@ async def test_a_file_that_was_cut_short_is_read_as_far_as_it_goes(
         await clock.advance(20)
         found = told(fleet, "queues", "research")["values"]["used"]
     file.close()
-    assert 20 <= len([one for one in found if one is not None]) <= 33
+    assert 20 <= len([item for item in found if item is not None]) <= 33
 
 
 async def test_two_runs_of_the_same_story_have_the_same_history(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ async def test_a_workload_whose_pool_has_no_stock_is_placed_in_another_cluster_a
     await fleet.apply(job("train", seconds=600))
     found = await fleet.until("train", "Running", 120)
     assert summary_of(found) == "b-dear"
-    assert [one.reason for one in found.status.history] == ["OutOfStock"]
+    assert [item.reason for item in found.status.history] == ["OutOfStock"]
     belief = (await cluster(fleet, "a-cheap")).status.stock[0]
     assert (belief.name, belief.tries) == ("spot", 1)
     assert belief.fault == "0 of 1 nodes of spot can be had"
@@ -72,7 +72,7 @@ async def test_who_has_nowhere_else_to_go_is_told_until_when_and_starts_once_the
 ) -> None:
     await fleet.apply(BASE + cloud("cloud", outs="{pool: spot, seconds: 900}"))
     await fleet.apply(job("train", seconds=600))
-    await fleet.until("train", lambda one: bool(one.status.history), 60)
+    await fleet.until("train", lambda item: bool(item.status.history), 60)
     await fleet.clock.advance(5)
     assert "OutOfStock" in await codes_of(fleet, "train")
     told = await fleet.plane.explain("default", "train")

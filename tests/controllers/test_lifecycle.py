@@ -51,11 +51,13 @@ def told(change: Change) -> dict[str, Any]:
     found: dict[str, Any] = {"phase": status.phase, "reason": status.reason}
     if status.claim:
         found["claim"] = {
-            one.cluster: one.replicas or one.tasks or sum(each.count for each in one.pod_sets)
-            for one in status.claim.placements
+            placement.cluster: placement.replicas
+            or placement.tasks
+            or sum(each.count for each in placement.pod_sets)
+            for placement in status.claim.placements
         }
     if status.releasing:
-        found["releasing"] = [one.cluster for one in status.releasing]
+        found["releasing"] = [item.cluster for item in status.releasing]
     if status.history:
         last = status.history[-1]
         found["past"] = (last.reason, last.blame)
@@ -807,8 +809,8 @@ def test_a_place_is_never_claimed_and_left_in_one_attempt(found: LifecycleCase) 
     status = next_status(found).status
     if status is None or status.claim is None or before.releasing:
         return
-    claimed_now = {(one.cluster, one.attempt) for one in status.claim.placements}
-    assert not claimed_now & {(one.cluster, one.attempt) for one in status.releasing}
+    claimed_now = {(placement.cluster, placement.attempt) for placement in status.claim.placements}
+    assert not claimed_now & {(item.cluster, item.attempt) for item in status.releasing}
 
 
 MAY_FOLLOW = {
@@ -886,7 +888,7 @@ def test_the_receipt_of_an_attempt_that_failed() -> None:
 def test_an_agent_whose_clock_is_wrong_does_not_move_the_start_out_of_its_claim() -> None:
     early = case(claimed(placement("a")), {"a": seen("Running", ready_at=1.0, pods=READY)})
     late = case(claimed(placement("a")), {"a": seen("Running", ready_at=NOW + 9999, pods=READY)})
-    assert [next_status(one).status.started_at for one in (early, late)] == [  # type: ignore[union-attr] - both start
+    assert [next_status(item).status.started_at for item in (early, late)] == [  # type: ignore[union-attr] - both start
         moment(NOW - 100),
         moment(NOW),
     ]
@@ -897,7 +899,7 @@ def test_history_keeps_the_last_ten_attempts() -> None:
     found = case(running(placement("a"), history=past), {"a": seen("Failed", **DISK)})
     status = next_status(found).status
     assert status is not None
-    assert [one.attempt for one in status.history] == [*range(1, 10), 1]
+    assert [item.attempt for item in status.history] == [*range(1, 10), 1]
 
 
 def test_a_node_that_is_to_blame_is_set_aside() -> None:
@@ -1049,7 +1051,9 @@ class TestResizing:
         assert status is not None
         assert status.claim is not None
         assert status.claim.placements[0].pod_sets[0].count == 3
-        shown = {one.type: (one.status, one.reason) for one in status.conditions}
+        shown = {
+            condition.type: (condition.status, condition.reason) for condition in status.conditions
+        }
         assert shown["Resized"] == ("False", "WaitsForRoom")
         assert status.increased_at == moment(NOW)
         settled(case(found))

@@ -121,9 +121,11 @@ def test_every_next_status_is_sound(found: LifecycleCase) -> None:
         return
     assert status.phase in MAY_FOLLOW[before.phase or "Waiting"]
     claimed_now = (
-        {(one.cluster, one.attempt) for one in status.claim.placements} if (status.claim) else set()
+        {(placement.cluster, placement.attempt) for placement in status.claim.placements}
+        if (status.claim)
+        else set()
     )
-    assert not claimed_now & {(one.cluster, one.attempt) for one in status.releasing}
+    assert not claimed_now & {(item.cluster, item.attempt) for item in status.releasing}
     assert (status.claim is not None) == (status.phase in ("Claimed", "Running"))
     assert bool(status.releasing) or status.phase != "Stopping"
     assert (status.finished_at is not None) or status.phase not in (
@@ -144,19 +146,19 @@ def test_nothing_that_may_still_run_is_forgotten(found: LifecycleCase) -> None:
     status = next_status(found).status
     if status is None:
         return
-    after = {one.cluster for one in status.releasing}
-    after |= {one.cluster for one in status.claim.placements} if status.claim else set()
+    after = {item.cluster for item in status.releasing}
+    after |= {placement.cluster for placement in status.claim.placements} if status.claim else set()
     assert before.claim is not None
-    for one in before.claim.placements:
-        if one.cluster in after or one.cluster not in found.places:
+    for held in before.claim.placements:
+        if held.cluster in after or held.cluster not in found.places:
             continue
-        seen = found.works.get(one.cluster)
-        is_seen = seen is not None and seen.attempt == one.attempt
+        seen = found.works.get(held.cluster)
+        is_seen = seen is not None and seen.attempt == held.attempt
         is_over = is_seen and seen is not None and seen.phase in ("Succeeded", "Failed", "Gone")
         is_done = found.workload.spec.mode == "Independent" and is_seen
-        place = found.places[one.cluster]
+        place = found.places[held.cluster]
         is_given_up = place.phase in ("Unready", "Lost") and (
             found.settings.on_cluster_lost != "Wait"
         )
-        is_newer = seen is not None and seen.attempt > one.attempt
+        is_newer = seen is not None and seen.attempt > held.attempt
         assert is_over or is_done or is_given_up or is_newer

@@ -56,7 +56,7 @@ class Hub:
     async def start(self) -> list[asyncio.Task[None]]:
         tasks = [asyncio.ensure_future(self.cache.run())]
         await self.cache.complete()
-        tasks += [asyncio.ensure_future(one.run()) for one in self.parts]
+        tasks += [asyncio.ensure_future(part.run()) for part in self.parts]
         return tasks
 
     async def settle(self, seconds: float = 1.0) -> None:
@@ -210,12 +210,12 @@ async def test_a_failure_by_fault_of_the_node_is_tried_again_once_all_is_gone(hu
         node="n7",
     )
     stopping = await hub.workload()
-    assert [one.cluster for one in stopping.status.releasing] == ["a"]
+    assert [item.cluster for item in stopping.status.releasing] == ["a"]
     work = await hub.work("a")
     assert work is not None
     assert work.spec.tombstone
     cluster = (await hub.store.get(CLUSTERS, "a")).object()
-    assert [one["name"] for one in cluster["status"]["avoidedNodes"]] == ["n7"]
+    assert [node["name"] for node in cluster["status"]["avoidedNodes"]] == ["n7"]
     await hub.report("a", attempt=1, phase="Gone")
     waiting = await hub.workload()
     assert (waiting.status.phase, waiting.status.releasing) == ("Waiting", ())

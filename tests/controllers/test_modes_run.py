@@ -32,7 +32,7 @@ async def fleet(store: EmbeddedStore, clock: VirtualClock, tmp_path: Path):
 async def differs(fleet: Fleet, name: str) -> Condition | None:
     stored = await fleet.store.get(CLUSTERS, name)
     conditions = codec.decode(stored.raw, Cluster).status.conditions
-    return next((one for one in conditions if one.type == DIFFERS), None)
+    return next((condition for condition in conditions if condition.type == DIFFERS), None)
 
 
 @pytest.mark.parametrize("mode", ["Observe", "Shadow"])
@@ -58,11 +58,11 @@ async def test_a_shadowed_cluster_says_who_would_run_there(fleet: Fleet) -> None
     assert told is not None
     assert (told.status, told.message) == ("True", "1 that wait would run here")
     events = await fleet.store.list(EVENTS, Selection(namespace="default"))
-    notes = [one.object() for one in events.items]
+    notes = [item.object() for item in events.items]
     assert [
-        (one["involvedObject"]["name"], one["message"])
-        for one in notes
-        if one["reason"] == "WouldRun"
+        (note["involvedObject"]["name"], note["message"])
+        for note in notes
+        if note["reason"] == "WouldRun"
     ] == [("second", "it would run in hangzhou, if that cluster were managed")]
 
 

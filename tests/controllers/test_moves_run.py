@@ -137,7 +137,7 @@ async def begin_away(fleet: Fleet, quota: int, chat: dict[str, Any], **rule: Any
     """A service that runs in the cloud, since home took nothing when it came."""
     await apply(fleet, FLAVOR, cluster("home", 4, hold="Hold"), cluster("cloud", 6))
     await apply(fleet, queue(quota), policy(**rule), chat)
-    await fleet.until("chat", lambda one: one.status.pods.ready == 4, 120)
+    await fleet.until("chat", lambda item: item.status.pods.ready == 4, 120)
     assert summary_of(await fleet.workload("chat")) == "cloud (4)"
 
 
@@ -162,7 +162,7 @@ async def test_what_is_left_keeps_the_nodes_of_its_flavor_until_it_is_replaced(
     flavors = [{"name": name, "quotas": quotas} for name in ("home", "cloud")]
     tree = {**queue(8), "spec": {"resourceGroups": [{"resources": [GPU], "flavors": flavors}]}}
     await apply(fleet, *places, tree, policy(surge=2), service(4))
-    await fleet.until("chat", lambda one: one.status.pods.ready == 4, 120)
+    await fleet.until("chat", lambda item: item.status.pods.ready == 4, 120)
     assert summary_of(await fleet.workload("chat")) == "cloud (4)"
     await fleet.change_cluster("home", {"spec": {"hold": "None"}})
     assert await watch(fleet, 300) == (4, 6, "home (4)")
@@ -210,7 +210,7 @@ async def test_a_move_that_comes_to_nothing_is_undone(fleet: Fleet) -> None:
     await fleet.clock.advance(900)
     found = await fleet.workload("chat")
     assert summary_of(found) == "cloud (4)"
-    assert [one.replicas for one in found.status.claim.placements] == [4]
+    assert [placement.replicas for placement in found.status.claim.placements] == [4]
     assert found.status.releasing == ()
     assert (await counts(fleet, "cloud"))[0] == 4
 
@@ -237,7 +237,7 @@ async def test_a_drained_cluster_is_left_within_the_budget(
 ) -> None:
     await apply(fleet, FLAVOR, cluster("home", 4), cluster("cloud", 6), queue(quota), policy())
     await apply(fleet, service(4, disruption={"maxUnavailable": unavailable}))
-    await fleet.until("chat", lambda one: one.status.pods.ready == 4, 120)
+    await fleet.until("chat", lambda item: item.status.pods.ready == 4, 120)
     assert summary_of(await fleet.workload("chat")) == "home (4)"
     await fleet.change_cluster("home", {"spec": {"hold": "HoldAndDrain"}})
     fewest, most, where = await watch(fleet, 300)
@@ -247,6 +247,6 @@ async def test_a_drained_cluster_is_left_within_the_budget(
 async def test_without_a_budget_a_drained_cluster_is_left_at_once(fleet: Fleet) -> None:
     await apply(fleet, FLAVOR, cluster("home", 4), cluster("cloud", 6), queue(16), policy())
     await apply(fleet, service(4))
-    await fleet.until("chat", lambda one: one.status.pods.ready == 4, 120)
+    await fleet.until("chat", lambda item: item.status.pods.ready == 4, 120)
     await fleet.change_cluster("home", {"spec": {"hold": "HoldAndDrain"}})
     assert (await watch(fleet, 120))[2] == "cloud (4)"

@@ -43,10 +43,10 @@ async def test_an_object_that_is_made_anew_runs_anew(
         await fleet.apply(native("train"))
         second = await fleet.until(
             "job-train",
-            lambda one: one.metadata.uid != first.metadata.uid and one.status.phase == "Running",
+            lambda item: item.metadata.uid != first.metadata.uid and item.status.phase == "Running",
         )
         job = (await store.get(JOBS, "train", "default")).object()
-        assert [one.uid for one in second.metadata.owner_references] == [job["metadata"]["uid"]]
+        assert [owner.uid for owner in second.metadata.owner_references] == [job["metadata"]["uid"]]
 
 
 async def test_a_hub_that_leads_again_looks_after_native_objects_again(
@@ -81,8 +81,8 @@ async def test_a_workload_made_by_hand_is_not_taken_over_and_the_object_is_told(
         assert kept.spec == own.spec
         assert kept.metadata.owner_references == ()
         events = await store.list(EVENTS, EVERYTHING)
-        told = [one.object() for one in events.items]
-        assert [(one["involvedObject"]["kind"], one["reason"]) for one in told] == [
+        told = [item.object() for item in events.items]
+        assert [(item["involvedObject"]["kind"], item["reason"]) for item in told] == [
             ("Job", "NameTaken")
         ]
         assert not (await store.get(JOBS, "train", "default")).object()["status"]
@@ -106,8 +106,8 @@ async def test_beside_other_controllers_only_what_is_held_back_becomes_a_workloa
         await clock.advance(1)
         await fleet.until("job-held", "Running")
         listed = await store.list(WORKLOADS, EVERYTHING)
-        assert [one.object()["metadata"]["name"] for one in listed.items] == ["job-held"]
-        told = [one.object() for one in (await store.list(EVENTS, EVERYTHING)).items]
-        refused = [one for one in told if one["reason"] == "NotHeldBack"]
-        assert [one["involvedObject"]["name"] for one in refused] == ["let-in"]
+        assert [item.object()["metadata"]["name"] for item in listed.items] == ["job-held"]
+        told = [item.object() for item in (await store.list(EVENTS, EVERYTHING)).items]
+        refused = [item for item in told if item["reason"] == "NotHeldBack"]
+        assert [item["involvedObject"]["name"] for item in refused] == ["let-in"]
         assert "fairway.dev/hub in spec.managedBy" in refused[0]["message"]

@@ -37,7 +37,7 @@ async def test_a_claim_waits_for_a_victim_of_another_namespace(
         urgent = await fleet.until("urgent", "Claimed", 30)
         victim = await fleet.workload("victim", "theirs")
         assert urgent.status.claim is not None
-        mentions = [one.workload for one in urgent.status.claim.waits_for]
+        mentions = [item.workload for item in urgent.status.claim.waits_for]
         assert mentions == [WorkloadMention(uid=victim.metadata.uid)]
         assert victim.status.history[-1].preempted_by == WorkloadMention(
             uid=urgent.metadata.uid, queue="research", priority=10

@@ -45,7 +45,7 @@ async def set_outage(fleet: Fleet, *, is_down: bool) -> None:
 
 async def works_in(fleet: Fleet, cluster: str) -> list[str]:
     listing = await fleet.store.list(WORKS, Selection(namespace=work_namespace(cluster)))
-    return [str(one.object()["metadata"]["name"]) for one in listing.items]
+    return [str(item.object()["metadata"]["name"]) for item in listing.items]
 
 
 async def test_what_ran_in_a_lost_cluster_runs_elsewhere_and_the_cluster_is_used_again(
@@ -60,7 +60,7 @@ async def test_what_ran_in_a_lost_cluster_runs_elsewhere_and_the_cluster_is_used
     await fleet.clock.advance(1)
     await set_outage(fleet, is_down=True)
     for name in ("two", "one"):
-        moved = await fleet.until(name, lambda one: "shanghai" in summary_of(one), 120)
+        moved = await fleet.until(name, lambda item: "shanghai" in summary_of(item), 120)
         assert moved.status.history[-1].reason == "ClusterLost"
     assert await works_in(fleet, "hangzhou") == ["default.one", "default.two"]
     await set_outage(fleet, is_down=False)

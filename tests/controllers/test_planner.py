@@ -148,7 +148,7 @@ def _fed() -> Planning:
     }
     flavor = {"apiVersion": queue["apiVersion"], "kind": "Flavor", "metadata": {"name": "h100"}}
     planning = Planning()
-    planning.feed(Fed(msgspec.json.encode(one)) for one in (flavor, queue))
+    planning.feed(Fed(msgspec.json.encode(item)) for item in (flavor, queue))
     planning.feed(_waiting(f"waits-{number}") for number in range(20))
     planning.feed([_backing_off("first", 10), _backing_off("second", 10.1)])
     return planning

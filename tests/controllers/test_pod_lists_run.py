@@ -50,7 +50,7 @@ async def all_pages(reaching: Reaching, name: str, most: int) -> list[tuple[str,
     while True:
         page = await asked(reaching, name, most=most, after=after)
         assert len(page["pods"]) <= most
-        found += [(one["cluster"], one["name"]) for one in page["pods"]]
+        found += [(pod["cluster"], pod["name"]) for pod in page["pods"]]
         after = page.get("continue", "")
         if not after:
             return found
@@ -60,7 +60,7 @@ def where(fleet: Fleet, name: str) -> list[str]:
     workload = fleet.plane.cache.get(Workload, name, "default")
     assert workload is not None
     assert workload.status.claim is not None
-    return [one.cluster for one in workload.status.claim.placements]
+    return [placement.cluster for placement in workload.status.claim.placements]
 
 
 async def test_pods_are_told_with_their_node_state_and_containers(
@@ -95,10 +95,10 @@ async def test_pods_of_several_clusters_come_page_by_page_and_each_once(
             clusters = where(fleet, "chat")
             assert sorted(clusters) == ["beijing", "hangzhou"]
             whole = await asked(reaching, "chat")
-            assert [one["cluster"] for one in whole["clusters"]] == clusters
-            assert sum(one["phases"]["Ready"] for one in whole["clusters"]) == 24
+            assert [cluster["cluster"] for cluster in whole["clusters"]] == clusters
+            assert sum(cluster["phases"]["Ready"] for cluster in whole["clusters"]) == 24
             assert whole["pods"][0]["containers"] == ["server", "proxy"]
-            names = [(one["cluster"], one["name"]) for one in whole["pods"]]
+            names = [(pod["cluster"], pod["name"]) for pod in whole["pods"]]
             for most in (1, 7, 8, 16, 100):
                 assert await all_pages(reaching, "chat", most) == names
             one = await asked(reaching, "chat", cluster="beijing")

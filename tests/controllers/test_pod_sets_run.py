@@ -83,8 +83,8 @@ async def test_what_is_generated_is_marked(fleet: Fleet) -> None:
     works = ResourceKey("fairway.dev", "v1alpha1", "works")
     namespace = f"fairway-cluster-{started.status.claim.placements[0].cluster}"
     work = (await fleet.store.get(works, "default.train", namespace)).object()
-    manifests = [one["object"] for one in work["spec"]["manifests"]]
-    assert [one["metadata"]["annotations"][GENERATED] for one in manifests] == [
+    manifests = [manifest["object"] for manifest in work["spec"]["manifests"]]
+    assert [manifest["metadata"]["annotations"][GENERATED] for manifest in manifests] == [
         "podSets/leader",
         "podSets/worker",
     ]
@@ -95,10 +95,10 @@ async def test_a_gang_that_loses_a_node_is_tried_again_as_a_whole(fleet: Fleet) 
     started = await fleet.until("train", "Running", 30)
     assert started.status.claim is not None
     world = fleet.worlds.world(started.status.claim.placements[0].cluster)
-    pod = next(one for one in world.pods("default.train") or () if one.pod_set == "worker")
+    pod = next(pod for pod in world.pods("default.train") or () if pod.pod_set == "worker")
     world.fail_pod(pod, fleet.clock.now(), reason="Evicted")
     again = await fleet.until(
-        "train", lambda one: one.status.phase == "Running" and bool(one.status.history), 120
+        "train", lambda item: item.status.phase == "Running" and bool(item.status.history), 120
     )
     assert again.status.claim is not None
     assert again.status.claim.attempt == 2
@@ -107,9 +107,9 @@ async def test_a_gang_that_loses_a_node_is_tried_again_as_a_whole(fleet: Fleet) 
 
 async def test_a_service_runs_its_replicas_and_is_resized(fleet: Fleet) -> None:
     await fleet.apply(SERVICE)
-    await fleet.until("train", lambda one: one.status.pods.ready == 3, 60)
+    await fleet.until("train", lambda item: item.status.pods.ready == 3, 60)
     await fleet.change("train", {"spec": {"replicas": 1}})
-    await fleet.until("train", lambda one: one.status.replicas == 1, 60)
+    await fleet.until("train", lambda item: item.status.replicas == 1, 60)
     await fleet.clock.advance(60)
     assert await fleet.pods("hangzhou") + await fleet.pods("shanghai") == 1
     assert await fleet.phase("train") == "Running"

@@ -68,7 +68,9 @@ async def test_a_planner_that_fails_to_answer_is_replaced_and_the_next_is_answer
             await fleet.plane.standing()
         Failing.fails = False
         await clock.advance(1)
-        assert [one["queue"] for one in (await fleet.plane.standing())["queues"]] == ["research"]
+        assert [queue["queue"] for queue in (await fleet.plane.standing())["queues"]] == [
+            "research"
+        ]
 
 
 class Slow(InlinePlanner):

@@ -24,7 +24,9 @@ class Busy(InlinePlanner):
     async def plan(self, now: float, budget: int) -> Planned:
         return Planned(
             now=now,
-            steps=tuple(Admit(workload=f"a/{one}", placed=(), form="") for one in range(budget)),
+            steps=tuple(
+                Admit(workload=f"a/{index}", placed=(), form="") for index in range(budget)
+            ),
         )
 
 
@@ -32,7 +34,7 @@ async def test_what_was_decided_lately_is_bounded_by_its_steps() -> None:
     planner = RecordingPlanner(Busy, NoSink())
     for number in range(100):
         await planner.plan(NOW + number, 300)
-    assert sum(len(one["steps"]) for one in planner.decisions) <= 20_000
+    assert sum(len(decision["steps"]) for decision in planner.decisions) <= 20_000
     assert planner.decisions[-1]["now"] == NOW + 99
 
 
@@ -44,9 +46,9 @@ async def test_a_fleet_larger_than_a_segment_does_not_fill_it(tmp_path: Path) ->
         return [
             Fed(
                 b'{"apiVersion":"fairway.dev/v1alpha1","kind":"Flavor","metadata":{"name":"%032x"}}'
-                % (one * 0x9E3779B97F4A7C15)
+                % (index * 0x9E3779B97F4A7C15)
             )
-            for one in range(200)
+            for index in range(200)
         ]
 
     await planner.restart(everything, 50)
@@ -74,13 +76,15 @@ async def test_what_was_decided_and_not_written_is_told_to_nobody() -> None:
     await planner.plan(NOW, 1)
     await planner.plan(NOW + 1, 3)
     planner.take_back({"a/0", "a/2"}, NOW + 1)
-    assert [one["workload"] for made in planner.decisions for one in made["steps"]] == [
+    assert [step["workload"] for made in planner.decisions for step in made["steps"]] == [
         "a/0",
         "a/1",
     ]
     planner.take_back({"a/1"}, NOW + 1)
     planner.take_back({"a/0"}, NOW + 2)  # of another plan
-    assert [(one["now"], len(one["steps"])) for one in planner.decisions] == [(NOW, 1)]
+    assert [(decision["now"], len(decision["steps"])) for decision in planner.decisions] == [
+        (NOW, 1)
+    ]
 
 
 async def test_a_claim_that_waits_for_a_finalizer_is_one_decision(

@@ -62,9 +62,9 @@ POLICY = {
 
 def idle(*objects: dict) -> list[tuple[str, str]]:
     view = View()
-    for one in objects:
-        view.put(one)
-    return [(one.cluster, one.node) for one in idle_nodes(view.snapshot(NOW))]
+    for object_ in objects:
+        view.put(object_)
+    return [(idle_node.cluster, idle_node.node) for idle_node in idle_nodes(view.snapshot(NOW))]
 
 
 def test_nodes_of_the_last_group_go_first_and_of_these_the_dearest() -> None:
@@ -131,7 +131,7 @@ def read(plain: dict) -> Cluster:
 
 
 def spot(*nodes: str, is_settled: bool = True) -> list[Idle]:
-    return [Idle(cluster="home", pool="spot", node=one, is_settled=is_settled) for one in nodes]
+    return [Idle(cluster="home", pool="spot", node=node, is_settled=is_settled) for node in nodes]
 
 
 class TestLeaving:
@@ -165,7 +165,7 @@ class TestLeaving:
         several = spot(*(f"n{number:03d}" for number in reversed(range(100))))
         idling.look(several, NOW - 1000)
         found = leaving(clusters, several, idling, NOW)["home"]
-        assert [one.name for one in found] == [f"n{at:03d}" for at in range(68, 100)]
+        assert [item.name for item in found] == [f"n{at:03d}" for at in range(68, 100)]
         assert len(found) == AT_ONCE_MOST
 
     def test_units_go_whole(self) -> None:

@@ -41,12 +41,19 @@ def size(count: int) -> dict[str, Any]:
 
 
 def condition(workload: Workload) -> str:
-    return next((one.reason for one in workload.status.conditions if one.type == "Resized"), "")
+    return next(
+        (
+            condition.reason
+            for condition in workload.status.conditions
+            if condition.type == "Resized"
+        ),
+        "",
+    )
 
 
 async def starts(fleet: Fleet, work: str) -> dict[str, float | None]:
     pods = fleet.worlds.world("hangzhou").pods(work) or []
-    return {one.name: one.started_at for one in pods}
+    return {pod.name: pod.started_at for pod in pods}
 
 
 async def test_a_gang_that_asks_for_more_gets_it_while_it_runs(fleet: Fleet) -> None:
@@ -54,7 +61,7 @@ async def test_a_gang_that_asks_for_more_gets_it_while_it_runs(fleet: Fleet) -> 
     first = await fleet.until("train", "Running", 30)
     before = await starts(fleet, "default.train")
     await fleet.change("train", size(8))
-    grown = await fleet.until("train", lambda one: one.status.pods.ready == 8, 60)
+    grown = await fleet.until("train", lambda item: item.status.pods.ready == 8, 60)
     after = await starts(fleet, "default.train")
     assert {name: after[name] for name in before} == before  # nothing was started anew
     assert first.status.claim is not None
@@ -85,7 +92,7 @@ async def test_a_gang_that_asks_for_more_waits_for_room_and_runs_on(fleet: Fleet
     assert (waiting.status.phase, condition(waiting)) == ("Running", "WaitsForRoom")
     assert await fleet.pods("hangzhou") == 5
     await fleet.until("other", "Succeeded", 200)
-    grown = await fleet.until("train", lambda one: one.status.pods.ready == 12, 60)
+    grown = await fleet.until("train", lambda item: item.status.pods.ready == 12, 60)
     assert condition(grown) == ""
     assert grown.status.increased_at is None
 
@@ -98,7 +105,7 @@ async def test_a_gang_that_asks_for_more_than_its_queue_has_waits_for_quota(flee
     await fleet.clock.advance(30)
     assert await fleet.pods("hangzhou") == 4
     await fleet.apply(FLEET)
-    await fleet.until("train", lambda one: one.status.pods.ready == 8, 60)
+    await fleet.until("train", lambda item: item.status.pods.ready == 8, 60)
 
 
 async def test_a_gang_that_runs_with_fewer_takes_more_as_room_comes(fleet: Fleet) -> None:
@@ -109,7 +116,7 @@ async def test_a_gang_that_runs_with_fewer_takes_more_as_room_comes(fleet: Fleet
     started = await fleet.until("train", "Running", 30)
     assert started.status.pods.ready == 8
     await fleet.until("other", "Succeeded", 200)
-    await fleet.until("train", lambda one: one.status.pods.ready == 12, 60)
+    await fleet.until("train", lambda item: item.status.pods.ready == 12, 60)
 
 
 async def test_a_native_job_is_resized_by_its_parallelism(fleet: Fleet) -> None:

@@ -54,8 +54,8 @@ async def opened(path: Path, clock: VirtualClock) -> AsyncIterator[EmbeddedStore
 
 def back_up(path: Path, to: Path) -> None:
     """The files of a store between two writes."""
-    for one in path.parent.glob(f"{path.name}*"):
-        shutil.copy(one, to.parent / one.name.replace(path.name, to.name))
+    for other in path.parent.glob(f"{path.name}*"):
+        shutil.copy(other, to.parent / other.name.replace(path.name, to.name))
 
 
 class Starts:
@@ -143,7 +143,7 @@ async def test_a_hub_restored_from_before_a_move_does_not_send_the_workload_back
         assert (after.attempt, after.placements) == (before.attempt, before.placements)
         await starts.until_succeeded(again)
         left = await restored.list(WORKS)
-        assert {one.object()["spec"]["cluster"] for one in left.items} == {"shanghai"}
+        assert {item.object()["spec"]["cluster"] for item in left.items} == {"shanghai"}
     assert len(starts.found) == 1
 
 
@@ -228,8 +228,8 @@ async def test_a_workload_that_cannot_be_read_is_set_aside_and_the_others_run(
         await fleet.until("even", "Succeeded", 300)
         assert fleet.plane.planner._planner is begun  # and not one of many in its place
         events = await store.list(ResourceKey("", "v1", "events"), EVERYTHING)
-        told = [one.object() for one in events.items]
-        assert [(one["involvedObject"]["name"], one["reason"]) for one in told] == [
+        told = [item.object() for item in events.items]
+        assert [(item["involvedObject"]["name"], item["reason"]) for item in told] == [
             ("odd", "Unreadable")
         ]
         assert "spec.priority" in told[0]["message"]

@@ -56,7 +56,7 @@ async def fleet(
 async def served(fleet: Fleet, kind: str = "Deployment", **spec: object) -> None:
     """A service that runs, and a Rollout that has seen it."""
     await fleet.apply(service(kind=kind))
-    await fleet.until("llm", lambda one: one.status.pods.ready == 8, 60)
+    await fleet.until("llm", lambda item: item.status.pods.ready == 8, 60)
     await fleet.apply(rollout(**spec))
     await until(fleet, "Completed", 30)
 
@@ -71,14 +71,14 @@ async def watched(fleet: Fleet, seconds: float, floor: int) -> None:
 async def test_a_rollout_that_is_made_for_a_service_starts_nothing_anew(fleet: Fleet) -> None:
     await served(fleet)
     began = {
-        one.name: one.started_at for one in fleet.worlds.world("beijing").pods("default.llm") or []
+        pod.name: pod.started_at for pod in fleet.worlds.world("beijing").pods("default.llm") or []
     }
     await fleet.clock.advance(60)
     pods = fleet.worlds.world("beijing").pods("default.llm") or []
-    assert {one.name: one.started_at for one in pods} == began
+    assert {pod.name: pod.started_at for pod in pods} == began
     told = await found(fleet)
     assert (told.status.revision, told.status.stable_revision) == (1, 1)
-    assert [(one.cluster, one.ready) for one in told.status.clusters] == [
+    assert [(cluster.cluster, cluster.ready) for cluster in told.status.clusters] == [
         ("beijing", 4),
         ("hangzhou", 3),
         ("shanghai", 1),
@@ -95,7 +95,7 @@ async def test_a_new_version_goes_out_batch_by_batch_and_never_lacks_more_than_a
     assert images(fleet) == {"beijing": [GOOD] * 4, "hangzhou": [GOOD] * 3, "shanghai": [BETTER]}
     await watched(fleet, 25, floor=6)
     assert images(fleet)["beijing"] == [GOOD] * 4
-    await until(fleet, lambda one: one.status.current_batch == 1)
+    await until(fleet, lambda item: item.status.current_batch == 1)
     await watched(fleet, 20, floor=6)
     assert images(fleet)["hangzhou"] == [GOOD] * 3
     await watched(fleet, 100, floor=6)
@@ -106,7 +106,7 @@ async def test_a_new_version_goes_out_batch_by_batch_and_never_lacks_more_than_a
         "shanghai": [BETTER],
     }
     assert (done.status.revision, done.status.stable_revision, done.status.updated) == (2, 2, 8)
-    assert [one.outcome for one in done.status.history] == ["Completed", "Completed"]
+    assert [item.outcome for item in done.status.history] == ["Completed", "Completed"]
 
 
 async def test_a_bad_version_never_goes_past_its_canary_and_the_good_one_comes_back(
@@ -120,7 +120,7 @@ async def test_a_bad_version_never_goes_past_its_canary_and_the_good_one_comes_b
     assert back.status.reason == "ProgressDeadlineExceeded"
     assert images(fleet)["shanghai"] == [GOOD]
     assert (back.status.revision, back.status.stable_revision) == (2, 1)
-    assert [one.revision for one in back.status.clusters] == [1, 1, 1]
+    assert [cluster.revision for cluster in back.status.clusters] == [1, 1, 1]
     await fleet.clock.advance(120)
     assert (await found(fleet)).status.phase == "RolledBack"  # until there is another template
     await fleet.apply(service(BETTER))
@@ -219,7 +219,7 @@ async def test_an_undo_in_the_middle_goes_straight_back(fleet: Fleet) -> None:
     await fleet.apply(service(GOOD))
     done = await until(fleet, "Completed", 30)
     assert images(fleet)["shanghai"] == [GOOD]
-    assert [(one.revision, one.outcome) for one in done.status.history] == [
+    assert [(item.revision, item.outcome) for item in done.status.history] == [
         (2, "Superseded"),
         (3, "Completed"),
     ]
@@ -236,7 +236,7 @@ async def test_a_stateful_service_has_two_revisions_in_one_cluster(fleet: Fleet)
     await patch(fleet, {"metadata": {"annotations": {APPROVED: approval_of(waiting.status)}}})
     await until(
         fleet,
-        lambda one: one.status.phase == "AwaitingApproval" and one.status.current_batch == 1,
+        lambda item: item.status.phase == "AwaitingApproval" and item.status.current_batch == 1,
     )
     assert images(fleet) == {
         "beijing": [GOOD, BETTER, BETTER, BETTER],
@@ -250,25 +250,25 @@ async def test_more_replicas_are_claimed_while_a_version_goes_out_if_none_may_be
 ) -> None:
     await served(fleet, strategy={"maxUnavailable": 0, "maxSurge": 1})
     await fleet.apply(service(BETTER))
-    await until(fleet, lambda one: one.status.phase == "Progressing", 30)
-    await fleet.until("llm", lambda one: one.status.replicas == 9, 60)  # claimed, hence charged
+    await until(fleet, lambda item: item.status.phase == "Progressing", 30)
+    await fleet.until("llm", lambda item: item.status.replicas == 9, 60)  # claimed, hence charged
     for _ in range(600):
         assert ready(fleet) >= 8
         await fleet.clock.advance(0.25)
     await until(fleet, "Completed")
-    await fleet.until("llm", lambda one: one.status.replicas == 8, 60)
+    await fleet.until("llm", lambda item: item.status.replicas == 8, 60)
     assert images(fleet)["beijing"] == [BETTER] * 4
 
 
 async def test_a_rollout_may_be_there_before_its_service(fleet: Fleet) -> None:
     await fleet.apply(rollout(strategy=CANARY))
-    told = await until(fleet, lambda one: one.status.reason == "WorkloadMissing", 30)
+    told = await until(fleet, lambda item: item.status.reason == "WorkloadMissing", 30)
     assert told.status.phase is None
     await fleet.apply(service())
-    await fleet.until("llm", lambda one: one.status.pods.ready == 8, 60)
+    await fleet.until("llm", lambda item: item.status.pods.ready == 8, 60)
     await until(fleet, "Completed", 30)
     await fleet.apply(service(BETTER))
-    await until(fleet, lambda one: one.status.phase == "Completed" and one.status.revision == 2)
+    await until(fleet, lambda item: item.status.phase == "Completed" and item.status.revision == 2)
     assert images(fleet)["beijing"] == [BETTER] * 4
 
 
@@ -290,7 +290,7 @@ async def test_a_service_that_is_scaled_meanwhile_goes_on(fleet: Fleet) -> None:
     await fleet.apply(service(BETTER))
     waiting = await until(fleet, "AwaitingApproval")
     await fleet.apply(service(BETTER, replicas=12))
-    await fleet.until("llm", lambda one: one.status.pods.ready == 12, 60)
+    await fleet.until("llm", lambda item: item.status.pods.ready == 12, 60)
     assert images(fleet)["beijing"] == [GOOD] * 4
     assert images(fleet)["shanghai"] == [BETTER] * 5  # it has the new one already, hence all of it
     await patch(fleet, {"metadata": {"annotations": {APPROVED: approval_of(waiting.status)}}})
@@ -305,9 +305,11 @@ async def test_a_cluster_that_is_lost_meanwhile_holds_nobody_up(fleet: Fleet) ->
     await fleet.clock.advance(400)
     await fleet.apply(service(BETTER))
     done = await until(
-        fleet, lambda one: one.status.phase == "Completed" and one.status.revision == 2
+        fleet, lambda item: item.status.phase == "Completed" and item.status.revision == 2
     )
-    assert [one.cluster for one in done.status.clusters if one.is_unheard] == ["hangzhou"]
+    assert [cluster.cluster for cluster in done.status.clusters if cluster.is_unheard] == [
+        "hangzhou"
+    ]
     assert images(fleet)["beijing"] == [BETTER] * 4
     await fleet.change_cluster("hangzhou", {"spec": {"simulated": {"faults": {"outage": False}}}})
     await fleet.clock.advance(120)
@@ -317,9 +319,9 @@ async def test_a_cluster_that_is_lost_meanwhile_holds_nobody_up(fleet: Fleet) ->
 async def test_a_service_whose_rollout_goes_asks_for_no_more_replicas(fleet: Fleet) -> None:
     await served(fleet, strategy={"maxUnavailable": 0, "maxSurge": 2, "soakSeconds": 600})
     await fleet.apply(service(BETTER))
-    await fleet.until("llm", lambda one: one.status.replicas == 10, 60)
+    await fleet.until("llm", lambda item: item.status.replicas == 10, 60)
     await fleet.store.delete(ROLLOUTS, "llm", namespace="default", write=USER)
-    await fleet.until("llm", lambda one: one.status.replicas == 8, 60)
+    await fleet.until("llm", lambda item: item.status.replicas == 8, 60)
     assert (await fleet.workload("llm")).status.surge_replicas == 0
 
 
@@ -337,11 +339,11 @@ async def test_a_native_deployment_is_staged_like_a_workload(fleet: Fleet) -> No
 
     def run(name: str) -> list[str]:
         pods = fleet.worlds.world(name).pods("default.deployment-llm") or []
-        return sorted(one.images[0] for one in pods if one.is_live)
+        return sorted(pod.images[0] for pod in pods if pod.is_live)
 
     await fleet.apply(native(GOOD))
     await fleet.clock.advance(1)
-    await fleet.until("deployment-llm", lambda one: one.status.pods.ready == 8, 60)
+    await fleet.until("deployment-llm", lambda item: item.status.pods.ready == 8, 60)
     target = {"kind": "Deployment", "name": "llm"}
     await fleet.apply(rollout(workload=target, strategy={**CANARY, "approval": "EachBatch"}))
     await until(fleet, "Completed", 30)
@@ -381,18 +383,18 @@ async def test_revisions_past_the_limit_are_forgotten_and_go_with_their_rollout(
         await fleet.apply(service(f"vllm:{number}"))
         await until(
             fleet,
-            lambda one, number=number: (
-                one.status.phase == "Completed" and one.status.revision == number
+            lambda item, number=number: (
+                item.status.phase == "Completed" and item.status.revision == number
             ),
         )
     await fleet.clock.advance(5)
     told = await found(fleet)
-    assert [one.revision for one in told.status.history] == [4, 5]
+    assert [item.revision for item in told.status.history] == [4, 5]
     kept = await fleet.store.list(REVISIONS)
     assert len(kept.items) == 2
     await fleet.store.delete(ROLLOUTS, "llm", namespace="default", write=USER)
-    began = [one.started_at for one in fleet.worlds.world("beijing").pods("default.llm") or []]
+    began = [pod.started_at for pod in fleet.worlds.world("beijing").pods("default.llm") or []]
     await fleet.clock.advance(60)
     assert (await fleet.store.list(REVISIONS)).items == []
     pods = fleet.worlds.world("beijing").pods("default.llm") or []
-    assert [one.started_at for one in pods] == began  # its mark stays, and nothing starts anew
+    assert [pod.started_at for pod in pods] == began  # its mark stays, and nothing starts anew

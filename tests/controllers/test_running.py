@@ -91,7 +91,7 @@ async def test_a_job_that_finds_no_room_waits_and_says_why(fleet: Fleet) -> None
     await fleet.apply(job("first", pods=2))
     await fleet.until("first", "Running", 30)
     await fleet.apply(job("second", pods=2))
-    waiting = await fleet.until("second", lambda one: bool(one.status.reason), 30)
+    waiting = await fleet.until("second", lambda item: bool(item.status.reason), 30)
     assert (waiting.status.phase, waiting.status.reason) == ("Waiting", "DoesNotFit")
     await fleet.until("first", "Succeeded", 120)
     await fleet.until("second", "Running", 10)
@@ -133,7 +133,7 @@ async def test_a_native_job_with_a_queue_label_runs_and_gets_its_status_back(fle
     await fleet.clock.advance(10)
     after = (await fleet.store.get(jobs, "native", "default")).object()
     assert after["status"]["succeeded"] == 1
-    assert [one["type"] for one in after["status"]["conditions"]][-1] == "Complete"
+    assert [condition["type"] for condition in after["status"]["conditions"]][-1] == "Complete"
     for part in ("spec", "metadata"):
         for volatile in ("resourceVersion", "managedFields"):
             before[part].pop(volatile, None)
@@ -191,7 +191,7 @@ async def test_what_runs_in_a_drained_cluster_moves_elsewhere(fleet: Fleet) -> N
     await fleet.apply(ELSEWHERE)
     await fleet.clock.advance(1)
     await fleet.change_cluster("hangzhou", {"spec": {"hold": "HoldAndDrain"}})
-    moved = await fleet.until("train", lambda one: "shanghai" in summary_of(one), 120)
+    moved = await fleet.until("train", lambda item: "shanghai" in summary_of(item), 120)
     assert moved.status.history[-1].clusters == ("hangzhou",)
     await fleet.until("train", "Running", 60)
     assert await fleet.pods("hangzhou") == 0
@@ -216,7 +216,7 @@ async def test_a_job_that_moves_goes_on_from_its_last_checkpoint(
     await fleet.apply(ELSEWHERE)
     await fleet.clock.advance(100)
     await fleet.change_cluster("hangzhou", {"spec": {"hold": "HoldAndDrain"}})
-    await fleet.until("train", lambda one: "shanghai" in summary_of(one), 120)
+    await fleet.until("train", lambda item: "shanghai" in summary_of(item), 120)
     ended = await fleet.until("train", "Succeeded", 600)
     first, second = ended.status.history
     assert first.lost_seconds == pytest.approx(lost, abs=2)
@@ -261,7 +261,7 @@ async def test_a_service_overflows_by_replica_and_shrinks_in_reverse(fleet: Flee
     await fleet.apply(ELSEWHERE)
     await fleet.clock.advance(1)
     await fleet.apply(SERVICE)
-    await fleet.until("chat", lambda one: one.status.pods.ready == 3, 60)
+    await fleet.until("chat", lambda item: item.status.pods.ready == 3, 60)
     assert (await fleet.pods("hangzhou"), await fleet.pods("shanghai")) == (2, 1)
     await fleet.change("chat", {"spec": {"replicas": 2}})
     await fleet.clock.advance(30)
@@ -289,7 +289,7 @@ async def test_a_fleet_that_is_paused_for_long_goes_on_afterwards(fleet: Fleet) 
     await fleet.apply(job("first", pods=2, seconds=30))
     await fleet.until("first", "Running", 30)
     await fleet.apply(job("second", pods=2, seconds=30))
-    await fleet.until("second", lambda one: bool(one.status.reason), 30)
+    await fleet.until("second", lambda item: bool(item.status.reason), 30)
     merge = Patch(type="merge", body={"spec": {"paused": True}})
     await fleet.apply("{apiVersion: fairway.dev/v1alpha1, kind: Fleet, metadata: {name: fleet}}")
     await fleet.store.patch(FLEETS, "fleet", merge, write=Write())

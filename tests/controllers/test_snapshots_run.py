@@ -46,7 +46,7 @@ async def test_native_objects_are_in_a_dump_once_as_the_workloads_that_stand_for
     assert facts.workloads["default/job-native"].held is not None
     found, _ = plan(Snapshot(facts))
     assert found.steps == ()
-    assert [one.workload for one in found.waiting] == ["default/large"]
+    assert [item.workload for item in found.waiting] == ["default/large"]
 
 
 async def test_own_kinds_and_bound_volumes_are_in_a_dump(fleet: Fleet) -> None:

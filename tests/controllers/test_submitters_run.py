@@ -40,7 +40,7 @@ async def test_a_workload_waits_with_its_reason_until_its_queue_takes_it_again(
     await fleet.apply(job("train", pods=2, seconds=30))
     await restrict(fleet, {"namespaces": ["vision"]})
     await fleet.until("first", "Succeeded")  # what runs is left alone
-    found = await fleet.until("train", lambda one: one.status.reason == "NotASubmitter")
+    found = await fleet.until("train", lambda item: item.status.reason == "NotASubmitter")
     await fleet.clock.advance(120)
     assert await fleet.phase("train") == "Waiting"
     assert found.status.claim is None
@@ -60,7 +60,7 @@ async def test_a_label_of_the_namespace_lets_it_start(fleet: Fleet) -> None:
     await fleet.apply(job("next", pods=2))
     await restrict(fleet, {"namespaceSelector": {"matchLabels": {"gpu": "yes"}}})
     await fleet.until("train", "Succeeded")
-    await fleet.until("next", lambda one: one.status.reason == "NotASubmitter")
+    await fleet.until("next", lambda item: item.status.reason == "NotASubmitter")
     patch = Patch(type="merge", body={"metadata": {"labels": {"gpu": "yes"}}})
     await fleet.store.patch(NAMESPACES, "default", patch, write=Write(user="root"))
     await fleet.until("next", "Running")

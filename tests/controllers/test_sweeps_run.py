@@ -179,7 +179,7 @@ async def test_a_hub_that_starts_again_in_the_middle_repeats_no_task(
         await first.apply(TWO)
         await first.apply(sweep())
         watcher = Watcher(first)
-        await watcher.until(lambda one: bool(one.status.succeeded_tasks))
+        await watcher.until(lambda item: bool(item.status.succeeded_tasks))
     async with running(store, clock, tmp_path / "clusters", worlds=first.worlds):
         ended = await watcher.until("Succeeded")
     assert ended.status.succeeded_tasks == "0-39"
@@ -190,9 +190,9 @@ async def test_a_hub_that_starts_again_in_the_middle_repeats_no_task(
 async def test_lots_of_tasks_are_one_line_of_the_history_and_lose_nothing(fleet: Fleet) -> None:
     await fleet.apply(sweep(count=40, concurrency=8))
     ended = await fleet.until("sweep", "Succeeded")
-    assert [one.reason for one in ended.status.history] == ["TasksDone", "Succeeded"]
-    assert [one.lost_seconds for one in ended.status.history] == [0, 0]
-    attempts = [one.attempt for one in ended.status.history]
+    assert [item.reason for item in ended.status.history] == ["TasksDone", "Succeeded"]
+    assert [item.lost_seconds for item in ended.status.history] == [0, 0]
+    attempts = [item.attempt for item in ended.status.history]
     assert attempts == sorted(set(attempts))
     assert ended.status.requeue is None
 
@@ -203,7 +203,7 @@ async def test_a_sweep_that_yields_loses_the_tasks_that_run_and_no_others(fleet:
     assert began.status.claim is not None
     await fleet.clock.advance(110)  # five lots are over, and another has begun or is about to
     await fleet.apply(job("urgent", priority=10))
-    yielded = await fleet.until("sweep", lambda one: bool(_preemptions(one)), 30)
+    yielded = await fleet.until("sweep", lambda item: bool(_preemptions(item)), 30)
     (receipt,) = _preemptions(yielded)
     assert receipt.preempted_by is not None
     assert receipt.preempted_by.name == "urgent"
@@ -211,7 +211,7 @@ async def test_a_sweep_that_yields_loses_the_tasks_that_run_and_no_others(fleet:
 
 
 def _preemptions(workload: Workload) -> list[PastAttempt]:
-    return [one for one in workload.status.history if one.preempted_by is not None]
+    return [item for item in workload.status.history if item.preempted_by is not None]
 
 
 async def test_a_sweep_that_asks_a_pool_for_more_gets_more(

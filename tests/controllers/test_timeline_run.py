@@ -38,13 +38,13 @@ async def told(fleet: Fleet, *, by: By = "cluster", most: int = 100, sees: bool 
     wanted = Wanted(by=by, start=now - 3600, end=now + 3600, most=most)
     await fleet.clock.advance(5)  # what the planner said is kept for a while
     found = await fleet.plane.timeline.answer(wanted, lambda namespace: sees)
-    return next(one for one in found["groups"] if one["spans"] or one["more"])
+    return next(group for group in found["groups"] if group["spans"] or group["more"])
 
 
 def short(group: dict[str, Any]) -> list[tuple[str, str, float, str]]:
     return [
-        (one.get("workload", ""), one["sort"], one["gpus"], one.get("ended", ""))
-        for one in group["spans"]
+        (span.get("workload", ""), span["sort"], span["gpus"], span.get("ended", ""))
+        for span in group["spans"]
     ]
 
 
@@ -112,7 +112,7 @@ async def test_past_a_size_nobody_is_foreseen_and_reservations_stay(
     await fleet.apply(job("long", pods=2, seconds=600))
     await fleet.until("long", "Running", 30)
     await fleet.apply(job("large", pods=2, seconds=60))
-    reserved = await fleet.until("large", lambda one: one.status.reservation is not None, 60)
+    reserved = await fleet.until("large", lambda item: item.status.reservation is not None, 60)
     assert reserved.status.reservation is not None
     assert reserved.status.reservation.starts_at is not None
     _, large = short(await told(fleet))
@@ -138,7 +138,7 @@ def seen(reason: str, **status: Any) -> TimelineWorkload:
         (seen("Failed", history=[], phase="Held"), "Stopped"),
         (seen("Failed", history=[{"endedAt": "2020-01-01T00:00:00Z"}], claim={}), "Moved"),
     ],
-    ids=lambda one: one if isinstance(one, str) else "",
+    ids=lambda item: item if isinstance(item, str) else "",
 )
 def test_how_a_span_ended_is_told_by_its_workload(
     told: TimelineWorkload | None, ending: str
@@ -167,8 +167,10 @@ async def test_the_area_is_the_same_however_many_are_told_one_by_one(most: int) 
     spans = [drawn("a", 8, -50, 33.3), drawn("b", 1, 10, 90), drawn("c", 4, 20, 400)]
     wanted = Wanted(by="cluster", start=0, end=120, most=most)
     (group,) = (await picture(spans, wanted, rooms={}, may_name=lambda _: True))["groups"]
-    told = sum(one["gpus"] * (min(one["to"], 120) - max(one["from"], 0)) for one in group["spans"])
-    summed = sum(sum(one["gpus"]) for one in group["more"])  # a second each
+    told = sum(
+        span["gpus"] * (min(span["to"], 120) - max(span["from"], 0)) for span in group["spans"]
+    )
+    summed = sum(sum(item["gpus"]) for item in group["more"])  # a second each
     assert len(group["spans"]) == most
     assert told + summed == pytest.approx(8 * 33.3 + 80 + 4 * 100)
 

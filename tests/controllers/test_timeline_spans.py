@@ -39,10 +39,10 @@ class Told:
     def areas(self) -> dict[str, float]:
         """GPU-seconds of each until now, those that last among them."""
         found: dict[str, float] = {}
-        for one in (*self.spans.lasting(), *self.spans.ended_after(0)):
-            end = one.ended_at if one.ended_at is not None else self.clock.now()
-            area = one.gpus / 1000 * (end - one.decided_at)
-            found[one.workload] = found.get(one.workload, 0.0) + area
+        for item in (*self.spans.lasting(), *self.spans.ended_after(0)):
+            end = item.ended_at if item.ended_at is not None else self.clock.now()
+            area = item.gpus / 1000 * (end - item.decided_at)
+            found[item.workload] = found.get(item.workload, 0.0) + area
         return found
 
 
@@ -66,7 +66,7 @@ def told(store: EmbeddedStore, clock: VirtualClock, tmp_path: Path) -> Iterator[
 
 
 def names(spans: Iterable[Span]) -> set[str]:
-    return {one.workload for one in spans}
+    return {span.workload for span in spans}
 
 
 async def test_an_end_that_is_told_late_hides_nobody_else(told: Told) -> None:

@@ -58,5 +58,5 @@ async def test_all_pods_are_in_one_rack(
         assert (pods.topology_level, sum(pods.domains.values())) == ("rack", 2)
         assert len(pods.domains) == 1
         world = fleet.worlds.world("hangzhou")
-        nodes = [one.node_name for one in world.pods("default.job-near") or ()]
-        assert len({world.node(one).labels["example.com/rack"] for one in nodes}) == 1
+        nodes = [pod.node_name for pod in world.pods("default.job-near") or ()]
+        assert len({world.node(node).labels["example.com/rack"] for node in nodes}) == 1

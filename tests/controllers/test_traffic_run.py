@@ -65,16 +65,18 @@ async def route_of(fleet: Fleet) -> dict[str, Any]:
 
 
 def weights_of(route: dict[str, Any], rule: int = 0) -> list[int | None]:
-    return [one.get("weight") for one in route["spec"]["rules"][rule]["backendRefs"]]
+    return [
+        backend_ref.get("weight") for backend_ref in route["spec"]["rules"][rule]["backendRefs"]
+    ]
 
 
 async def test_weights_follow_what_is_ready_and_how_fast_it_is(fleet: Fleet) -> None:
     await fleet.apply(service())
-    await fleet.until("llm", lambda one: one.status.pods.ready == 8, 60)
-    told = await fleet.until("llm", lambda one: len(one.status.traffic) == 3, 30)
+    await fleet.until("llm", lambda item: item.status.pods.ready == 8, 60)
+    told = await fleet.until("llm", lambda item: len(item.status.traffic) == 3, 30)
     await fleet.clock.advance(10)
     told = await fleet.workload("llm")
-    assert [(one.cluster, one.weight, one.ready) for one in told.status.traffic] == [
+    assert [(weight.cluster, weight.weight, weight.ready) for weight in told.status.traffic] == [
         ("beijing", 500, 4),
         ("hangzhou", 375, 3),
         ("shanghai", 125, 1),
@@ -98,20 +100,22 @@ async def test_a_route_gets_weights_and_nothing_else_of_it_changes(fleet: Fleet)
     await fleet.apply(DEFINITION)
     await fleet.apply(ROUTE)
     await fleet.apply(service())
-    await fleet.until("llm", lambda one: one.status.pods.ready == 8, 60)
+    await fleet.until("llm", lambda item: item.status.pods.ready == 8, 60)
     await fleet.clock.advance(15)
     route = await route_of(fleet)
     assert weights_of(route) == [500, 375, 125]
     assert weights_of(route, rule=1) == [7]
     assert route["spec"]["hostnames"] == ["llm.example.com"]
-    assert "fairway-traffic" in {one["manager"] for one in route["metadata"]["managedFields"]}
+    assert "fairway-traffic" in {
+        managed_field["manager"] for managed_field in route["metadata"]["managedFields"]
+    }
 
 
 async def test_a_route_that_somebody_else_writes_too_is_not_fought_over(fleet: Fleet) -> None:
     await fleet.apply(DEFINITION)
     await fleet.apply(ROUTE)
     await fleet.apply(service())
-    await fleet.until("llm", lambda one: one.status.pods.ready == 8, 60)
+    await fleet.until("llm", lambda item: item.status.pods.ready == 8, 60)
     await fleet.clock.advance(15)
     writes = 0
     for _ in range(120):
@@ -126,17 +130,19 @@ async def test_a_route_that_somebody_else_writes_too_is_not_fought_over(fleet: F
             await fleet.store.patch(HTTP_ROUTES, "llm", patch, namespace="default", write=USER)
         await fleet.clock.advance(5)
     assert 2 <= writes <= 9  # ever more seldom, in ten minutes
-    notes = [one.object() for one in (await fleet.store.list(EVENTS)).items]
-    assert any(one["reason"] == "WeightsContested" for one in notes)
+    notes = [item.object() for item in (await fleet.store.list(EVENTS)).items]
+    assert any(note["reason"] == "WeightsContested" for note in notes)
 
 
 async def test_a_cluster_that_is_lost_gets_nothing_once_it_is_lost(fleet: Fleet) -> None:
     await fleet.apply(service())
-    await fleet.until("llm", lambda one: one.status.pods.ready == 8, 60)
+    await fleet.until("llm", lambda item: item.status.pods.ready == 8, 60)
     await fleet.change_cluster("hangzhou", {"spec": {"simulated": {"faults": {"outage": True}}}})
     await fleet.until(
         "llm",
-        lambda one: {each.cluster: each.weight for each in one.status.traffic}.get("hangzhou") == 0,
+        lambda item: (
+            {each.cluster: each.weight for each in item.status.traffic}.get("hangzhou") == 0
+        ),
         1800,
     )
 

@@ -105,4 +105,7 @@ async def test_the_place_of_a_victim_is_given_only_once_it_yields_its_claim(
         faulty.open.set()
         await fleet.until("urgent", "Succeeded")
         ended = await fleet.until("humble", "Succeeded", 1_200)
-        assert [one.reason for one in ended.status.history] == ["PreemptedWithinQueue", "Succeeded"]
+        assert [item.reason for item in ended.status.history] == [
+            "PreemptedWithinQueue",
+            "Succeeded",
+        ]

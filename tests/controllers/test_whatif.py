@@ -64,7 +64,7 @@ FLEET = [CLUSTER, TINY, QUEUE, FLAVOR, workload("first", 6), workload("second", 
 
 
 def admitted(plan: dict[str, Any]) -> list[str]:
-    return [one["workload"] for one in plan["steps"] if one["action"] == "Admit"]
+    return [step["workload"] for step in plan["steps"] if step["action"] == "Admit"]
 
 
 def with_quota(nominal: str) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def test_what_is_put_in_comes_now_and_what_it_replaces_keeps_its_age() -> None:
     old = workload("first", 6)
     old["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
     change = read_change({"apply": [workload("first", 1), workload("new", 1)]})
-    born = [one["metadata"]["creationTimestamp"] for one in changed([old], change, NOW)]
+    born = [item["metadata"]["creationTimestamp"] for item in changed([old], change, NOW)]
     assert born == ["2020-01-01T00:00:00Z", "2027-01-15T08:00:00Z"]
 
 
@@ -195,7 +195,7 @@ def test_a_copy_of_a_cluster_has_its_nodes_and_nothing_that_runs_there() -> None
     }
     copy = {"name": "copy", "copyOf": "east", "labels": {"region": "north"}}
     found = changed([CLUSTER, report], read_change({"clusters": [copy], "lose": ["east"]}), NOW)
-    assert [one["metadata"] for one in found] == [
+    assert [item["metadata"] for item in found] == [
         {"name": "copy", "labels": {"region": "north"}},
         {"name": "copy-east-0"},
     ]
@@ -271,6 +271,6 @@ async def test_an_object_that_is_no_good_is_refused_with_its_field() -> None:
 
 
 async def test_objects_are_read_where_they_are_planned() -> None:
-    raw = [msgspec.Raw(json.dumps(one).encode()) for one in FLEET]
+    raw = [msgspec.Raw(json.dumps(item).encode()) for item in FLEET]
     change = read_change({"apply": [workload("small", 1)]})
     assert await WhatIf().answer(raw, NOW, change) == await WhatIf().answer(FLEET, NOW, change)

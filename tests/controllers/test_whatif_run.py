@@ -60,7 +60,7 @@ async def fleet(store: EmbeddedStore, clock: VirtualClock, tmp_path: Path) -> As
         await found.until("train", "Running", 60)
         await found.until("chat", "Running", 60)
         await found.apply(LARGE)
-        await found.until("large", lambda one: one.status.reason == "QuotaExceeded", 60)
+        await found.until("large", lambda item: item.status.reason == "QuotaExceeded", 60)
         yield found
 
 

@@ -141,9 +141,9 @@ def sent(found: Workload, **more: Any) -> dict[str, Work]:
 
 def told(derived: Derived) -> list[str]:
     return [
-        f"{type(one).__name__} {one.work.spec.cluster} {one.work.spec.attempt} "
-        f"{'tombstone' if one.work.spec.tombstone else one.work.spec.desired}"
-        for one in derived.writes
+        f"{type(write).__name__} {write.work.spec.cluster} {write.work.spec.attempt} "
+        f"{'tombstone' if write.work.spec.tombstone else write.work.spec.desired}"
+        for write in derived.writes
     ]
 
 
@@ -170,7 +170,7 @@ class TestTheDecisionIsWritten:
 
     def test_a_split_gang_gets_its_part_in_each_cluster(self) -> None:
         works = sent(gang(pods("a", 1), pods("b", 3)))
-        assert {name: main(one)["spec"]["parallelism"] for name, one in works.items()} == {
+        assert {name: main(work)["spec"]["parallelism"] for name, work in works.items()} == {
             "a": 1,
             "b": 3,
         }
@@ -187,7 +187,7 @@ class TestTheDecisionIsWritten:
             "requiredDuringSchedulingIgnoredDuringExecution"
         ]
         assert [
-            [(one["key"], one["values"]) for one in term["matchExpressions"]]
+            [(expression["key"], expression["values"]) for expression in term["matchExpressions"]]
             for term in required["nodeSelectorTerms"]
         ] == [[("net/rack", ["r1"])], [("net/block", ["b2"]), ("net/rack", ["r2"])]]
 
@@ -261,7 +261,7 @@ class TestTheDecisionIsWritten:
     def test_nodes_to_come(self) -> None:
         waits = [{"type": "Provision", "cluster": "a", "pool": "spot", "count": 3}]
         spec = sent(gang(pods("a"), held={"waitsFor": waits}))["a"].spec
-        assert [(one.pool, one.count) for one in spec.provision] == [("spot", 3)]
+        assert [(item.pool, item.count) for item in spec.provision] == [("spot", 3)]
 
     def test_what_pods_need_comes_first(self) -> None:
         settings_map = {
@@ -271,9 +271,11 @@ class TestTheDecisionIsWritten:
             "data": {"a": "b"},
         }
         found = gang(pods("a"))
-        assert [one.name for one in dependencies_of(found, built_in())] == ["settings"]
+        assert [dependency.name for dependency in dependencies_of(found, built_in())] == [
+            "settings"
+        ]
         manifests = sent(found, objects=[settings_map])["a"].spec.manifests
-        assert [one.object["kind"] for one in manifests] == ["ConfigMap", "Job"]
+        assert [manifest.object["kind"] for manifest in manifests] == ["ConfigMap", "Job"]
         assert "resourceVersion" not in manifests[0].object["metadata"]
 
     def test_data_outlives_the_work(self) -> None:
@@ -305,7 +307,9 @@ def sweep(numbers: str, count: int) -> Workload:
 class TestTasks:
     def test_a_run_of_tasks_is_a_job(self) -> None:
         work = sent(sweep("0-3", 4))["a"]
-        assert [one.object["metadata"]["name"] for one in work.spec.manifests] == ["train-0"]
+        assert [manifest.object["metadata"]["name"] for manifest in work.spec.manifests] == [
+            "train-0"
+        ]
 
     def test_tasks_that_are_over_change_nothing(self) -> None:
         works = sent(sweep("0-3", 4))
@@ -359,7 +363,7 @@ class TestWhenNothingMayRunYet:
     def test_placeholders_hold_the_room_until_every_part_has_its_own(self) -> None:
         found = gang(pods("a"), pods("b"), gang={"placeholders": True, "clustersMax": 2})
         works = sent(found)
-        assert {one.spec.desired for one in works.values()} == {"Reserve"}
+        assert {work.spec.desired for work in works.values()} == {"Reserve"}
         half = {"a": seen("Reserved"), "b": seen("Pending")}
         assert derive(known(found, works, seen=half)).writes == ()
         both = {"a": seen("Reserved"), "b": seen("Reserved")}

@@ -24,11 +24,11 @@ def after(places: Sequence[DivisionTarget], counts: Mapping[str, int]) -> list[D
     """The places once a division is carried out: what it gave is assigned, and no longer free."""
     return [
         replace(
-            one,
-            assigned=counts.get(one.cluster, 0),
-            available=one.available + one.assigned - counts.get(one.cluster, 0),
+            place,
+            assigned=counts.get(place.cluster, 0),
+            available=place.available + place.assigned - counts.get(place.cluster, 0),
         )
-        for one in places
+        for place in places
     ]
 
 

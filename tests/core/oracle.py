@@ -78,13 +78,19 @@ def victims(case: Case) -> tuple[int, frozenset[str]] | None:
     """
     for flavors in product(*(names for _, names in case.groups)):
         found = [
-            (max(one.priority for one in some), sum(one.loss for one in some), len(some), at, some)
+            (
+                max(item.priority for item in some),
+                sum(item.loss for item in some),
+                len(some),
+                at,
+                some,
+            )
             for at in range(len(case.clusters))
             for some in _enough(case, at, flavors)
         ]
         if found:
-            best = min(found, key=lambda one: one[:4])
-            return best[3], frozenset(one.key for one in best[4])
+            best = min(found, key=lambda item: item[:4])
+            return best[3], frozenset(item.key for item in best[4])
     return None
 
 
@@ -94,14 +100,14 @@ def _enough(case: Case, at: int, flavors: Sequence[str]) -> Iterator[tuple[Runne
     if is_room and _within_quota(case, flavors, case.runs):
         return
     # Where only quota is short they may be anywhere; where room is, they are in the cluster.
-    candidates = [one for one in case.runs if is_room or one.cluster == at]
+    candidates = [item for item in case.runs if is_room or item.cluster == at]
     known: list[frozenset[str]] = []
     for number in range(1, len(candidates) + 1):
         for some in combinations(candidates, number):
-            keys = frozenset(one.key for one in some)
+            keys = frozenset(item.key for item in some)
             if any(less <= keys for less in known):
                 continue
-            rest = [one for one in case.runs if one.key not in keys]
+            rest = [item for item in case.runs if item.key not in keys]
             if _within_quota(case, flavors, rest) and _holds(case, at, flavors, rest):
                 known.append(keys)
                 yield some
@@ -112,11 +118,11 @@ def copies(case: Case, at: int, flavors: Sequence[str], most: int) -> int:
     found = 0
     while found < most:
         more: list[Pods] = []
-        for one in case.pods:
-            if one.in_one_rack and one.count > 1:
-                more.extend([one] * (found + 1))
+        for pod in case.pods:
+            if pod.in_one_rack and pod.count > 1:
+                more.extend([pod] * (found + 1))
             else:
-                more.append(replace(one, count=one.count * (found + 1), in_one_rack=False))
+                more.append(replace(pod, count=pod.count * (found + 1), in_one_rack=False))
         if not _holds(replace(case, pods=tuple(more)), at, flavors, case.runs):
             break
         found += 1
@@ -127,7 +133,7 @@ def allowed(case: Case, flavors: Sequence[str], most: int) -> int:
     """How many times all the pods are within quota, up to so many."""
     found = 0
     while found < most and _within_quota(
-        replace(case, pods=tuple(replace(one, count=one.count * (found + 1)) for one in case.pods)),
+        replace(case, pods=tuple(replace(pod, count=pod.count * (found + 1)) for pod in case.pods)),
         flavors,
         case.runs,
     ):
@@ -152,14 +158,14 @@ def webster(seats: int, weights: Sequence[int], rooms: Sequence[int]) -> list[in
 def _holds(case: Case, at: int, flavors: Sequence[str], runs: Sequence[Runner]) -> bool:
     """Whether a cluster has room for the pods, beside those that run there."""
     free = [dict(node.has) for node in case.clusters[at]]
-    for one in runs:
-        if one.cluster == at:
-            for name, amount in one.needs:
-                free[one.node][name] -= amount
+    for item in runs:
+        if item.cluster == at:
+            for name, amount in item.needs:
+                free[item.node][name] -= amount
     chosen = [
         position
         for position, node in enumerate(case.clusters[at])
-        if all(one in node.kinds for one in flavors)
+        if all(flavor in node.kinds for flavor in flavors)
     ]
     nodes = [case.clusters[at][position] for position in chosen]
     return _packs(case.pods, nodes, [free[position] for position in chosen])
@@ -169,9 +175,9 @@ def _within_quota(case: Case, flavors: Sequence[str], runs: Sequence[Runner]) ->
     quota = dict(case.quota)
     for group, ((resources, _), flavor) in enumerate(zip(case.groups, flavors, strict=True)):
         for resource in resources:
-            needed = sum(dict(one.needs).get(resource, 0) * one.count for one in case.pods)
+            needed = sum(dict(pod.needs).get(resource, 0) * pod.count for pod in case.pods)
             used = sum(
-                dict(one.needs).get(resource, 0) for one in runs if one.flavors[group] == flavor
+                dict(item.needs).get(resource, 0) for item in runs if item.flavors[group] == flavor
             )
             if needed + used > quota.get((flavor, resource), 0):
                 return False
@@ -187,10 +193,10 @@ def _packs(pods: Sequence[Pods], nodes: Sequence[Machine], free: list[dict[str, 
         if first.in_one_rack and len(racks) > 1:
             continue
         left = [
-            {name: has - dict(first.needs).get(name, 0) * count for name, has in one.items()}
-            for one, count in zip(free, counts, strict=True)
+            {name: has - dict(first.needs).get(name, 0) * count for name, has in value.items()}
+            for value, count in zip(free, counts, strict=True)
         ]
-        if all(has >= 0 for one in left for has in one.values()) and _packs(rest, nodes, left):
+        if all(has >= 0 for item in left for has in item.values()) and _packs(rest, nodes, left):
             return True
     return False
 

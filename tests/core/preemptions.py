@@ -103,12 +103,12 @@ def holds(
         cluster=cluster,
         pods=tuple(
             PlacedPods(
-                name=one.name,
-                count=one.count,
-                shape=one.shape,
-                flavors=tuple((resource, flavor) for resource, _ in one.shape.requests),
+                name=pod_set.name,
+                count=pod_set.count,
+                shape=pod_set.shape,
+                flavors=tuple((resource, flavor) for resource, _ in pod_set.shape.requests),
             )
-            for one in pod_sets
+            for pod_set in pod_sets
         ),
         bound=on or {},
     )
@@ -133,14 +133,14 @@ def holds(
 
 def cluster(name: str, *nodes: Mapping[str, int], racks: Iterable[str] = ()) -> Cluster:
     """Nodes with so many whole units of each resource."""
-    resources = sorted({resource for one in nodes for resource in one})
+    resources = sorted({resource for node in nodes for resource in node})
     labels = {"rack": label_column(list(racks))} if racks else {}
     return Cluster(
         name=name,
         nodes=Nodes(
             names=tuple(f"{name}-{position}" for position in range(len(nodes))),
             capacity={
-                resource: np.array([one.get(resource, 0) * 1000 for one in nodes], dtype=np.int64)
+                resource: np.array([node.get(resource, 0) * 1000 for node in nodes], dtype=np.int64)
                 for resource in resources
             },
             ready=np.ones(len(nodes), dtype=np.bool_),
@@ -163,10 +163,10 @@ def fleet(
         Snapshot(
             Facts(
                 now=NOW,
-                queues={one.name: one for one in queues},
+                queues={queue.name: queue for queue in queues},
                 flavors={FLAVOR: Flavor(name=FLAVOR)},
-                clusters={one.name: one for one in clusters},
-                workloads={one.key: one for one in workloads},
+                clusters={cluster.name: cluster for cluster in clusters},
+                workloads={workload.key: workload for workload in workloads},
                 settings=Settings(
                     fair_sharing=fair, preemption_tests=tests, half_life_seconds=half_life
                 ),
@@ -183,4 +183,4 @@ def victims_of(desk: Desk, key: str, where: str = "") -> Victims | None:
 
 
 def keys_of(found: Victims | None) -> list[str] | None:
-    return None if found is None else sorted(one.key for one in found.victims)
+    return None if found is None else sorted(victim.key for victim in found.victims)

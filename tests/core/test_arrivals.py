@@ -24,7 +24,7 @@ def queues(*, is_strict: bool = False) -> dict[str, model.Queue]:
         model.Queue(name=name, parent="all", groups=(group,), quotas=quotas, is_strict=is_strict)
         for name in ("left", "right")
     ]
-    return {"all": model.Queue(name="all"), **{one.name: one for one in leaves}}
+    return {"all": model.Queue(name="all"), **{leaf.name: leaf for leaf in leaves}}
 
 
 def facts_of(*workloads: Workload, is_strict: bool = False) -> Facts:
@@ -32,7 +32,7 @@ def facts_of(*workloads: Workload, is_strict: bool = False) -> Facts:
         now=100.0,
         queues=queues(is_strict=is_strict),
         flavors={"plain": model.Flavor(name="plain")},
-        workloads={one.key: one for one in workloads},
+        workloads={workload.key: workload for workload in workloads},
     )
 
 
@@ -60,7 +60,7 @@ def running(one: Workload) -> Workload:
 def seen(snapshot: Snapshot) -> object:
     tree = snapshot.tree
     return (
-        {name: [one.key for one in line] for name, line in sorted(snapshot.lines.items())},
+        {name: [item.key for item in line] for name, line in sorted(snapshot.lines.items())},
         {name: keys for name, keys in sorted(snapshot.holding.items()) if keys},
         {name: dict(tree.usage(name)) for name in snapshot.facts.queues},
         dict(sorted(snapshot.facts.workloads.items())),
@@ -104,7 +104,7 @@ def test_one_like_those_set_aside_is_set_aside_without_a_look() -> None:
     before, cursor = plan(snapshot)
     snapshot.put(workload("b", 9))
     found, _ = plan(snapshot, cursor.woken(["b"]), budget=0)
-    assert [one.workload for one in found.waiting] == ["b"]
+    assert [item.workload for item in found.waiting] == ["b"]
     assert found.waiting[0].reasons == before.waiting[0].reasons
 
 
@@ -121,4 +121,6 @@ def test_the_head_of_a_strict_queue_is_remembered(priority: int, starts: bool) -
     snapshot.put(workload("b", 1, at=5.0, priority=priority))
     found, _ = plan(snapshot, cursor.woken(["b"]))
     assert bool(found.steps) is starts
-    assert [one.reasons[0].code for one in found.waiting] == ([] if starts else [Code.BEHIND_HEAD])
+    assert [item.reasons[0].code for item in found.waiting] == (
+        [] if starts else [Code.BEHIND_HEAD]
+    )

@@ -34,7 +34,7 @@ def carbon(**by_cluster: int) -> dict[str, Facts]:
 
 
 def names(policy: Policy, clusters: dict[str, Cluster], facts: dict[str, Facts]) -> list[str]:
-    return [one.cluster for one in choose(policy, clusters, facts, NOW).chosen]
+    return [item.cluster for item in choose(policy, clusters, facts, NOW).chosen]
 
 
 ABC = {name: cluster(name) for name in "abc"}
@@ -43,7 +43,7 @@ ABC = {name: cluster(name) for name in "abc"}
 def test_the_best_n_are_chosen() -> None:
     policy = Policy(number_of_clusters=2, scores=(CARBON,))
     result = choose(policy, ABC, carbon(a=1, b=30, c=20), NOW)
-    assert [(one.cluster, one.score) for one in result.chosen] == [("b", 30), ("c", 20)]
+    assert [(item.cluster, item.score) for item in result.chosen] == [("b", 30), ("c", 20)]
     assert result.missing == 0
 
 
@@ -71,14 +71,14 @@ def test_earlier_groups_come_first_and_are_named() -> None:
         groups=(Group(name="home", clusters=frozenset({"c"})), Group(name="cloud")),
     )
     result = choose(policy, ABC, carbon(a=1, b=30, c=-50), NOW)
-    assert [(one.cluster, one.group) for one in result.chosen] == [("c", "home"), ("b", "cloud")]
+    assert [(item.cluster, item.group) for item in result.chosen] == [("c", "home"), ("b", "cloud")]
 
 
 def test_a_chosen_cluster_outlasts_what_only_keeps_new_pods_away_but_not_what_evicts() -> None:
     away = cluster("a", taints=(Taint(key="x", effect="NoSchedule"),))
     lost = cluster("b", taints=(Taint(key="x", effect="NoExecute"),))
     closed = cluster("c", is_open=False)
-    clusters = {one.name: one for one in (away, lost, closed)}
+    clusters = {item.name: item for item in (away, lost, closed)}
     assert names(Policy(number_of_clusters=3), clusters, {}) == []
     assert names(Policy(number_of_clusters=3, chosen=("a", "b", "c")), clusters, {}) == ["a", "c"]
 
@@ -119,7 +119,7 @@ MISCONFIGURED: dict[str, tuple[Policy, str]] = {
 def test_a_policy_that_makes_no_sense_keeps_its_last_good_choice(case: tuple[Policy, str]) -> None:
     policy, fault = case
     result = choose(policy, ABC, {}, NOW)
-    assert [one.cluster for one in result.chosen] == ["b"]
+    assert [item.cluster for item in result.chosen] == ["b"]
     assert fault in result.faults
 
 
@@ -128,7 +128,7 @@ def test_rules_that_can_not_hold_keep_the_last_choice_and_are_told() -> None:
     clusters = {name: cluster(name, labels={REGION: "east"}) for name in "abc"}
     policy = Policy(number_of_clusters=2, spread=(rule,), chosen=("b", "gone"))
     result = choose(policy, clusters, {}, NOW)
-    assert [one.cluster for one in result.chosen] == ["b"]
+    assert [item.cluster for item in result.chosen] == ["b"]
     assert result.unmet == (rule,)
 
 

@@ -35,8 +35,8 @@ WHO = Key(use="Used", namespace="a", queue="q", workload="w", cluster="c", flavo
 
 def total(sums: object) -> Sum:
     found = ZERO
-    for one in sums:  # type: ignore[attr-defined] - any iterable of sums
-        found = found.plus(one)
+    for total in sums:  # type: ignore[attr-defined] - any iterable of sums
+        found = found.plus(total)
     return found
 
 
@@ -52,7 +52,10 @@ def test_what_is_held_over_midnight_belongs_to_both_days() -> None:
     accounts = Accounts()
     accounts.hold("w", (Holding(key=WHO, gpus=1000),), DAY - HOUR)
     accounts.hold("w", (), DAY + 2 * HOUR)
-    assert {day: hours(one) for (day, _), one in accounts.sums.items()} == {0: "1.00", 1: "2.00"}
+    assert {day: hours(total) for (day, _), total in accounts.sums.items()} == {
+        0: "1.00",
+        1: "2.00",
+    }
 
 
 def test_what_nobody_holds_is_idle_and_a_claim_makes_it_less() -> None:
@@ -60,7 +63,7 @@ def test_what_nobody_holds_is_idle_and_a_claim_makes_it_less() -> None:
     accounts.supply({("c", "h100"): Supply(gpus=16_000, rate=1_000_000_000)}, 0)
     accounts.hold("w", (Holding(key=WHO, gpus=12_000, rate=12_000_000_000),), HOUR)
     accounts.read(2 * HOUR)
-    idle = {key.use: one for (_, key), one in accounts.sums.items()}
+    idle = {key.use: total for (_, key), total in accounts.sums.items()}
     assert (hours(idle["Idle"]), money(idle["Idle"])) == ("20.00", "20.00")
     assert (hours(idle["Used"]), money(idle["Used"])) == ("12.00", "12.00")
 
@@ -71,7 +74,7 @@ def test_lost_work_is_counted_apart_and_does_not_change_what_was_used() -> None:
     accounts.hold("w", held, 0)
     accounts.lose(held, HOUR // 2, HOUR)
     accounts.hold("w", (), HOUR)
-    found = {key.use: hours(one) for (_, key), one in accounts.sums.items()}
+    found = {key.use: hours(total) for (_, key), total in accounts.sums.items()}
     assert found == {"Used": "8.00", "Lost": "4.00"}
 
 
@@ -136,7 +139,7 @@ def test_used_and_idle_together_are_what_there_is(
 ) -> None:
     """Four owners' worth of the most that may be held is always enough."""
     accounts, now = Accounts(), 0
-    supply = {(one, "h100"): Supply(gpus=16_000) for one in ("c", "d")}
+    supply = {(item, "h100"): Supply(gpus=16_000) for item in ("c", "d")}
     accounts.supply(supply, 0)
     for passed, owner, holdings in events:
         now += passed
@@ -150,14 +153,14 @@ def test_used_and_idle_together_are_what_there_is(
 def test_lines_of_a_report_add_up_to_the_total_whatever_it_is_grouped_by(
     given_sums: dict[Key, Sum],
 ) -> None:
-    rows = [row_of(key, one) for key, one in given_sums.items()]
+    rows = [row_of(key, given_sum) for key, given_sum in given_sums.items()]
     whole = total(given_sums.values())
     for by in BY:
         found = report(rows, by)
         for use in ("Used", "Idle", "Lent", "Lost"):
-            assert total(one.of(use) for one in found.lines) == found.total.of(use)
+            assert total(line.of(use) for line in found.lines) == found.total.of(use)
         assert total(found.total.sums.values()) == whole
-        assert {one.name for one in found.lines} == {name_of(row, by) for row in rows}
+        assert {line.name for line in found.lines} == {name_of(row, by) for row in rows}
 
 
 @given(st.dictionaries(keys, sums, max_size=40), st.integers(4, 40))
@@ -166,8 +169,8 @@ def test_folding_keeps_the_sum_and_the_limit(given_sums: dict[Key, Sum], most: i
     assert len(found) <= max(most, 4 + most // 2)
     assert total(found.values()) == total(given_sums.values())
     for use in ("Used", "Idle", "Lent", "Lost"):
-        assert total(one for key, one in found.items() if key.use == use) == total(
-            one for key, one in given_sums.items() if key.use == use
+        assert total(value for key, value in found.items() if key.use == use) == total(
+            given_sum for key, given_sum in given_sums.items() if key.use == use
         )
 
 

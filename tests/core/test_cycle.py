@@ -51,8 +51,8 @@ def fleet(*workloads: Workload, clusters: tuple[Cluster, ...]) -> Facts:
         now=100.0,
         queues={"q": queue},
         flavors={"any": Flavor(name="any")},
-        clusters={one.name: one for one in clusters},
-        workloads={one.key: one for one in workloads},
+        clusters={cluster.name: cluster for cluster in clusters},
+        workloads={workload.key: workload for workload in workloads},
     )
 
 

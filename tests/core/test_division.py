@@ -404,7 +404,7 @@ def test_too_few_regions_place_nothing_and_are_told() -> None:
 
 
 def test_fewer_replicas_stay_even() -> None:
-    places = [replace(one, assigned=3) for one in regions(e1=0, w1=0, w2=0)]
+    places = [replace(region, assigned=3) for region in regions(e1=0, w1=0, w2=0)]
     rules = policy("DynamicWeight", spread=(Spread(by="Region", skew=3, least=2),))
     counts = divide(5, places, rules).counts
     assert sum(counts.values()) == 5
@@ -444,14 +444,16 @@ def test_limits_hold_and_order_of_input_is_irrelevant(
     event("waits" if found.waiting else "placed")
     assert sum(found.counts.values()) + found.waiting == replicas
     assert found.waiting >= 0
-    of_name = {one.cluster: one for one in places}
+    of_name = {place.cluster: place for place in places}
     for name, count in found.counts.items():
         assert 0 < count <= of_name[name].available + of_name[name].assigned
         assert rules.division.cluster_max is None or count <= rules.division.cluster_max
         if is_fresh:
             assert count >= rules.division.cluster_min
     for group in rules.groups:
-        total = sum(found.counts.get(one.cluster, 0) for one in places if one.group == group.name)
+        total = sum(
+            found.counts.get(place.cluster, 0) for place in places if place.group == group.name
+        )
         assert group.replicas_max is None or total <= group.replicas_max
     assert divide(replicas, places[::-1], rules, is_fresh=is_fresh) == found
 
@@ -474,8 +476,8 @@ def test_a_change_only_adds_or_only_takes(case: tuple[int, list[DivisionTarget],
     plain = Policy(
         groups=(Group(name="x"), Group(name="y")), division=Division(type=rules.division.type)
     )
-    places = [replace(one, group=one.group or "x") for one in places]
-    assigned = {one.cluster: one.assigned for one in places}
+    places = [replace(place, group=place.group or "x") for place in places]
+    assigned = {place.cluster: place.assigned for place in places}
     counts = divide(replicas, places, plain).counts
     if replicas >= sum(assigned.values()):
         assert all(counts.get(name, 0) >= count for name, count in assigned.items())
@@ -493,12 +495,12 @@ def test_scale_in_then_out_returns_to_the_same(
     replicas, places, rules = case
     kind = rules.division.type
     if kind == "StaticWeight":
-        places = [replace(one, assigned=0) for one in places]
+        places = [replace(place, assigned=0) for place in places]
     plain = Policy(groups=(Group(name="x"), Group(name="y")), division=Division(type=kind))
-    places = [replace(one, group=one.group or "x") for one in places]
+    places = [replace(place, group=place.group or "x") for place in places]
     full = divide(replicas, places, plain).counts
     if kind != "StaticWeight":
-        places = [replace(one, available=0) for one in after(places, full)]
+        places = [replace(item, available=0) for item in after(places, full)]
     total = sum(full.values())
     few = divide(max(total - fewer, 0), after(places, full), plain).counts
     again = divide(total, after(places, few), plain).counts
@@ -516,15 +518,15 @@ def test_a_fresh_division_keeps_every_rule_that_must_hold(
     for rule in rules.spread:
         if rule.is_preferred or not counts:
             continue
-        used = {one.domains[0] for one in places if one.cluster in counts}
+        used = {place.domains[0] for place in places if place.cluster in counts}
         event(f"least {rule.least}, most {rule.most}, skew {rule.skew}")
         assert len(used) >= min(rule.least, replicas // max(rules.division.cluster_min, 1))
         assert rule.most is None or len(used) <= rule.most
         for group in names:
-            seats = Counter({one.domains[0]: 0 for one in places if one.group == group})
-            for one in places:
-                if one.group == group:
-                    seats[one.domains[0]] += counts.get(one.cluster, 0)
+            seats = Counter({place.domains[0]: 0 for place in places if place.group == group})
+            for place in places:
+                if place.group == group:
+                    seats[place.domains[0]] += counts.get(place.cluster, 0)
             if rule.skew is not None and seats:
                 assert max(seats.values()) - min(seats.values()) <= rule.skew
 
@@ -535,12 +537,12 @@ def legal_vectors(
     """All counts that keep the limits of one group and one rule, by looking at all."""
     least = rules.division.cluster_min
     found = []
-    for vector in product(*(range(one.available + 1) for one in places)):
+    for vector in product(*(range(place.available + 1) for place in places)):
         if sum(vector) > replicas or any(0 < count < least for count in vector):
             continue
-        counts: Counter[str] = Counter({one.domains[0]: 0 for one in places})
-        for one, count in zip(places, vector, strict=True):
-            counts[one.domains[0]] += count
+        counts: Counter[str] = Counter({place.domains[0]: 0 for place in places})
+        for value, count in zip(places, vector, strict=True):
+            counts[value.domains[0]] += count
         used = sum(count > 0 for count in counts.values())
         if sum(vector) and any(
             used < min(rule.least, replicas)
@@ -583,10 +585,10 @@ def test_as_many_are_placed_as_brute_force_finds(
     ]
     rules = policy(kind, spread=limits[0], cluster_min=limits[1])
     found = divide(replicas, places, rules).counts
-    vector = tuple(found.get(one.cluster, 0) for one in places)
+    vector = tuple(found.get(place.cluster, 0) for place in places)
     legal = legal_vectors(replicas, places, rules)
     assert vector in legal
     assert sum(vector) == max(map(sum, legal))
     if kind == "Aggregated" and not any(limits) and sum(vector) == replicas:
-        fewest = min(sum(count > 0 for count in one) for one in legal if sum(one) == replicas)
+        fewest = min(sum(count > 0 for count in item) for item in legal if sum(item) == replicas)
         assert len(found) == fewest

@@ -112,8 +112,8 @@ class Case:
             now=NOON,
             queues={"research": self.queue},
             flavors=FLAVORS,
-            clusters={one.name: one for one in self.clusters},
-            workloads={one.key: one for one in self.workloads},
+            clusters={cluster.name: cluster for cluster in self.clusters},
+            workloads={workload.key: workload for workload in self.workloads},
             settings=self.settings,
             default_policy=Policy(),
         )
@@ -367,8 +367,8 @@ def test_every_cluster_that_may_take_it_is_told_with_what_it_lacks_the_nearest_f
     )
     found = explain(case.facts(), "vision/w")
     assert [
-        (one.cluster, one.free_nanos // 10**9, one.short_nanos // 10**9, one.fits)
-        for one in found.places
+        (other.cluster, other.free_nanos // 10**9, other.short_nanos // 10**9, other.fits)
+        for other in found.places
     ] == [("north", 16, 0, True), ("east", 8, 8, False), ("west", 8, 8, False)]
     assert found.nearest is None  # it is not room that it lacks
     assert found.quota is not None
@@ -385,5 +385,5 @@ def test_a_service_that_runs_says_why_the_rest_of_it_does_not() -> None:
     facts = [
         Case(id="", workloads=[each], clusters=site, expect="").facts() for each in (partly, whole)
     ]
-    found = [[each.code for each in explain(one, "vision/w").reasons] for one in facts]
+    found = [[each.code for each in explain(fact, "vision/w").reasons] for fact in facts]
     assert found == [["DoesNotFit", "NoVictims", "NoPool", "PartlyPlaced"], []]

@@ -94,7 +94,7 @@ def naive_best(naive: Naive, heads: Mapping[str, Candidate], rules: Rules) -> st
         if name and not below:
             return name if name in heads else None
         won = [(child, leaf) for child in below if (leaf := winner(child)) is not None]
-        return min((place(*one) for one in won), default=(None,))[-1]  # type: ignore[return-value]
+        return min((place(*item) for item in won), default=(None,))[-1]  # type: ignore[return-value]
 
     return winner("")
 
@@ -322,7 +322,7 @@ def test_order(
 
 
 def test_queue_priority_comes_first_among_siblings_and_only_among_them() -> None:
-    queues = [one for one in DIVISIONS if one.name != "e2"]
+    queues = [division for division in DIVISIONS if division.name != "e2"]
     queues += [queue("e2", "east", priority=7), queue("w2", "west", priority=1)]
     for rules in (FAIR, CLASSICAL):
         tree = Tree.of(queues)
@@ -416,12 +416,12 @@ def ranked_trees(draw: st.DrawFn) -> tuple[Queue, ...]:
     amounts = st.dictionaries(st.sampled_from(["cpu", "gpu"]), st.integers(0, 40))
     return tuple(
         replace(
-            one,
+            item,
             weight_nanos=draw(st.sampled_from([0, ONE, ONE, 2 * ONE, ONE // 3])),
             priority=draw(st.sampled_from([0, 0, 0, 1])),
             remembered=draw(amounts),
         )
-        for one in draw(trees())
+        for item in draw(trees())
     )
 
 

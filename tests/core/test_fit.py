@@ -210,7 +210,9 @@ def test_elastic_sets_shrink_together(gpus: int, expected: tuple[int, int] | Non
         assert isinstance(found, Shortage)
     else:
         assert isinstance(found, Packed)
-        assert tuple(sum(found.packing[one].values()) for one in ("workers", "servers")) == expected
+        assert (
+            tuple(sum(found.packing[item].values()) for item in ("workers", "servers")) == expected
+        )
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ GPU = "nvidia.com/gpu"
 
 def room_of(*nodes: tuple[int, ...], reported: bool = True, most: int = 8) -> Room:
     """Nodes with these free units per device; unless reported, only their sum is known."""
-    capacity = most * 1000 if not reported else max(sum(one) for one in nodes)
+    capacity = most * 1000 if not reported else max(sum(node) for node in nodes)
     room = Room(
         Cluster(
             name="c",
@@ -32,7 +32,7 @@ def room_of(*nodes: tuple[int, ...], reported: bool = True, most: int = 8) -> Ro
             ),
         )
     )
-    room.free[GPU] = np.array([sum(one) for one in nodes], dtype=np.int64)
+    room.free[GPU] = np.array([sum(node) for node in nodes], dtype=np.int64)
     return room
 
 
@@ -158,8 +158,8 @@ def test_a_device_used_when_the_table_was_made_can_be_given_back() -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(
-    st.lists(st.integers(0, 10).map(lambda one: one * 100), min_size=1, max_size=4),
-    st.integers(1, 25).map(lambda one: one * 100),
+    st.lists(st.integers(0, 10).map(lambda integer: integer * 100), min_size=1, max_size=4),
+    st.integers(1, 25).map(lambda integer: integer * 100),
 )
 def test_the_count_equals_putting_pods_one_by_one(row: list[int], amount: int) -> None:
     rows = np.array([row], dtype=np.int64)

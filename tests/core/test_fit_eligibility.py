@@ -209,12 +209,12 @@ def test_a_new_node_of_a_pool_is_judged_like_any_node() -> None:
 def test_flavors_that_overlap(
     groups: list[tuple[str, ...]], expected: list[tuple[str, int]]
 ) -> None:
-    flavors = {one.name: one for one in (H100, SPOT, HERE, THERE)}
+    flavors = {item.name: item for item in (H100, SPOT, HERE, THERE)}
     rivals = rivals_of(
         [ResourceGroup(resources=("cpu",), flavors=names) for names in groups], flavors
     )
     found = overlaps({"c": cluster_of()}, flavors, rivals)
-    assert [(one.node, one.count) for one in found] == expected
+    assert [(item.node, item.count) for item in found] == expected
     for first in flavors.values():
         known = Eligibility(rivals)
         own = known.of(cluster_of(), Shape(requests=()), (first,))

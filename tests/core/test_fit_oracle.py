@@ -83,12 +83,12 @@ def wants(draw: st.DrawFn, name: str, nodes: int) -> Want:
 @st.composite
 def cases(draw: st.DrawFn, sets: int) -> tuple[Room, list[Want]]:
     room = draw(rooms())
-    return room, [draw(wants(f"set-{one}", len(room.cluster.nodes))) for one in range(sets)]
+    return room, [draw(wants(f"set-{index}", len(room.cluster.nodes))) for index in range(sets)]
 
 
 def domain_of(room: Room, level: str, position: int) -> Domain | None:
     """The domain of a node: the value of the level's label and of those around it."""
-    values = [room.cluster.nodes.labels[f"example/{one}"].value(position) for one in LEVELS]
+    values = [room.cluster.nodes.labels[f"example/{other}"].value(position) for other in LEVELS]
     path = values[: LEVELS.index(level) + 1]
     return None if path[-1] is None else tuple(path)
 
@@ -139,7 +139,9 @@ def is_feasible(room: Room, sets: list[Want], domain: str = "") -> bool:
     choices = [everywhere]
     if domain:
         domains = [domain_of(room, domain, at) for at in range(len(everywhere))]
-        choices = [[one == it for one in domains] for it in {one for one in domains if one}]
+        choices = [
+            [other == it for other in domains] for it in {other for other in domains if other}
+        ]
     return any(
         fits(room, sets, list(placed))
         for inside in choices
@@ -284,8 +286,8 @@ def test_the_largest_scale_that_fits_is_found_among_all_scales(
 ) -> None:
     room, sets = case
     sets = [
-        Want(name=one.name, shape=one.shape, count=one.count, mask=one.mask, least=one.least)
-        for one in sets
+        Want(name=set_.name, shape=set_.shape, count=set_.count, mask=set_.mask, least=set_.least)
+        for set_ in sets
     ]
     spare = [want.count - (want.least or 0) for want in sets]
     total = sum(spare)
@@ -303,8 +305,8 @@ def test_the_largest_scale_that_fits_is_found_among_all_scales(
             if is_feasible(
                 room,
                 [
-                    Want(name=one.name, shape=one.shape, count=number, mask=one.mask)
-                    for one, number in zip(sets, counts, strict=True)
+                    Want(name=set_.name, shape=set_.shape, count=number, mask=set_.mask)
+                    for set_, number in zip(sets, counts, strict=True)
                 ],
             )
         ),

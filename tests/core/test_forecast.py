@@ -150,12 +150,12 @@ def test_the_order_of_input_does_not_matter(case: Case) -> None:
 def test_first_starts_are_the_likely_ones_with_a_place_and_an_end(case: Case) -> None:
     likely = forecast(case.facts(), depth=case.depth, plans_max=64)
     found = first_starts(case.facts(), depth=case.depth, plans_max=64)
-    assert {key: one.at for key, one in found.items()} == {
-        key: one.start for key, one in likely.items() if one.start is not None
+    assert {key: value.at for key, value in found.items()} == {
+        key: value.start for key, value in likely.items() if value.start is not None
     }
-    for one in found.values():
-        assert one.placed
-        assert one.until > one.at
+    for item in found.values():
+        assert item.placed
+        assert item.until > item.at
 
 
 def test_who_is_expected_now_is_who_the_plan_admits() -> None:
@@ -163,7 +163,7 @@ def test_who_is_expected_now_is_who_the_plan_admits() -> None:
         facts = case.facts()
         found = forecast(facts, depth=case.depth)
         made, _ = plan(Snapshot(facts))
-        now = {key for key, one in found.items() if one.start == NOW}
+        now = {key for key, value in found.items() if value.start == NOW}
         assert now == {step.workload for step in made.steps}, case.id
 
 
@@ -175,9 +175,9 @@ def test_with_few_plans_ends_are_taken_together_and_a_start_is_said_late_not_ear
     )
     fine = forecast(facts, plans_max=20)
     rough = forecast(facts, plans_max=4)
-    for key, one in fine.items():
-        assert one.start is not None
-        assert rough[key].start is None or rough[key].start >= one.start
+    for key, value in fine.items():
+        assert value.start is not None
+        assert rough[key].start is None or rough[key].start >= value.start
     assert rough["w0"].start == NOW + 300
 
 

@@ -16,8 +16,8 @@ PAIR = ("h100", GPU)
 
 def fleet(*objects: Plain) -> View:
     view = View()
-    for one in (H100, *objects):
-        view.put(one)
+    for object_ in (H100, *objects):
+        view.put(object_)
     return view
 
 
@@ -48,7 +48,7 @@ def test_each_who_comes_while_victims_end_takes_one_victim_and_no_more() -> None
     for number in range(3):
         view.put(urgent(number))
         steps = decide(view)
-        assert [one for one in steps if "yields" in one] == [
+        assert [step for step in steps if "yields" in step] == [
             f"low-{number} yields to urgent-{number}"
         ], steps
         assert view.snapshot(NOW).tree.usage("left") == {PAIR: 24_000}

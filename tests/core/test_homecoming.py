@@ -121,9 +121,9 @@ def test_coming_home_ends_and_is_left_alone_by_division(
         division=Division(type=rules.division.type),
         return_home=ReturnHome(enabled=True, per_minute=rate, surge=surge),
     )
-    places = [replace(one, group=one.group or "x") for one in places]
-    total = sum(one.assigned for one in places)
-    away = sum(one.assigned for one in places if one.group == "y")
+    places = [replace(place, group=place.group or "x") for place in places]
+    total = sum(place.assigned for place in places)
+    away = sum(place.assigned for place in places if place.group == "y")
     steps = 0
     while True:
         state = Pace(room_since={"x": 0.0}, quota_left=9)
@@ -131,19 +131,21 @@ def test_coming_home_ends_and_is_left_alone_by_division(
         if not moves:
             break
         assert sum(move.count for move in moves) <= min(rate, surge or 1)
-        counts = Counter({one.cluster: one.assigned for one in places})
+        counts = Counter({place.cluster: place.assigned for place in places})
         for move in moves:
             counts[move.source] -= move.count
             counts[move.target] += move.count
         places = after(places, counts)
-        assert all(one.available >= 0 and one.assigned >= 0 for one in places)
+        assert all(place.available >= 0 and place.assigned >= 0 for place in places)
         found = divide(total, places, rules)
         assert found.counts == {name: count for name, count in sorted(counts.items()) if count}
         steps += 1
     assert steps <= away
-    still_away = any(one.assigned for one in places if one.group == "y")
+    still_away = any(place.assigned for place in places if place.group == "y")
     is_static = rules.division.type == "StaticWeight"
     room = any(
-        one.available and (one.weight or not is_static) for one in places if one.group == "x"
+        place.available and (place.weight or not is_static)
+        for place in places
+        if place.group == "x"
     )
     assert not (still_away and room)

@@ -68,12 +68,12 @@ def sized(count: int) -> Admit:
 
 
 def with_queue(**changes: object) -> Callable[[Facts], Facts]:
-    return lambda one: replace(one, queues={"q": replace(one.queues["q"], **changes)})
+    return lambda item: replace(item, queues={"q": replace(item.queues["q"], **changes)})
 
 
 def with_new(**changes: object) -> Callable[[Facts], Facts]:
-    return lambda one: replace(
-        one, workloads={**one.workloads, "new": replace(one.workloads["new"], **changes)}
+    return lambda item: replace(
+        item, workloads={**item.workloads, "new": replace(item.workloads["new"], **changes)}
     )
 
 
@@ -115,7 +115,7 @@ def test_what_no_plan_may_do_is_told(
     change: Callable[[Facts], Facts], steps: list[Step], sentence: str
 ) -> None:
     found = broken(change(facts()), Plan(now=10.0, steps=tuple(steps)))
-    assert any(sentence in one for one in found), found
+    assert any(sentence in item for item in found), found
 
 
 def moving(nominal: int, **changes: object) -> list[str]:
@@ -146,7 +146,7 @@ def test_a_move_keeps_quota_and_numbers(
     nominal: int, changes: dict[str, object], sentence: str
 ) -> None:
     found = moving(nominal, **changes)
-    assert any(sentence in one for one in found) if sentence else found == []
+    assert any(sentence in item for item in found) if sentence else found == []
 
 
 def test_a_plan_that_is_in_order_breaks_nothing() -> None:

@@ -29,7 +29,7 @@ def started(*queues: Queue, users: str) -> list[str]:
     pods = PodSet(name="main", shape=Shape(requests=((CPU, 1000),)), count=1, least=1)
     facts = Facts(
         now=100.0,
-        queues={one.name: _with(one, groups) for one in queues},
+        queues={queue.name: _with(queue, groups) for queue in queues},
         flavors={"any": Flavor(name="any")},
         workloads={
             f"{user}{number}": Workload(

@@ -100,7 +100,7 @@ def _runners(dice: Random, clusters: tuple[tuple[Machine, ...], ...]) -> Iterato
             ran=dice.randint(1, 10_000),
             cluster=at,
             node=node,
-            flavors=tuple(next(one for one in names if one in kinds) for _, names in GROUPS),
+            flavors=tuple(next(name for name in names if name in kinds) for _, names in GROUPS),
             needs=needs,
         )
 
@@ -123,16 +123,16 @@ def facts_of(case: Case) -> Facts:
     pod_sets = tuple(
         PodSet(
             name=f"s{number}",
-            shape=Shape(requests=one.needs),
-            count=one.count,
-            least=one.count,
-            topology=Topology(required="rack" if one.in_one_rack else ""),
+            shape=Shape(requests=pod.needs),
+            count=pod.count,
+            least=pod.count,
+            topology=Topology(required="rack" if pod.in_one_rack else ""),
         )
-        for number, one in enumerate(case.pods)
+        for number, pod in enumerate(case.pods)
     )
     queue = Queue(
         name="q",
-        groups=tuple(ResourceGroup(resources=one, flavors=two) for one, two in case.groups),
+        groups=tuple(ResourceGroup(resources=value, flavors=two) for value, two in case.groups),
         quotas={pair: Quota(nominal=amount) for pair, amount in case.quota},
         preemption=PreemptionRules(within_queue="LowerPriority"),
     )
@@ -141,8 +141,10 @@ def facts_of(case: Case) -> Facts:
         now=NOW,
         queues={"q": queue},
         flavors=flavors,
-        clusters={f"c{at}": _cluster(f"c{at}", one) for at, one in enumerate(case.clusters)},
-        workloads={"w": waits, **{one.key: _running(one) for one in case.runs}},
+        clusters={
+            f"c{at}": _cluster(f"c{at}", cluster) for at, cluster in enumerate(case.clusters)
+        },
+        workloads={"w": waits, **{item.key: _running(item) for item in case.runs}},
     )
 
 
@@ -167,7 +169,7 @@ def _running(one: Runner) -> Workload:
 
 def _cluster(name: str, machines: tuple[Machine, ...]) -> Cluster:
     def kind(group: int, machine: Machine) -> str:
-        return next(one for one in GROUPS[group][1] if one in machine.kinds)
+        return next(other for other in GROUPS[group][1] if other in machine.kinds)
 
     return Cluster(
         name=name,
@@ -175,14 +177,16 @@ def _cluster(name: str, machines: tuple[Machine, ...]) -> Cluster:
         nodes=Nodes(
             names=tuple(f"n{at}" for at in range(len(machines))),
             capacity={
-                resource: np.array([dict(one.has)[resource] for one in machines], dtype=np.int64)
+                resource: np.array(
+                    [dict(machine.has)[resource] for machine in machines], dtype=np.int64
+                )
                 for resource in RESOURCES
             },
             ready=np.ones(len(machines), dtype=np.bool_),
             labels={
-                "rack": label_column([one.rack for one in machines]),
-                "kind-0": label_column([kind(0, one) for one in machines]),
-                "kind-1": label_column([kind(1, one) for one in machines]),
+                "rack": label_column([machine.rack for machine in machines]),
+                "kind-0": label_column([kind(0, machine) for machine in machines]),
+                "kind-1": label_column([kind(1, machine) for machine in machines]),
             },
         ),
     )
@@ -204,10 +208,10 @@ def test_a_gang_that_waits_alone_starts_preempts_or_waits_as_brute_force_says() 
             continue
         expected = victims(case)
         tally["waits" if expected is None else "preempts"] += 1
-        where = [(int(one.placed[0].cluster[1:]), gone) for one in started]
+        where = [(int(item.placed[0].cluster[1:]), gone) for item in started]
         assert where == ([] if expected is None else [expected]), f"case {seed}"
     print(f"\n{CASES} fleets: {dict(tally)}")
-    assert min(tally[one] for one in ("starts", "preempts", "waits")) >= CASES // 10, f"{tally}"
+    assert min(tally[item] for item in ("starts", "preempts", "waits")) >= CASES // 10, f"{tally}"
 
 
 def test_the_replicas_of_a_service_are_divided_as_brute_force_says() -> None:
@@ -224,7 +228,7 @@ def test_the_replicas_of_a_service_are_divided_as_brute_force_says() -> None:
         expected = webster(seats, weights if kind == "StaticWeight" else rooms, rooms)
         assert found == expected, f"case {seed}: {kind} {weights} {rooms} {seats}"
         tally["all" if sum(found) == replicas else "some" if any(found) else "none"] += 1
-        tally["several clusters"] += sum(1 for one in found if one) > 1
+        tally["several clusters"] += sum(1 for item in found if item) > 1
     print(f"\n{CASES} services: {dict(tally)}")
     assert min(tally.values()) >= CASES // 20, f"{tally}"
 
@@ -237,9 +241,9 @@ def _with_small_pods(case: Case, dice: Random) -> Case:
             Pods(
                 needs=tuple((name, 1000 * dice.choice([1, 1, 1, 2])) for name in RESOURCES),
                 count=dice.choice([1, 1, 2]),
-                in_one_rack=one.in_one_rack,
+                in_one_rack=pod.in_one_rack,
             )
-            for one in case.pods
+            for pod in case.pods
         ),
     )
 
@@ -252,7 +256,8 @@ def _divided(
     rules = Policy(
         key="p",
         division=Division(
-            type=kind, weights=tuple((frozenset({f"c{at}"}), one) for at, one in enumerate(weights))
+            type=kind,
+            weights=tuple((frozenset({f"c{at}"}), weight) for at, weight in enumerate(weights)),
         ),
         ladder=(("", "Idle"),),
     )
@@ -268,9 +273,9 @@ def _divided(
     found, _ = plan(Snapshot(facts))
     assert broken(facts, found) == []
     placed = {
-        one.cluster: one.replicas
+        item.cluster: item.replicas
         for step in found.steps
         if isinstance(step, Admit)
-        for one in step.placed
+        for item in step.placed
     }
     return [placed.get(f"c{at}", 0) for at in range(CLUSTERS)]

@@ -477,4 +477,4 @@ def test_a_policy_chooses_clusters_without_a_workload() -> None:
     )
     (choice,) = made.render()["choices"]
     assert choice["policy"] == "fairway-system/two"
-    assert [one["cluster"] for one in choice["clusters"]] == ["east", "west"]
+    assert [other["cluster"] for other in choice["clusters"]] == ["east", "west"]

@@ -13,10 +13,10 @@ CORE = Path(fairway.core.__file__).parent
 
 
 def test_there_are_at_least_twenty_planted_bugs() -> None:
-    assert len({(one.file, one.old) for one in PATCHES}) >= 20
+    assert len({(patch.file, patch.old) for patch in PATCHES}) >= 20
 
 
-@pytest.mark.parametrize("patch", PATCHES, ids=lambda one: one.sentence)
+@pytest.mark.parametrize("patch", PATCHES, ids=lambda other: other.sentence)
 def test_a_planted_bug_can_be_planted(patch: Patch) -> None:
     text = (CORE / patch.file).read_text()
     assert text.count(patch.old) == 1

@@ -569,7 +569,7 @@ def test_by_quota_alone(case: Case) -> None:
     )
     before = usage_of(desk)
     found = victims_of(desk, case.comes.key)
-    actual = None if found is None else {one.key: one.code for one in found.victims}
+    actual = None if found is None else {victim.key: victim.code for victim in found.victims}
     assert actual == case.expect
     assert usage_of(desk) == before, "the ledger must be left as it was"
 
@@ -583,7 +583,7 @@ def test_where_a_cluster_has_room_for_all_quota_decides_as_well(case: Case) -> N
         half_life=case.half_life,
     )  # fmt: skip
     found = victims_of(desk, comes.key, "home")
-    actual = None if found is None else {one.key: one.code for one in found.victims}
+    actual = None if found is None else {victim.key: victim.code for victim in found.victims}
     assert actual == case.expect
     if found is not None:
         assert found.packed is not None
@@ -721,7 +721,9 @@ def test_on_nodes(case: Placing) -> None:
         assert found.packed is not None
         found.remove(desk)
         room = desk.ledger.rooms["home"]
-        requests = {one.name: one.shape.requests for one in case.comes.forms[0].pod_sets}
+        requests = {
+            pod_set.name: pod_set.shape.requests for pod_set in case.comes.forms[0].pod_sets
+        }
         desk.ledger.take("home", found.packed.packing, requests)
         assert all(int(column.min()) >= 0 for column in room.free.values())
 
@@ -757,7 +759,7 @@ def test_a_victim_of_this_plan_is_not_taken_twice() -> None:
     first = victims_of(desk, "first")
     assert first is not None
     first.remove(desk)
-    desk.preempted.update(one.key for one in first.victims)
+    desk.preempted.update(victim.key for victim in first.victims)
     desk.ledger.charge("a", {("any", GPU): 2000})
     assert keys_of(first) == ["x"]
     assert keys_of(victims_of(desk, "second")) == ["y"]
@@ -784,7 +786,7 @@ def test_harm_compares_sets_of_different_clusters() -> None:
     ]
     desk = fleet([queue("a", 50)], [*holders, wants("new", "a", pods(1, 4), priority=5)], clusters)
     found = [victims_of(desk, "new", name) for name in ("one", "two", "three")]
-    harms = [one.harm for one in found if one is not None]
+    harms = [item.harm for item in found if item is not None]
     assert len(harms) == 3
     assert min(harms) == harms[2]
     assert max(harms) == harms[0]
@@ -812,8 +814,8 @@ def test_many_candidates_leave_nobody_in_vain() -> None:
     found = victims_of(desk, "new", "home")
     assert found is not None
     assert len(found.victims) == 8
-    nodes = {int(one.key[2:]) % 10 for one in found.victims}
+    nodes = {int(victim.key[2:]) % 10 for victim in found.victims}
     assert len(nodes) == 2
-    lost = sum(one.lost_seconds for one in found.victims)
+    lost = sum(victim.lost_seconds for victim in found.victims)
     by_node = [sum(10.0 + 7 * (n % 13) for n in range(node, 40, 10)) for node in range(10)]
     assert lost == pytest.approx(sum(sorted(by_node)[:2]))

@@ -132,7 +132,9 @@ class Books:
         return largest / self.world.weights[name]
 
     def is_over(self, name: str, resources: Sequence[str]) -> bool:
-        return any(self.usage(name, one) > self.subtree(name, one) for one in resources)
+        return any(
+            self.usage(name, resource) > self.subtree(name, resource) for resource in resources
+        )
 
     def is_within(self, name: str, resources: Sequence[str]) -> bool:
         return not self.is_over(name, resources)
@@ -143,14 +145,14 @@ class Books:
 
 def amounts_of(workload: Workload) -> dict[str, int]:
     found: Counter[str] = Counter()
-    for one in workload.forms[0].pod_sets:
-        for resource, amount in one.shape.requests:
-            found[resource] += amount * one.count // 1000
+    for pod_set in workload.forms[0].pod_sets:
+        for resource, amount in pod_set.shape.requests:
+            found[resource] += amount * pod_set.count // 1000
     return dict(found)
 
 
 def books(world: World, holders: Sequence[Workload], with_comer: bool = False) -> Books:
-    charged = [(one.queue, amounts_of(one)) for one in holders]
+    charged = [(holder.queue, amounts_of(holder)) for holder in holders]
     if with_comer:
         charged.append((world.comes.queue, amounts_of(world.comes)))
     return Books(world, charged)
@@ -194,9 +196,9 @@ def may_go(
     """
     rules = world.rules[actor.queue]
     used = list(amounts_of(victim))
-    with_both = Books(world, [(one.queue, amounts_of(one)) for one in (*staying, actor, victim)])
-    with_actor = Books(world, [(one.queue, amounts_of(one)) for one in (*staying, actor)])
-    without_actor = Books(world, [(one.queue, amounts_of(one)) for one in (*staying, victim)])
+    with_both = Books(world, [(item.queue, amounts_of(item)) for item in (*staying, actor, victim)])
+    with_actor = Books(world, [(item.queue, amounts_of(item)) for item in (*staying, actor)])
+    without_actor = Books(world, [(item.queue, amounts_of(item)) for item in (*staying, victim)])
     is_protected = world.rules[victim.queue].protect_within_nominal
     if is_protected and without_actor.is_within(victim.queue, used):
         return False
@@ -217,7 +219,7 @@ def may_go(
     if rules.reclaim == "LowerPriority" and victim.priority >= actor.priority:
         return False
     ours, theirs = found
-    both = [one for one in used if one in contested]
+    both = [item for item in used if item in contested]
     if not all(with_both.is_over(name, both) for name in theirs):
         return False
     if world.fair:
@@ -250,27 +252,27 @@ def is_old_enough(world: World, victim: Workload, actor: Workload) -> bool:
 def is_legal(
     world: World, chosen: Sequence[Workload], contested: Sequence[str], by_nodes: bool
 ) -> bool:
-    staying = [one for one in world.holders if one not in chosen]
+    staying = [holder for holder in world.holders if holder not in chosen]
     after = books(world, staying, with_comer=True)
-    for one in chosen:
-        if not one.preemptible or not is_old_enough(world, one, world.comes):
+    for item in chosen:
+        if not item.preemptible or not is_old_enough(world, item, world.comes):
             return False
-        if not may_go(world, world.comes, one, staying, contested):
+        if not may_go(world, world.comes, item, staying, contested):
             return False
-        if one.queue == world.comes.queue:
+        if item.queue == world.comes.queue:
             continue
         # It must not be able to come again and take the place of the one that came.
-        wanted = amounts_of(one)
+        wanted = amounts_of(item)
         again = [
             resource
             for resource, amount in wanted.items()
-            if by_nodes or amount > max(0, after.available(one.queue, resource))
+            if by_nodes or amount > max(0, after.available(item.queue, resource))
         ]
         unprotected = replace(world, rules={
             name: replace(rules, protect_within_nominal=False)
             for name, rules in world.rules.items()
         })  # fmt: skip
-        if may_go(unprotected, one, world.comes, staying, again):
+        if may_go(unprotected, item, world.comes, staying, again):
             return False
     return True
 
@@ -307,10 +309,10 @@ def packs(free: Sequence[Amounts], pod_sets: Sequence[PodSet]) -> bool:
 
 
 def free_nodes(world: World, where: str, holders: Sequence[Workload]) -> list[dict[str, int]]:
-    free = [dict(one) for one in world.nodes[where]]
-    for one in holders:
-        assert one.held is not None
-        for placed in one.held.placed:
+    free = [dict(node) for node in world.nodes[where]]
+    for holder in holders:
+        assert holder.held is not None
+        for placed in holder.held.placed:
             for pod_set in placed.pods if placed.cluster == where else ():
                 for position, count in placed.bound[pod_set.name].items():
                     for name, amount in pod_set.shape.requests:
@@ -352,13 +354,13 @@ def oracle(world: World, where: str) -> tuple[object, ...] | None:
             harm = harm_of(chosen, where)
             if best is not None and harm >= best:
                 continue
-            if by_nodes and not all(is_in(one, where) for one in chosen):
+            if by_nodes and not all(is_in(item, where) for item in chosen):
                 continue
-            if not all(set(amounts_of(one)) & set(contested) for one in chosen):
+            if not all(set(amounts_of(item)) & set(contested) for item in chosen):
                 continue
             if not is_enough(world, where, chosen, by_nodes):
                 continue
-            fewer = [[other for other in chosen if other is not one] for one in chosen]
+            fewer = [[other for other in chosen if other is not item] for item in chosen]
             if any(is_enough(world, where, some, by_nodes) for some in fewer):
                 continue  # somebody goes only so that another may
             if is_legal(world, chosen, contested, by_nodes):
@@ -367,7 +369,7 @@ def oracle(world: World, where: str) -> tuple[object, ...] | None:
 
 
 def is_enough(world: World, where: str, chosen: Sequence[Workload], by_nodes: bool) -> bool:
-    staying = [one for one in world.holders if one not in chosen]
+    staying = [holder for holder in world.holders if holder not in chosen]
     if not books(world, staying).fits(world.comes.queue, amounts_of(world.comes)):
         return False
     pod_sets = world.comes.forms[0].pod_sets
@@ -376,13 +378,13 @@ def is_enough(world: World, where: str, chosen: Sequence[Workload], by_nodes: bo
 
 def is_in(workload: Workload, where: str) -> bool:
     assert workload.held is not None
-    return any(one.cluster == where for one in workload.held.placed)
+    return any(item.cluster == where for item in workload.held.placed)
 
 
 def harm_of(chosen: Sequence[Workload], where: str) -> tuple[object, ...]:
-    each = tuple(sorted((loss_of(one), one.key) for one in chosen))
-    lost = sum(one[0] for one in each)
-    return (max(one.priority for one in chosen), lost, len(each), where, each)
+    each = tuple(sorted((loss_of(item), item.key) for item in chosen))
+    lost = sum(item[0] for item in each)
+    return (max(item.priority for item in chosen), lost, len(each), where, each)
 
 
 # Worlds.
@@ -391,14 +393,16 @@ def harm_of(chosen: Sequence[Workload], where: str) -> tuple[object, ...]:
 def make(seed: int) -> World:
     chance = random.Random(seed)
     names, parents = tree_of(chance)
-    leaves = [one for one in names if one not in parents.values()]
+    leaves = [name for name in names if name not in parents.values()]
     resources = chance.sample(RESOURCES, chance.choice([1, 1, 2, 3]))
     # Every queue covers the same resources, so that all are limited everywhere.
-    nominal = {name: {one: chance.choice([0, 1, 2, 4, 6]) for one in resources} for name in names}
+    nominal = {
+        name: {resource: chance.choice([0, 1, 2, 4, 6]) for resource in resources} for name in names
+    }
     places = [f"c{number}" for number in range(chance.randint(0, 3))]
     nodes = {
         place: [
-            {one: chance.choice([2, 4, 4, 6]) for one in resources}
+            {resource: chance.choice([2, 4, 4, 6]) for resource in resources}
             for _ in range(chance.randint(1, 4))
         ]
         for place in places
@@ -420,7 +424,8 @@ def make(seed: int) -> World:
             name: (chance.choice([0, 0, 0, 50]), chance.choice([0, 0, 0, 50])) for name in names
         },
         remembered={
-            name: {one: chance.choice([0, 0, 0, 3, 8]) for one in resources} for name in names
+            name: {resource: chance.choice([0, 0, 0, 3, 8]) for resource in resources}
+            for name in names
         },
         nodes=nodes,
         holders=[],
@@ -471,7 +476,7 @@ def some_pods(chance: random.Random, resources: Sequence[str]) -> list[PodSet]:
     found = []
     for name in ("main", "other")[: chance.choice([1, 1, 2])]:
         used = chance.sample(resources, chance.randint(1, len(resources)))
-        amounts = {one: chance.choice([1, 1, 2, 2, 3]) for one in used}
+        amounts = {item: chance.choice([1, 1, 2, 2, 3]) for item in used}
         gpus = amounts.pop(GPU, 0)
         found.append(pods(chance.randint(1, 2), gpus, name, **amounts))
     return found
@@ -490,9 +495,9 @@ def add_holder(
     bound: dict[str, dict[int, int]] = {}
     if place:
         free = free_nodes(world, place, world.holders)
-        for one in pod_sets:
-            request = {name: amount // 1000 for name, amount in one.shape.requests}
-            for _ in range(one.count):
+        for pod_set in pod_sets:
+            request = {name: amount // 1000 for name, amount in pod_set.shape.requests}
+            for _ in range(pod_set.count):
                 fits = [
                     position
                     for position, node in enumerate(free)
@@ -503,7 +508,7 @@ def add_holder(
                 position = chance.choice(fits)
                 for name, amount in request.items():
                     free[position][name] -= amount
-                counts = bound.setdefault(one.name, {})
+                counts = bound.setdefault(pod_set.name, {})
                 counts[position] = counts.get(position, 0) + 1
     world.holders.append(
         holds(
@@ -571,8 +576,8 @@ def test_the_victims_are_those_of_brute_force(seed: int) -> None:
             event("nobody")
         else:
             event(f"{len(actual.victims)} victims")
-            for one in actual.victims:
-                event(one.code.value)
+            for victim in actual.victims:
+                event(victim.code.value)
             event("by nodes" if actual.cluster else "by quota alone")
 
 
@@ -590,7 +595,7 @@ def test_the_small_fleets_have_something_to_tell() -> None:
         for where in world.nodes or [""]:
             found = answer(world, where)
             numbers[0 if found is None else len(found.victims)] += 1
-            codes.update({one.code.value for one in found.victims} if found else ())
+            codes.update({victim.code.value for victim in found.victims} if found else ())
     print(dict(numbers), dict(codes))
     assert min(codes[name] for name in (
         "PreemptedWithinQueue",

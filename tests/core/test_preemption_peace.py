@@ -55,8 +55,8 @@ class Fleet:
         self.fair = chance.random() < 0.75
         resources = [GPU, "cpu"][: chance.randint(1, 2)]
         self.queues = _queues(chance, resources)
-        leaves = [one.name for one in self.queues if one.parent not in ("", "root")]
-        leaves += [one.name for one in self.queues if one.name == "e"]
+        leaves = [queue.name for queue in self.queues if queue.parent not in ("", "root")]
+        leaves += [queue.name for queue in self.queues if queue.name == "e"]
         self.clusters: list[Cluster] = []
         if chance.random() < 0.5:
             for number in range(chance.randint(1, 2)):
@@ -91,7 +91,7 @@ class Fleet:
             half_life=3600.0,
         )
         is_changed = False
-        waiting = [one for one in self.workloads.values() if one.is_waiting]
+        waiting = [workload for workload in self.workloads.values() if workload.is_waiting]
         waiting.sort(key=precedence)
         self.chance.shuffle(waiting)  # rest must come in whatever order queues take turns
         for workload in waiting:
@@ -102,10 +102,10 @@ class Fleet:
         form = workload.forms[0]
         option = desk.assignments(workload, form)[0]
         usage = option.usage(
-            {one.name: one.count for one in form.pod_sets},
-            {one.name: one.shape for one in form.pod_sets},
+            {pod_set.name: pod_set.count for pod_set in form.pod_sets},
+            {pod_set.name: pod_set.shape for pod_set in form.pod_sets},
         )
-        places = [one.name for one in self.clusters] or [""]
+        places = [cluster.name for cluster in self.clusters] or [""]
         if desk.ledger.tree.fits(workload.queue, usage):
             for place in places:
                 if not place:
@@ -116,7 +116,9 @@ class Fleet:
                     self._start(desk, workload, place, packed)
                     return True
         options = [find_victims(desk, workload, form, option, place) for place in places]
-        found = min((one for one in options if one is not None), key=lambda x: x.harm, default=None)
+        found = min(
+            (option for option in options if option is not None), key=lambda x: x.harm, default=None
+        )
         if found is None:
             return False
         for victim in found.victims:
@@ -137,19 +139,19 @@ class Fleet:
             cluster=place,
             pods=tuple(
                 PlacedPods(
-                    name=one.name,
-                    count=one.count,
-                    shape=one.shape,
-                    flavors=tuple((resource, FLAVOR) for resource, _ in one.shape.requests),
+                    name=pod_set.name,
+                    count=pod_set.count,
+                    shape=pod_set.shape,
+                    flavors=tuple((resource, FLAVOR) for resource, _ in pod_set.shape.requests),
                 )
-                for one in form.pod_sets
+                for pod_set in form.pod_sets
             ),
             bound=packed.packing if packed else {},
         )
-        for one in placed.pods:
-            desk.ledger.charge(workload.queue, one.usage())
+        for pod in placed.pods:
+            desk.ledger.charge(workload.queue, pod.usage())
         if packed is not None:
-            requests = {one.name: one.shape.requests for one in form.pod_sets}
+            requests = {pod_set.name: pod_set.shape.requests for pod_set in form.pod_sets}
             desk.ledger.take(place, packed.packing, requests)
         held = Held(queue=workload.queue, placed=(placed,), decided_at=NOW, started_at=NOW)
         self.workloads[workload.key] = replace(workload, held=held)
@@ -159,7 +161,7 @@ def _queues(chance: random.Random, resources: list[str]) -> list[Queue]:
     def made(name: str, parent: str) -> Queue:
         return queue(
             name,
-            {one: chance.choice([0, 0, 2, 4]) for one in resources},
+            {resource: chance.choice([0, 0, 2, 4]) for resource in resources},
             parent=parent,
             rules=replace(
                 RULES,
@@ -169,7 +171,7 @@ def _queues(chance: random.Random, resources: list[str]) -> list[Queue]:
             weight=chance.choice([1.0, 1.0, 2.0]),
             limit=chance.choice([None, None, None, 4]) if parent else None,
             lends=chance.choice([None, None, None, 1]) if parent else None,
-            remembered={one: chance.choice([0, 0, 3, 6]) for one in resources},
+            remembered={resource: chance.choice([0, 0, 3, 6]) for resource in resources},
         )
 
     tree = [made("root", ""), made("left", "root"), made("right", "root")]
@@ -192,8 +194,8 @@ def comes_to_rest(seed: int, tests: tuple[str, ...]) -> Counter[tuple[str, str]]
 def test_a_fleet_left_alone_comes_to_rest(tests: tuple[str, ...]) -> None:
     seeds = [*range(400), *ONCE_RESTLESS]
     found = [comes_to_rest(seed, tests) for seed in seeds]
-    restless = [seed for seed, one in zip(seeds, found, strict=True) if one is None]
-    total = sum(one.total() > 0 for one in found if one is not None)
+    restless = [seed for seed, value in zip(seeds, found, strict=True) if value is None]
+    total = sum(item.total() > 0 for item in found if item is not None)
     print(f"{total} of {len(seeds)} fleets preempt, without rest: {restless}")
     assert not restless
     assert total >= 100, "the property is worth something only where there are preemptions"

@@ -39,7 +39,7 @@ class Naive:
     charged: dict[tuple[str, FlavorResource], int]
 
     def children(self, name: str) -> list[str]:
-        return [one.name for one in self.queues.values() if one.parent == name]
+        return [queue.name for queue in self.queues.values() if queue.parent == name]
 
     def quota(self, name: str, pair: FlavorResource) -> Quota:
         return self.queues[name].quotas.get(pair, Quota())
@@ -277,7 +277,7 @@ def trees(draw: st.DrawFn) -> tuple[Queue, ...]:
     quotas = st.builds(Quota, nominal=amounts, borrowing_limit=limits, lending_limit=limits)
     queues: list[Queue] = []
     for index in range(draw(st.integers(1, 8))):
-        parent = draw(st.sampled_from(["", *(one.name for one in queues)])) if index else ""
+        parent = draw(st.sampled_from(["", *(queue.name for queue in queues)])) if index else ""
         own = draw(st.dictionaries(st.sampled_from(PAIRS), quotas, max_size=3))
         queues.append(Queue(name=f"q{index}", parent=parent, quotas=own))
     return tuple(draw(st.permutations(queues)))
@@ -291,7 +291,7 @@ Charges = Sequence[tuple[int, Mapping[FlavorResource, int]]]
 
 
 def charged(queues: Sequence[Queue], amounts: Charges) -> tuple[Tree, Naive]:
-    tree, naive = Tree.of(queues), Naive({one.name: one for one in queues}, {})
+    tree, naive = Tree.of(queues), Naive({queue.name: queue for queue in queues}, {})
     names = sorted(naive.queues)
     for index, usage in amounts:
         name = names[index % len(names)]

@@ -31,7 +31,7 @@ CARBON = Score(name="carbon", is_built_in=False, item="x")
 
 def values(name: str, facts: list[Facts], **parts: Any) -> dict[str, int]:
     ranked = rank(facts, (Score(name=name, **parts),), NOW)
-    return {one.cluster: one.values[0] for one in ranked}
+    return {ranked_cluster.cluster: ranked_cluster.values[0] for ranked_cluster in ranked}
 
 
 def test_balance_is_the_references_formula() -> None:
@@ -49,7 +49,10 @@ def test_steady_prefers_where_it_is() -> None:
     ranked = rank(
         [Facts(cluster="a"), Facts(cluster="b")], (Score(name="Steady"),), NOW, current=("b",)
     )
-    assert [(one.cluster, one.total) for one in ranked] == [("b", 100), ("a", 0)]
+    assert [(ranked_cluster.cluster, ranked_cluster.total) for ranked_cluster in ranked] == [
+        ("b", 100),
+        ("a", 0),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -64,9 +67,9 @@ def test_amounts_are_between_the_least_and_the_most_truncated_toward_zero(
     name: str, field: str
 ) -> None:
     amounts = {"a": 0, "b": 1, "c": 2, "d": 3}
-    facts = [Facts(cluster=one, **{field: {GPU: count}}) for one, count in amounts.items()]  # type: ignore[arg-type]  # one field each
+    facts = [Facts(cluster=value, **{field: {GPU: count}}) for value, count in amounts.items()]  # type: ignore[arg-type]  # one field each
     assert values(name, facts) == {"a": -100, "b": -33, "c": 33, "d": 100}
-    same = [Facts(cluster=one, **{field: {GPU: 7}}) for one in amounts]  # type: ignore[arg-type]  # one field each
+    same = [Facts(cluster=amount, **{field: {GPU: 7}}) for amount in amounts]  # type: ignore[arg-type]  # one field each
     assert set(values(name, same).values()) == {100}, "all equal is best, not worst"
 
 
@@ -132,9 +135,13 @@ def test_totals_are_weighted_and_ties_go_by_name() -> None:
         Score(name="Steady", weight=0),
     )
     ranked = rank(facts, scores, NOW)
-    assert [(one.cluster, one.total) for one in ranked] == [("a", 170), ("b", 170), ("c", 50)]
+    assert [(ranked_cluster.cluster, ranked_cluster.total) for ranked_cluster in ranked] == [
+        ("a", 170),
+        ("b", 170),
+        ("c", 50),
+    ]
     assert rank(reversed(facts), scores, NOW) == ranked
-    assert [one.cluster for one in rank(facts, scores, NOW, unwelcome=("a",))] == ["b", "c", "a"]
+    assert [item.cluster for item in rank(facts, scores, NOW, unwelcome=("a",))] == ["b", "c", "a"]
 
 
 def test_ranking_a_cluster_twice_is_a_broken_promise() -> None:
@@ -150,10 +157,16 @@ def test_amounts_agree_with_the_formula_in_fractions(amounts: dict[str, int], we
     facts = [Facts(cluster=name, allocatable={GPU: count}) for name, count in amounts.items()]
     ranked = rank(facts, (Score(name="Allocatable", weight=weight),), NOW)
     low, high = min(amounts.values()), max(amounts.values())
-    for one in ranked:
-        share = Fraction(amounts[one.cluster] - low, high - low) if high > low else Fraction(1)
-        assert one.total == weight * int((share - Fraction(1, 2)) * 200)
-    assert [one.total for one in ranked] == sorted((one.total for one in ranked), reverse=True)
+    for ranked_cluster in ranked:
+        share = (
+            Fraction(amounts[ranked_cluster.cluster] - low, high - low)
+            if high > low
+            else Fraction(1)
+        )
+        assert ranked_cluster.total == weight * int((share - Fraction(1, 2)) * 200)
+    assert [ranked_cluster.total for ranked_cluster in ranked] == sorted(
+        (ranked_cluster.total for ranked_cluster in ranked), reverse=True
+    )
 
 
 @pytest.mark.parametrize(

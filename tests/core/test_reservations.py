@@ -66,10 +66,10 @@ def facts_of(
 ) -> Facts:
     return Facts(
         now=NOW,
-        queues={one.name: one for one in queues},
+        queues={queue.name: queue for queue in queues},
         flavors={FLAVOR: Flavor(name=FLAVOR)},
-        clusters={one.name: one for one in clusters},
-        workloads={one.key: one for one in workloads},
+        clusters={cluster.name: cluster for cluster in clusters},
+        workloads={workload.key: workload for workload in workloads},
         settings=some,
     )
 
@@ -78,14 +78,18 @@ def told(found: Plan) -> list[str]:
     """A plan in few words: steps, who waits and for whom, and what is held."""
     lines = []
     for step in found.render()["steps"]:
-        where = step.get("cluster") or ",".join(one["cluster"] for one in step["placements"])
+        where = step.get("cluster") or ",".join(
+            placement["cluster"] for placement in step["placements"]
+        )
         lines.append(f"{step['action']} {step['workload']} {where}")
     for waits in found.waiting:
-        kept = sorted({f" for {one.other}" for one in waits.reasons if one.code == "Reserved"})
+        kept = sorted(
+            {f" for {reason.other}" for reason in waits.reasons if reason.code == "Reserved"}
+        )
         lines.append(f"wait {waits.workload}{''.join(kept)}")
-    for one in found.reservations:
-        start = "" if one.starts_at is None else f" in {one.starts_at - NOW:g}"
-        lines.append(f"hold {one.workload} {one.cluster}{start}")
+    for reservation in found.reservations:
+        start = "" if reservation.starts_at is None else f" in {reservation.starts_at - NOW:g}"
+        lines.append(f"hold {reservation.workload} {reservation.cluster}{start}")
     return lines
 
 
@@ -302,8 +306,8 @@ def test_what_is_held_is_held_in_the_next_plan_too_and_then_nothing_happens(case
     facts = after(facts, first)
     second, _ = plan(Snapshot(facts))
     assert second.steps == ()
-    assert {one.workload for one in first.reservations} <= {
-        one.workload for one in second.reservations
+    assert {reservation.workload for reservation in first.reservations} <= {
+        reservation.workload for reservation in second.reservations
     }
 
 
@@ -336,9 +340,9 @@ def stream(
     for number in range(rounds):
         now = NOW + number * seconds
         workloads = {
-            key: one
-            for key, one in facts.workloads.items()
-            if not (one.held and one.held.decided_at + 4 * seconds <= now)
+            key: workload
+            for key, workload in facts.workloads.items()
+            if not (workload.held and workload.held.decided_at + 4 * seconds <= now)
         }
         for index in range(2):
             key = f"small-{number:03d}-{index}"
@@ -415,10 +419,14 @@ def test_a_fleet_left_alone_comes_to_rest_and_keeps_within_its_places(
         chance.shuffle(keys)
         shuffled = replace(facts, workloads={key: facts.workloads[key] for key in keys})
         assert plan(Snapshot(shuffled))[0] == found
-        held = [(one.cluster, flavor) for one in found.reservations for flavor in one.flavors]
-        assert all(held.count(one) <= facts.settings.reservations_per_flavor for one in held)
-        assert {one.workload for one in found.reservations} <= {
-            one.workload for one in found.waiting
+        held = [
+            (reservation.cluster, flavor)
+            for reservation in found.reservations
+            for flavor in reservation.flavors
+        ]
+        assert all(held.count(item) <= facts.settings.reservations_per_flavor for item in held)
+        assert {reservation.workload for reservation in found.reservations} <= {
+            item.workload for item in found.waiting
         }
         if not found.steps:
             return

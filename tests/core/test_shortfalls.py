@@ -61,7 +61,7 @@ def test_what_is_missing(objects: list[dict], expected: list[str]) -> None:
     found = with_shortfalls(facts, made)
     assert [
         sentence(reason)
-        for one in found.waiting
-        for reason in one.reasons
+        for item in found.waiting
+        for reason in item.reasons
         if reason.code == Code.DOES_NOT_FIT
     ] == expected

@@ -108,11 +108,11 @@ def _facts(near: int, far: int, replicas: int, speed: int) -> Facts:
 def _worth(facts: Facts) -> tuple[int, list[int]]:
     """What a service has, in nanos of a replica; and the speeds that it has replicas of."""
     held = facts.workloads["team/s"].held
-    speeds = {name: one.speed_nanos for name, one in facts.flavors.items()}
+    speeds = {name: flavor.speed_nanos for name, flavor in facts.flavors.items()}
     found = [
-        (one.replicas, speeds[dict(pods.flavors)["nvidia.com/gpu"]])
-        for one in (held.placed if held else ())
-        for pods in one.pods
+        (item.replicas, speeds[dict(pods.flavors)["nvidia.com/gpu"]])
+        for item in (held.placed if held else ())
+        for pods in item.pods
     ]
     return sum(count * speed for count, speed in found), [speed for _, speed in found]
 

@@ -208,8 +208,9 @@ def test_one_rule_is_held_to_with_as_many_as_brute_force_finds(
     possible = [
         size
         for size in range(min(count, len(everything)) + 1)
-        for one in combinations(everything, size)
-        if size == 0 or (is_legal(one, everything, (rule,)) and covers(one, (rule,), count))
+        for combination in combinations(everything, size)
+        if size == 0
+        or (is_legal(combination, everything, (rule,)) and covers(combination, (rule,), count))
     ]
     event("chosen" if chosen else "none")
     assert len(chosen) == max(possible)
@@ -236,8 +237,9 @@ def test_two_rules_of_least_and_most_agree_with_brute_force(
     possible = [
         size
         for size in range(min(count, len(everything)) + 1)
-        for one in combinations(everything, size)
-        if size == 0 or (is_legal(one, everything, rules) and covers(one, rules, count))
+        for combination in combinations(everything, size)
+        if size == 0
+        or (is_legal(combination, everything, rules) and covers(combination, rules, count))
     ]
     assert len(chosen) == max(possible)
     assert bool(found.unmet) == (max(possible) == 0)

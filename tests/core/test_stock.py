@@ -22,8 +22,8 @@ def snapshot_of(*frees: list[tuple[int, int]]) -> Snapshot:
     clusters = {}
     for number, free in enumerate(frees):
         columns = {
-            GPU: np.array([one[0] * 1000 for one in free], dtype=np.int64),
-            CPU: np.array([one[1] * 1000 for one in free], dtype=np.int64),
+            GPU: np.array([item[0] * 1000 for item in free], dtype=np.int64),
+            CPU: np.array([item[1] * 1000 for item in free], dtype=np.int64),
         }
         name = f"cluster-{number}"
         clusters[name] = nodes.Cluster(
@@ -128,7 +128,7 @@ def test_the_order_in_arrays_equals_the_plain_ranking(
         np.array([is_bad for _, is_bad in rows]) if unwelcome else None,
     )
     assert list(order) == plain
-    assert list(order.totals().items()) == [(one.cluster, one.total) for one in plain]
+    assert list(order.totals().items()) == [(item.cluster, item.total) for item in plain]
 
 
 @given(

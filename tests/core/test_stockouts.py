@@ -26,16 +26,16 @@ from fairway.core.provisioning.stock_outs import (
 
 MINUTE = 60.0
 HOUR = 3600.0
-TRACES = {one.name: (one, *traces(2)[at : at + 1]) for at, one in enumerate(traces(1))}
+TRACES = {trace.name: (trace, *traces(2)[at : at + 1]) for at, trace in enumerate(traces(1))}
 
 
 def figures(name: str, way: str | float) -> tuple[int, float]:
     """Failed provisions and mean seconds to capacity, on two traces of a sort."""
     after = fixed(way) if isinstance(way, float) else WAYS[str(way)]
-    found: list[Figures] = [replayed(one, after) for one in TRACES[name]]
-    requests = sum(one.requests for one in found)
-    seconds = sum(one.mean_seconds * one.requests for one in found) / requests
-    return sum(one.failed for one in found), seconds
+    found: list[Figures] = [replayed(trace, after) for trace in TRACES[name]]
+    requests = sum(item.requests for item in found)
+    seconds = sum(item.mean_seconds * item.requests for item in found) / requests
+    return sum(item.failed for item in found), seconds
 
 
 @pytest.mark.parametrize("name", TRACES)

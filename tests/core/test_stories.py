@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-STORIES = sorted(one.name for one in (ROOT / "examples" / "plans").iterdir() if one.is_dir())
+STORIES = sorted(path.name for path in (ROOT / "examples" / "plans").iterdir() if path.is_dir())
 TOLD = Path(__file__).parent / "stories"
 NOW = "1794729600"  # 2026-11-15 08:00 UTC
 
@@ -48,9 +48,9 @@ def test_a_story_for_programs_has_the_documented_form(story: str) -> None:
         assert step["workload"].count("/") == 1
         for placement in step.get("placements", ()):
             assert {"cluster", "podSets"} <= set(placement)
-    for one in plan["waiting"]:
-        assert one["reasons"]
-        for reason in one["reasons"]:
+    for item in plan["waiting"]:
+        assert item["reasons"]
+        for reason in item["reasons"]:
             assert reason["code"]
             assert reason["message"]
 

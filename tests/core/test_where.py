@@ -46,7 +46,7 @@ def cluster(name: str, **parts: Any) -> Cluster:
 
 
 def fleet(*clusters: Cluster) -> dict[str, Cluster]:
-    return {one.name: one for one in clusters}
+    return {cluster.name: cluster for cluster in clusters}
 
 
 def workload(**parts: Any) -> Workload:

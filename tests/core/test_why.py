@@ -46,7 +46,7 @@ def test_reasons_are_worked_out_once_and_only_when_they_are_read() -> None:
     assert reasons[0] == HELD
     assert reasons.has_said(NO_CLUSTER)
     assert unread.times == 0
-    assert [one.cluster for one in reasons] == ["", "here", "there", ""]
+    assert [reason.cluster for reason in reasons] == ["", "here", "there", ""]
     assert len(reasons) == 4
     assert unread.times == 1
 
@@ -102,7 +102,7 @@ def test_reasons_read_after_the_plan_are_those_of_the_moment_of_refusal(
 
 def test_workloads_refused_together_share_their_reasons() -> None:
     made, _ = plan(snapshot())
-    alike = [one.reasons for one in made.waiting if "large" in one.workload]
+    alike = [item.reasons for item in made.waiting if "large" in item.workload]
     assert len(alike) == 2
     assert alike[0] is alike[1]
 
@@ -113,7 +113,7 @@ def test_scores_read_after_the_plan_are_those_of_the_moment_of_the_decision(
     late, _ = plan(snapshot())
     monkeypatch.setattr(gang, "Totals", lambda standing: dict(Totals(standing)))
     at_once, _ = plan(snapshot())
-    assert any(isinstance(one, Admit) and one.scores for one in late.steps)
+    assert any(isinstance(step, Admit) and step.scores for step in late.steps)
     assert late.render() == at_once.render()
 
 
@@ -146,10 +146,10 @@ def test_a_board_kept_claim_by_claim_equals_an_order_made_anew(
     for place, bits in claims:
         order = Order(names, holds.now.copy(), scores, avoided)
         fits = np.array([bool(bits >> at & 1) for at in range(len(rows))])
-        fitting = [one.cluster for one in order if fits[names.index(one.cluster)]]
+        fitting = [item.cluster for item in order if fits[names.index(item.cluster)]]
         assert list(board.best(fits)) == fitting
         before.append((board.standing(), list(order)))
         holds.add(place % len(rows))
     for standing, expected in before:
         assert list(standing) == expected
-        assert dict(Totals(standing)) == {one.cluster: one.total for one in expected}
+        assert dict(Totals(standing)) == {item.cluster: item.total for item in expected}

@@ -49,14 +49,14 @@ def test_a_day_into_a_pipe_is_plain_lines(capsys: pytest.CaptureFixture[str]) ->
     told = capsys.readouterr().out
     assert HYBRID.title in told
     assert "\x1b" not in told
-    lines = [found for one in told.splitlines() if (found := LINE.match(one))]
+    lines = [found for line in told.splitlines() if (found := LINE.match(line))]
     assert len(lines) > 50
-    assert [one[0] for one in lines] == sorted(one[0] for one in lines)
-    used = ["cloud 0" not in one[4] for one in lines]
+    assert [line[0] for line in lines] == sorted(line[0] for line in lines)
+    used = ["cloud 0" not in line[4] for line in lines]
     assert not used[0]
     assert any(used), "the last group is needed at the peak"
     assert not used[-1], "and left by the end"
-    bought = [one[4] for one in lines if "bought" in one[4]]
+    bought = [line[4] for line in lines if "bought" in line[4]]
     assert bought, "nodes are bought on the way"
     assert "bought" not in lines[-1][4], "and given back"
 

@@ -58,7 +58,7 @@ def when(told: Told, verb: str, who: str = "", text: str = "") -> float:
         if line.verb == verb and who in line.who and text in line.text:
             assert at <= 120, (at, line)
             return at
-    script = "\n".join(f"{at:6.1f} {one.verb:11} {one.who} {one.text}" for at, one in told)
+    script = "\n".join(f"{at:6.1f} {value.verb:11} {value.who} {value.text}" for at, value in told)
     raise AssertionError(f"never told: {verb} {who} {text}\n{script}")
 
 

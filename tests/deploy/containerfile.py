@@ -62,7 +62,7 @@ class Image:
                 case "COPY":
                     self._copy(rest.split())
                 case "ENV":
-                    self.env |= dict(one.split("=", 1) for one in rest.split())
+                    self.env |= dict(part.split("=", 1) for part in rest.split())
                 case "ENTRYPOINT":
                     self.entrypoint = json.loads(rest)
                 case "USER" | "EXPOSE" | "CMD":
@@ -125,7 +125,10 @@ class Image:
         sent = True
         for pattern in self.ignored:
             plain = pattern.removeprefix("!").removeprefix("**/")
-            if any(fnmatch(one, plain) or fnmatch(one, f"*/{plain}") for one in ancestors):
+            if any(
+                fnmatch(ancestor, plain) or fnmatch(ancestor, f"*/{plain}")
+                for ancestor in ancestors
+            ):
                 sent = pattern.startswith("!")
         return sent
 
@@ -135,8 +138,8 @@ def python_like(image: str) -> str:
     version = image.removeprefix("python:").partition("-")[0]
     folder = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     named = [os.environ.get("FAIRWAY_PYTHON", ""), shutil.which(f"python{version}") or ""]
-    kept = sorted(str(one) for one in folder.glob(f"{version}*/bin/python{version}"))
-    return next((one for one in (*named, *kept) if one and _runs(one)), sys.executable)
+    kept = sorted(str(path) for path in folder.glob(f"{version}*/bin/python{version}"))
+    return next((item for item in (*named, *kept) if item and _runs(item)), sys.executable)
 
 
 def _runs(python: str) -> bool:

@@ -26,8 +26,8 @@ def key(one: Json) -> tuple[str, str, str]:
 def test_the_committed_chart_is_what_the_source_says() -> None:
     for name, text in chart.files().items():
         assert (CHART / name).read_text() == text, "run: make generate"
-    found = {str(one.relative_to(CHART)) for one in CHART.rglob("*") if one.is_file()}
-    assert {one for one in found if not one.startswith("crds/")} == set(chart.files())
+    found = {str(path.relative_to(CHART)) for path in CHART.rglob("*") if path.is_file()}
+    assert {item for item in found if not item.startswith("crds/")} == set(chart.files())
     assert (CHART / "crds").resolve() == CHART.parent / "crds"
 
 
@@ -35,7 +35,7 @@ def test_every_value_is_a_setting_with_its_default() -> None:
     values = yaml.safe_load(chart.files()["values.yaml"])
     defaults = Settings()
     for name, value in values.items():
-        plain = "".join(f"_{one.lower()}" if one.isupper() else one for one in name)
+        plain = "".join(f"_{item.lower()}" if item.isupper() else item for item in name)
         assert getattr(defaults, plain) == value
 
 
@@ -79,13 +79,13 @@ def test_helm_renders_what_install_prints(
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    rendered = {key(one): one for one in yaml.safe_load_all(done.stdout) if one}
-    printed = {key(one): one for one in manifests.objects(settings)}
+    rendered = {key(document): document for document in yaml.safe_load_all(done.stdout) if document}
+    printed = {key(object_): object_ for object_ in manifests.objects(settings)}
     # Helm makes the namespace of a release itself, when told to.
     del printed["Namespace", "", settings.namespace]
     assert rendered.keys() == printed.keys()
-    for name, one in printed.items():
-        assert rendered[name] == one
+    for name, value in printed.items():
+        assert rendered[name] == value
 
 
 @pytest.mark.real

@@ -21,12 +21,12 @@ Json = dict[str, Any]
 
 
 def named(found: list[Json]) -> dict[tuple[str, str], Json]:
-    return {(one["kind"], one["metadata"]["name"]): one for one in found}
+    return {(item["kind"], item["metadata"]["name"]): item for item in found}
 
 
 def rules(found: list[Json]) -> list[Json]:
     roles = ("Role", "ClusterRole")
-    return [rule for one in found if one["kind"] in roles for rule in one["rules"]]
+    return [rule for item in found if item["kind"] in roles for rule in item["rules"]]
 
 
 def test_what_is_printed_is_what_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,15 +47,15 @@ def test_no_object_is_there_twice() -> None:
     settings = Settings(namespace="hubs", monitoring=True, all_secrets=True)
     found = manifests.objects(settings)
     keys = {
-        (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"])
-        for one in found
+        (item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"])
+        for item in found
     }
     assert len(keys) == len(found)
 
 
 def test_all_our_kinds_come_first() -> None:
     found = manifests.objects(Settings())
-    assert [one["metadata"]["name"] for one in found[: len(KINDS)]] == [
+    assert [item["metadata"]["name"] for item in found[: len(KINDS)]] == [
         kind.qualified for kind in KINDS
     ]
 
@@ -72,7 +72,7 @@ def test_all_our_kinds_come_first() -> None:
 )
 def test_what_may_be_left_out_is(setting: dict[str, bool], kinds: set[str]) -> None:
     def there(settings: Settings) -> set[str]:
-        return {one["kind"] for one in manifests.objects(settings)}
+        return {object_["kind"] for object_ in manifests.objects(settings)}
 
     without = {key: not value for key, value in setting.items()}
     assert kinds <= there(Settings(**setting))
@@ -88,28 +88,28 @@ def test_a_hub_elsewhere_still_has_the_namespace_of_its_term() -> None:
 
 
 def test_no_role_has_a_wildcard() -> None:
-    for one in rules(manifests.objects(Settings(all_secrets=True))):
-        assert "*" not in [*one["verbs"], *one.get("apiGroups", ()), *one.get("resources", ())]
+    for rule in rules(manifests.objects(Settings(all_secrets=True))):
+        assert "*" not in [*rule["verbs"], *rule.get("apiGroups", ()), *rule.get("resources", ())]
 
 
 def test_no_role_can_give_itself_more() -> None:
-    for one in rules(manifests.objects(Settings(all_secrets=True))):
-        assert not {"impersonate", "bind", "escalate"} & set(one["verbs"])
-        if set(one["apiGroups"]) & {
+    for rule in rules(manifests.objects(Settings(all_secrets=True))):
+        assert not {"impersonate", "bind", "escalate"} & set(rule["verbs"])
+        if set(rule["apiGroups"]) & {
             "rbac.authorization.k8s.io",
             "admissionregistration.k8s.io",
             "apiextensions.k8s.io",
         }:
-            is_own_kind = one.get("resourceNames") == ["flavors.fairway.dev"]
-            assert set(one["verbs"]) <= ({"patch"} if is_own_kind else {"get", "list", "watch"})
+            is_own_kind = rule.get("resourceNames") == ["flavors.fairway.dev"]
+            assert set(rule["verbs"]) <= ({"patch"} if is_own_kind else {"get", "list", "watch"})
 
 
 def test_secrets_are_read_by_name_and_only_at_home_unless_asked() -> None:
-    for one in rules(manifests.objects(Settings(all_secrets=True))):
-        if "secrets" in one["resources"]:
-            names = one.get("resourceNames")
+    for rule in rules(manifests.objects(Settings(all_secrets=True))):
+        if "secrets" in rule["resources"]:
+            names = rule.get("resourceNames")
             is_kept_up = names in (["fairway-authority"], ["fairway-kubeconfig"])
-            assert one["verbs"] == (["get", "update"] if is_kept_up else ["get"])
+            assert rule["verbs"] == (["get", "update"] if is_kept_up else ["get"])
     assert ("ClusterRoleBinding", "fairway-hub-secrets") not in named(manifests.objects(Settings()))
     wider = named(manifests.objects(Settings(all_secrets=True)))
     assert ("ClusterRoleBinding", "fairway-hub-secrets") in wider
@@ -129,7 +129,7 @@ def test_secrets_are_read_by_name_and_only_at_home_unless_asked() -> None:
     ],
 )
 def test_settings_that_cannot_be_are_told_by_option(settings: Settings, told: str) -> None:
-    assert [one.startswith(told) for one in faults(settings)] == [True]
+    assert [fault.startswith(told) for fault in faults(settings)] == [True]
 
 
 def test_a_fault_ends_the_command_and_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,9 +145,9 @@ def test_a_member_that_is_only_observed_lets_nobody_act(
     assert run(["install", "--member", "--observe"]) == 0
     found = list(yaml.safe_load_all(capsys.readouterr().out))
     assert found == member.objects("fairway-system", may_act=False)
-    assert all(set(one["verbs"]) == {"get", "list", "watch"} for one in rules(found))
+    assert all(set(rule["verbs"]) == {"get", "list", "watch"} for rule in rules(found))
     acting = rules(member.objects("fairway-system", may_act=True))
-    assert any("impersonate" in one["verbs"] for one in acting)
+    assert any("impersonate" in item["verbs"] for item in acting)
 
 
 @pytest.mark.parametrize("name", ["view", "edit"])
@@ -155,8 +155,8 @@ def test_people_get_our_kinds_with_the_roles_they_have(name: str) -> None:
     role = named(manifests.objects(Settings()))["ClusterRole", f"fairway-{name}"]
     label = f"rbac.authorization.k8s.io/aggregate-to-{name}"
     assert role["metadata"]["labels"] == {label: "true"}
-    assert any("workloads" in one["resources"] for one in role["rules"])
-    assert {group for one in role["rules"] for group in one["apiGroups"]} <= {
+    assert any("workloads" in rule["resources"] for rule in role["rules"])
+    assert {group for rule in role["rules"] for group in rule["apiGroups"]} <= {
         "fairway.dev",
         "kinds.fairway.dev",
         "serving.fairway.dev",
@@ -171,7 +171,7 @@ def test_what_the_guide_says_can_be_typed(capsys: pytest.CaptureFixture[str]) ->
     for words in lines:
         assert run(words[1:]) == 0, words
         assert list(yaml.safe_load_all(capsys.readouterr().out))
-    options = {one for one in guide.split("`") if one.startswith("--no-")}
+    options = {part for part in guide.split("`") if part.startswith("--no-")}
     for option in options - {"--no-crds | kubectl delete -f -"}:
         assert run(["install", option]) == 0, option
         capsys.readouterr()

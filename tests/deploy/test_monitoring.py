@@ -89,13 +89,13 @@ def told() -> set[str]:
     """The names of all figures that a hub tells, with those that histograms add."""
     text = Metrics().render().decode()
     found = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
-    return found | {f"{one}_bucket" for one in found}
+    return found | {f"{item}_bucket" for item in found}
 
 
 @pytest.mark.parametrize(
     "expression",
     [
-        *(pytest.param(one.expression, id=one.name) for one in ALERTS),
+        *(pytest.param(alert.expression, id=alert.name) for alert in ALERTS),
         *(pytest.param(line, id=title) for title, _, lines in PANELS for line, _ in lines),
     ],
 )
@@ -105,7 +105,7 @@ def test_every_figure_that_is_asked_for_is_told(expression: str) -> None:
     assert asked <= told() | OF_OTHERS
 
 
-@pytest.mark.parametrize("alert", ALERTS, ids=lambda one: one.name)
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda other: other.name)
 def test_every_alert_has_a_runbook(alert: Any) -> None:
     text = (ROOT / alert.runbook).read_text()
     assert text.startswith(f"# {alert.name}\n")
@@ -113,13 +113,13 @@ def test_every_alert_has_a_runbook(alert: Any) -> None:
 
 
 def test_every_runbook_has_an_alert() -> None:
-    found = {one.stem for one in (ROOT / "docs" / "runbooks").glob("Fairway*.md")}
-    assert found == {one.name for one in ALERTS}
+    found = {path.stem for path in (ROOT / "docs" / "runbooks").glob("Fairway*.md")}
+    assert found == {alert.name for alert in ALERTS}
 
 
 def test_the_dashboard_is_json_and_its_panels_do_not_overlap() -> None:
     assert json.loads(dashboard(Settings())["data"]["fairway.json"]) == drawn()
-    places = [(one["gridPos"]["x"], one["gridPos"]["y"]) for one in drawn()["panels"]]
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in drawn()["panels"]]
     assert len(set(places)) == len(PANELS)
 
 
@@ -128,7 +128,7 @@ def test_prometheus_takes_the_rules_and_each_alert_fires(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     promtool = demand(binaries.promtool, request.config)
-    assert SEEN.keys() == {one.name for one in ALERTS}
+    assert SEEN.keys() == {alert.name for alert in ALERTS}
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups()}))
     check(promtool, tmp_path, "check", "rules", "rules.yaml")
     firing = [
@@ -145,7 +145,7 @@ def case(series: dict[str, str], expression: str, when: str, value: int) -> dict
     asked = {"expr": expression, "eval_time": when}
     return {
         "interval": "1m",
-        "input_series": [{"series": one, "values": values} for one, values in series.items()],
+        "input_series": [{"series": other, "values": values} for other, values in series.items()],
         "promql_expr_test": [{**asked, "exp_samples": [{"labels": "{}", "value": value}]}],
     }
 

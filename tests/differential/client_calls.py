@@ -221,13 +221,13 @@ def _discover(client: Client, namespace: str, path: str, kept: set[str]) -> Any:
         {
             # The hash names a way of storing; verbs are a set.
             key: sorted(each) if key == "verbs" else each
-            for key, each in one.items()
+            for key, each in resource.items()
             if key != "storageVersionHash"
         }
-        for one in answer["resources"]
-        if one["name"].split("/")[0] in kept
+        for resource in answer["resources"]
+        if resource["name"].split("/")[0] in kept
     ]
-    return {**answer, "resources": sorted(resources, key=lambda one: one["name"])}
+    return {**answer, "resources": sorted(resources, key=lambda resource: resource["name"])}
 
 
 def discovers_batch(client: Client, namespace: str) -> Any:
@@ -261,7 +261,9 @@ def discovers_aggregated(client: Client, namespace: str) -> Any:
             kept = ("jobs", "priorityclasses", "leases")
             found[group["metadata"]["name"]] = {
                 "version": version["version"],
-                "resources": [one for one in version["resources"] if one["resource"] in kept],
+                "resources": [
+                    resource for resource in version["resources"] if resource["resource"] in kept
+                ],
             }
     return {"code": answer["code"], "kind": answer["out"].get("kind"), "groups": found}
 

@@ -99,8 +99,8 @@ def accepted(listed: Path = LIST) -> list[Accepted]:
 def differences(real: dict[str, Any], ours: dict[str, Any]) -> Iterator[Difference]:
     """Everything that differs between the outcomes of one group."""
     for step, outcome in real.items():
-        for at, one, other in _walk("", outcome, ours.get(step, ABSENT)):
-            yield Difference(step=step, at=at, real=one, ours=other)
+        for at, value, other in _walk("", outcome, ours.get(step, ABSENT)):
+            yield Difference(step=step, at=at, real=value, ours=other)
 
 
 def _walk(at: str, real: Any, ours: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -109,8 +109,8 @@ def _walk(at: str, real: Any, ours: Any) -> Iterator[tuple[str, Any, Any]]:
             inner = f"{at}.{key}" if at else str(key)
             yield from _walk(inner, real.get(key, ABSENT), ours.get(key, ABSENT))
     elif isinstance(real, list) and isinstance(ours, list) and len(real) == len(ours):
-        for number, (one, other) in enumerate(zip(real, ours, strict=True)):
-            yield from _walk(f"{at}.{number}", one, other)
+        for number, (value, other) in enumerate(zip(real, ours, strict=True)):
+            yield from _walk(f"{at}.{number}", value, other)
     elif real != ours:
         yield at, real, ours
 

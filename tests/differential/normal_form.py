@@ -72,7 +72,7 @@ def output(given: str, how: str) -> Any:
         "table": table,
         "json": lambda each: value(json.loads(each)) if each.strip() else "",
         "yaml": lambda each: value(yaml.safe_load(each)),
-        "documents": lambda each: [value(one) for one in documents(each)],
+        "documents": lambda each: [value(document) for document in documents(each)],
         "fields": fields,
     }
     try:
@@ -143,11 +143,13 @@ def _with_sorted_causes(status: dict[str, Any]) -> dict[str, Any]:
     causes = details.get("causes") if isinstance(details, dict) else None
     if not isinstance(causes, list) or len(causes) < 2 or not isinstance(message, str):
         return status
-    told = [f"{one.get('field')}: {one.get('message')}" for one in causes]
+    told = [f"{cause.get('field')}: {cause.get('message')}" for cause in causes]
     begin, found, listed = message.partition("is invalid: [")
     if found and sorted(listed[:-1]) == sorted(", ".join(told)):
         message = f"{begin}{found}{', '.join(sorted(told))}]"
-    ordered = [cause for _, cause in sorted(zip(told, causes, strict=True), key=lambda one: one[0])]
+    ordered = [
+        cause for _, cause in sorted(zip(told, causes, strict=True), key=lambda item: item[0])
+    ]
     return {**status, "message": message, "details": {**details, "causes": ordered}}
 
 

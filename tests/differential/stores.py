@@ -88,7 +88,7 @@ def _selected(step: Step) -> Selection:
 async def _listed(store: Store, step: Step) -> dict[str, Any]:
     found = await store.list(step.kind, _selected(step), step.page)
     return {
-        "names": [one.object()["metadata"]["name"] for one in found.items],
+        "names": [item.object()["metadata"]["name"] for item in found.items],
         "hasMore": bool(found.continue_from),
         "remaining": found.remaining,
     }
@@ -99,7 +99,7 @@ async def _watched(store: Store, step: Step, version: str) -> dict[str, Any]:
     told: list[Any] = []
     try:
         while len(told) < step.events:
-            told += [[one.type, one.stored.object()] for one in await watch.batch()]
+            told += [[item.type, item.stored.object()] for item in await watch.batch()]
     finally:
         await watch.close()
     return {"events": told[: step.events]}
@@ -119,7 +119,7 @@ def _plain(given: Any) -> Any:
 def _without_owners(given: Any) -> Any:
     """Who owns which field is not kept by every store in memory, and compared elsewhere."""
     if isinstance(given, list):
-        return [_without_owners(one) for one in given]
+        return [_without_owners(item) for item in given]
     if isinstance(given, dict):
         kept = {key: value for key, value in given.items() if key != "managedFields"}
         return {key: _without_owners(value) for key, value in kept.items()}

@@ -56,7 +56,7 @@ async def test_both_stores_answer_alike(tmp_path: Path, request: pytest.FixtureR
         real = await stores.outcomes(store)
     async with embedded(tmp_path / "ours") as store:
         ours = await stores.outcomes(store)
-    assert [say for say, one in real.items() if "never" in one] == []
+    assert [say for say, value in real.items() if "never" in value] == []
     found = list(comparison.differences(real, ours))
     entries = comparison.accepted(comparison.STORES)
     new = [each for each in found if not any(entry.covers(each) for entry in entries)]

@@ -172,11 +172,11 @@ def processes_of(data: Path) -> list[int]:
     """Processes that bear the folder of a hub in their command or environment."""
     mark = str(data).encode()
     return [
-        int(one.name)
-        for one in Path("/proc").iterdir()
-        if one.name.isdecimal()
-        and int(one.name) != os.getpid()
-        and any(mark in _read(one / part) for part in ("cmdline", "environ"))
+        int(path.name)
+        for path in Path("/proc").iterdir()
+        if path.name.isdecimal()
+        and int(path.name) != os.getpid()
+        and any(mark in _read(path / part) for part in ("cmdline", "environ"))
     ]
 
 

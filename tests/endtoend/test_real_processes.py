@@ -112,7 +112,7 @@ async def until(holds: Callable[[], bool], what: str) -> None:
 
 
 def attempts(workload: Workload) -> list[tuple[int, str, int | None]]:
-    return [(one.attempt, one.reason, one.exit_code) for one in workload.status.history]
+    return [(item.attempt, item.reason, item.exit_code) for item in workload.status.history]
 
 
 async def test_a_gang_that_loses_a_worker_meets_anew_and_outlives_its_hub(tmp_path: Path) -> None:

@@ -72,12 +72,12 @@ def check_kind(driver: Driver, resource: Resource, *, is_lenient: bool = False) 
     assert listed["kind"] == (resource.list_kind or resource.kind + "List")
     table = driver.json("GET", everywhere, headers=(("accept", TABLE),))
     assert [row["object"]["metadata"]["name"] for row in table["rows"]] == [
-        one["metadata"]["name"] for one in listed["items"]
+        item["metadata"]["name"] for item in listed["items"]
     ]
     for row in table["rows"]:
         assert len(row["cells"]) == len(table["columnDefinitions"]), row
-    for one in listed["items"]:
-        _check_object(driver, resource, one, is_lenient=is_lenient)
+    for item in listed["items"]:
+        _check_object(driver, resource, item, is_lenient=is_lenient)
 
 
 def _check_object(
@@ -119,6 +119,6 @@ def contents(driver: Driver) -> dict[str, list[bytes]]:
         if resource.is_stored and "list" in resource.verbs:
             listed = driver.json("GET", address(resource))
             found[f"{resource.qualified}/{resource.version}"] = [
-                msgspec.json.encode(one) for one in listed["items"]
+                msgspec.json.encode(item) for item in listed["items"]
             ]
     return found

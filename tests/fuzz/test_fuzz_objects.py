@@ -19,12 +19,12 @@ from tests.fuzz.budget import budget
 from tests.fuzz.driver import Driver
 
 KINDS: dict[str, Resource] = {
-    one.qualified: one
-    for one in [
+    resource.qualified: resource
+    for resource in [
         *builtin_resources(),
-        *(one for definition in crds.definitions() for one in custom_resources(definition)),
+        *(other for definition in crds.definitions() for other in custom_resources(definition)),
     ]
-    if one.is_stored and "create" in one.verbs
+    if resource.is_stored and "create" in resource.verbs
 }
 MODES = st.sampled_from(["Strict", "Warn", "Ignore"])
 kinds = pytest.mark.parametrize("resource", KINDS.values(), ids=KINDS.keys())

@@ -82,9 +82,9 @@ def _try(client: Client, operation: Any) -> None:
     """Asks for one operation a few times, of the object that may be there and of others."""
     known = {key: PLACES[key] for key in PLACES if f"{{{key}}}" in operation.path}
     checks = [
-        one
-        for one in CHECKS
-        if one is not response_schema_conformance or operation.path not in WITHOUT_SCHEMA
+        check
+        for check in CHECKS
+        if check is not response_schema_conformance or operation.path not in WITHOUT_SCHEMA
     ]
 
     # A failing case is printed as a curl command; to shrink one over HTTP takes minutes.

@@ -127,7 +127,7 @@ def _furnish(driver: Driver) -> None:
 
 def _both(driver: Driver, pair: tuple[Thing, Thing], form: str, method: str, **more: Any) -> None:
     """The two answers are refusals for want of a right, and equal but for the names."""
-    here, missing = ((one, driver.send(method, one.path(form), **more)) for one in pair)
+    here, missing = ((item, driver.send(method, item.path(form), **more)) for item in pair)
     assert here[1].status == 403, here[1].body
     assert here[0].without_names(here[1]) == missing[0].without_names(missing[1])
 
@@ -208,15 +208,15 @@ def test_reviews_of_my_own_rights_say_the_same_of_what_is_not_there(
     for pair in (PAIRS["an object"], PAIRS["a namespace"], PAIRS["a secret"]):
         for verb in ("get", "list", "delete"):
             said = [
-                one.without_names(
+                item.without_names(
                     driver.send(
                         "POST",
                         f"{REVIEWS}/selfsubjectaccessreviews",
-                        {"spec": {"resourceAttributes": _attributes(one, verb)}},
+                        {"spec": {"resourceAttributes": _attributes(item, verb)}},
                         token=TOKENS[user],
                     )
                 )
-                for one in pair
+                for item in pair
             ]
             assert said[0][0] == 201
             assert said[0] == said[1]

@@ -54,7 +54,7 @@ class AnySequence(RuleBasedStateMachine):
         self.driver = Driver(self.folder)
         self.driver.send("POST", "/api/v1/namespaces", {"metadata": {"name": "pond"}})
         self.begun = {
-            one.qualified: self.driver.json("GET", promises.address(one)) for one in TRIED
+            item.qualified: self.driver.json("GET", promises.address(item)) for item in TRIED
         }
         self.checked = -1
 
@@ -149,14 +149,14 @@ class AnySequence(RuleBasedStateMachine):
         """The list at the start with all events since is the list now."""
         path = promises.address(resource)
         begun, now = self.begun[resource.qualified], self.driver.json("GET", path)
-        kept = {one["metadata"]["uid"]: one for one in begun["items"]}
+        kept = {item["metadata"]["uid"]: item for item in begun["items"]}
         for event in self.driver.watch(path, begun["metadata"]["resourceVersion"]):
             uid = event["object"]["metadata"]["uid"]
             assert (uid in kept) == (event["type"] != "ADDED"), event
             kept[uid] = event["object"]
             if event["type"] == "DELETED":
                 del kept[uid]
-        assert kept == {one["metadata"]["uid"]: one for one in now["items"]}
+        assert kept == {item["metadata"]["uid"]: item for item in now["items"]}
 
 
 TestAnySequence = AnySequence.TestCase

@@ -34,16 +34,22 @@ def api() -> str:
     catalogue = Catalogue()
     for definition in crds.definitions():
         catalogue.put_definition(dict(definition))
-    document = openapi.document([one for one in catalogue if one.group in GROUPS])
+    document = openapi.document([item for item in catalogue if item.group in GROUPS])
     return "\n".join((*_paths(document["paths"]), *_schemas(document["components"]))) + "\n"
 
 
 def _paths(paths: Plain) -> Iterator[str]:
     for path, verbs in sorted(paths.items()):
-        shared = [one["name"] for one in verbs.get("parameters", ()) if "name" in one]
+        shared = [
+            parameter["name"] for parameter in verbs.get("parameters", ()) if "name" in parameter
+        ]
         for verb, operation in sorted(verbs.items()):
             if verb != "parameters":
-                own = [one["name"] for one in operation.get("parameters", ()) if "name" in one]
+                own = [
+                    parameter["name"]
+                    for parameter in operation.get("parameters", ())
+                    if "name" in parameter
+                ]
                 yield " ".join((verb.upper(), path, *sorted({*shared, *own})))
 
 
@@ -97,7 +103,7 @@ async def _answers(fleet: Fleet) -> Plain:
         "traffic": await plane.share("default", "chat"),
         "timeline": await plane.timeline.answer(whole, lambda _: True),
         "snapshot": sorted(
-            f"{one['kind']} {one['metadata']['name']}" for one in _objects(snapshot)
+            f"{object_['kind']} {object_['metadata']['name']}" for object_ in _objects(snapshot)
         ),
         "whatif": await WhatIf().answer(snapshot["items"], now, change),
         "history": {
@@ -112,7 +118,7 @@ async def _answers(fleet: Fleet) -> Plain:
 
 
 def _objects(snapshot: Plain) -> list[Plain]:
-    return [json.loads(bytes(one)) for one in snapshot["items"]]
+    return [json.loads(bytes(item)) for item in snapshot["items"]]
 
 
 def _json(value: Any) -> str:

@@ -36,7 +36,7 @@ def starts(what: str, *, count: int, chosen: Chosen = every, until: Any = None) 
     """Pods that are new run, as soon as there are so many on nodes."""
 
     def does(stage: Stage) -> None:
-        for pod in stage.wait_for(lambda one: is_new(one) and chosen(one), count):
+        for pod in stage.wait_for(lambda item: is_new(item) and chosen(item), count):
             stage.kubelet.start(pod)
 
     return Act(what=what, does=does, until=until or holds_nothing)
@@ -44,7 +44,7 @@ def starts(what: str, *, count: int, chosen: Chosen = every, until: Any = None) 
 
 def gets_ready(what: str, *, count: int, chosen: Chosen = every, until: Any = None) -> Act:
     def does(stage: Stage) -> None:
-        for pod in stage.wait_for(lambda one: is_running(one) and chosen(one), count):
+        for pod in stage.wait_for(lambda item: is_running(item) and chosen(item), count):
             stage.kubelet.ready(pod)
 
     return Act(what=what, does=does, until=until or holds_nothing)
@@ -56,7 +56,7 @@ def ends(
     """Pods that run end with an exit code."""
 
     def does(stage: Stage) -> None:
-        for pod in stage.wait_for(lambda one: is_running(one) and chosen(one), count):
+        for pod in stage.wait_for(lambda item: is_running(item) and chosen(item), count):
             stage.kubelet.end(pod, exit_code)
 
     return Act(what=what, does=does, until=until or holds_nothing)
@@ -66,7 +66,7 @@ def evicted(what: str, *, count: int, chosen: Chosen = every, until: Any = None)
     """Pods that run are ended by their node, which lacks something."""
 
     def does(stage: Stage) -> None:
-        for pod in stage.wait_for(lambda one: is_running(one) and chosen(one), count):
+        for pod in stage.wait_for(lambda item: is_running(item) and chosen(item), count):
             stage.kubelet.evict(pod)
 
     return Act(what=what, does=does, until=until or holds_nothing)
@@ -91,8 +91,10 @@ def holds_nothing(_status: Json) -> bool:
 def says(kind: str, status: str = "True", reason: str = "") -> Callable[[Json], bool]:
     """Whether a condition has come to be so."""
     return lambda found: any(
-        one["type"] == kind and one["status"] == status and reason in (one.get("reason"), "")
-        for one in found.get("conditions", [])
+        condition["type"] == kind
+        and condition["status"] == status
+        and reason in (condition.get("reason"), "")
+        for condition in found.get("conditions", [])
     )
 
 

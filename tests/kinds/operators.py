@@ -148,8 +148,8 @@ def start(plane: control_plane.ControlPlane, client: Client, operator: Operator)
     """Starts a controller on a control plane; gives up where it does not answer."""
     if operator.name in plane.by_name:
         return
-    for one in operator.beside:
-        start(plane, client, one)
+    for item in operator.beside:
+        start(plane, client, item)
     program = operator.program()
     define(plane, client, operator)
     with Client.connect(str(plane.kubeconfig)) as knowing:
@@ -166,7 +166,7 @@ def start(plane: control_plane.ControlPlane, client: Client, operator: Operator)
         text = yaml.safe_dump(operator.settings).replace("{folder}", str(folder))
         (folder / "settings.yaml").write_text(text.replace("'{port}'", str(port)))
     own = {"folder": folder, "port": port, "kubeconfig": plane.kubeconfig}
-    words = [one.format(**own) for one in operator.arguments]
+    words = [argument.format(**own) for argument in operator.arguments]
     given = {name: text.format(**own) for name, text in operator.environment.items()}
     environment = {"KUBECONFIG": str(plane.kubeconfig), "TMPDIR": str(folder), **given}
     command = [*_with_own_etc(operator, plane.folder, folder), str(program), *words]
@@ -210,18 +210,18 @@ def _install_webhooks(
 ) -> None:
     file = published.source(operator.module) / operator.webhooks
     authority = base64.b64encode((plane.folder / "serving.crt").read_bytes()).decode()
-    for one in filter(None, yaml.safe_load_all(file.read_text())):
-        one["webhooks"] = [
+    for document in filter(None, yaml.safe_load_all(file.read_text())):
+        document["webhooks"] = [
             each
-            for each in one["webhooks"]
+            for each in document["webhooks"]
             if re.search(operator.called, each["clientConfig"]["service"]["path"])
         ]
-        for webhook in one["webhooks"]:
+        for webhook in document["webhooks"]:
             path = webhook["clientConfig"]["service"]["path"]
             address = f"https://127.0.0.1:{port}{path}"
             webhook["clientConfig"] = {"url": address, "caBundle": authority}
-        one["metadata"]["name"] = f"{operator.name}-{one['metadata']['name']}"
-        client.create(one)
+        document["metadata"]["name"] = f"{operator.name}-{document['metadata']['name']}"
+        client.create(document)
 
 
 def _wait_until_called(

@@ -103,8 +103,8 @@ def _play(client: Client, kubelet: Kubelet, scenario: Scenario, number: int) -> 
     manifest["spec"] = merged(manifest["spec"], scenario.spec)
     namespace = manifest["metadata"]["namespace"]
     client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    for one in scenario.before:
-        client.create(merged(one, {"metadata": {"namespace": namespace}}))
+    for item in scenario.before:
+        client.create(merged(item, {"metadata": {"namespace": namespace}}))
     stage = Stage(client, kubelet, manifest)
     try:
         for act in scenario.acts:
@@ -140,7 +140,7 @@ def _write(scenario: Scenario, changes: Sequence[Change], source: str) -> None:
         "spec": scenario.spec,
         "steps": steps,
     }
-    text = text_of({name: one for name, one in whole.items() if one or name != "spec"})
+    text = text_of({name: value for name, value in whole.items() if value or name != "spec"})
     path.write_text(text.replace(ray.address(), ADDRESS))
 
 
@@ -187,7 +187,11 @@ RECORDINGS: tuple[tuple[Operator | None, tuple[Scenario, ...]], ...] = (
 
 def main(words: Sequence[str]) -> None:
     for operator, scenarios in RECORDINGS:
-        chosen = [one for one in scenarios if not words or any(word in one.file for word in words)]
+        chosen = [
+            scenario
+            for scenario in scenarios
+            if not words or any(word in scenario.file for word in words)
+        ]
         source = f"Kubernetes {binaries.VERSION}"
         if not chosen:
             continue

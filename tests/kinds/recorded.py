@@ -33,9 +33,9 @@ class Sample:
 
 def samples() -> list[Sample]:
     return [
-        Sample(f"{file.stem}-{one['metadata']['name']}", one)
+        Sample(f"{file.stem}-{document['metadata']['name']}", document)
         for file in sorted((HERE / "samples").glob("*.yaml"))
-        for one in yaml.safe_load_all(file.read_text())
+        for document in yaml.safe_load_all(file.read_text())
     ]
 
 
@@ -50,10 +50,14 @@ class Step:
 
 def steps() -> list[Step]:
     return [
-        Step(f"{file.parent.name} {file.stem}: {step['what']}", _object(one, step), step["reads"])
+        Step(
+            f"{file.parent.name} {file.stem}: {step['what']}",
+            _object(document, step),
+            step["reads"],
+        )
         for file in sorted((HERE / "statuses").rglob("*.yaml"))
-        for one in yaml.safe_load_all(file.read_text())
-        for step in one["steps"]
+        for document in yaml.safe_load_all(file.read_text())
+        for step in document["steps"]
     ]
 
 

@@ -121,9 +121,9 @@ def _let_in(stage: Stage) -> None:
     until = time.monotonic() + ACT_SECONDS_MAX
     while time.monotonic() < until:
         groups = stage.client.list(_POD_GROUPS, scope=Scope(namespace=stage.namespace)).items
-        waiting = [one for one in groups if one.get("status", {}).get("phase") != "Inqueue"]
-        for one in waiting:
-            name, status = one["metadata"]["name"], {"status": {"phase": "Inqueue"}}
+        waiting = [group for group in groups if group.get("status", {}).get("phase") != "Inqueue"]
+        for item in waiting:
+            name, status = item["metadata"]["name"], {"status": {"phase": "Inqueue"}}
             stage.client.patch(_POD_GROUPS, name, status, namespace=stage.namespace)
         if waiting:
             return
@@ -252,7 +252,7 @@ def _does_step(what: str, *names: str, exit_code: int = 0, until: Any) -> Act:
 
     def does(stage: Stage) -> None:
         chosen = _is_step(*names)
-        for pod in stage.wait_for(lambda one: is_running(one) and chosen(one), len(names)):
+        for pod in stage.wait_for(lambda item: is_running(item) and chosen(item), len(names)):
             metadata = pod["metadata"]
             stage.client.create(
                 {
@@ -282,8 +282,8 @@ def _has_steps(phase: str, count: int) -> Callable[[Json], bool]:
     return lambda found: (
         count
         == sum(
-            one["type"] == "Pod" and one["phase"] == phase
-            for one in found.get("nodes", {}).values()
+            node["type"] == "Pod" and node["phase"] == phase
+            for node in found.get("nodes", {}).values()
         )
     )
 

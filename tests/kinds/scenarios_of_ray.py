@@ -42,9 +42,9 @@ def _runs(what: str, *, count: int, chosen: Callable[[Pod], bool], until: Any = 
     """Pods start and soon are ready, at the address where a head would answer."""
 
     def does(stage: Stage) -> None:
-        for pod in stage.wait_for(lambda one: is_new(one) and chosen(one), count):
+        for pod in stage.wait_for(lambda item: is_new(item) and chosen(item), count):
             stage.kubelet.start(pod, ray.address())
-        for pod in stage.wait_for(lambda one: is_running(one) and chosen(one), count):
+        for pod in stage.wait_for(lambda item: is_running(item) and chosen(item), count):
             stage.kubelet.ready(pod)
 
     return Act(what=what, does=does, until=until or holds_nothing)

@@ -29,8 +29,8 @@ COMPLETED = says("Completed")
 def _ready(**numbers: int) -> Callable[[Json], bool]:
     """Whether so many jobs of each role are ready."""
     return lambda found: all(
-        one["ready"] == numbers.get(one["name"], one["ready"])
-        for one in found.get("replicatedJobsStatus", [{"name": "", "ready": -1}])
+        item["ready"] == numbers.get(item["name"], item["ready"])
+        for item in found.get("replicatedJobsStatus", [{"name": "", "ready": -1}])
     )
 
 

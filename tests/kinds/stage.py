@@ -96,9 +96,11 @@ class Stage:
         until = time.monotonic() + ACT_SECONDS_MAX
         while time.monotonic() < until:
             every = self.client.list("pods", scope=Scope(namespace=self.namespace)).items
-            here = [one for one in every if "containerStatuses" in one["status"] and chosen(one)]
+            here = [
+                item for item in every if "containerStatuses" in item["status"] and chosen(item)
+            ]
             if len(here) >= count:
-                return sorted(here, key=lambda one: str(one["metadata"]["name"]))[:count]
+                return sorted(here, key=lambda item: str(item["metadata"]["name"]))[:count]
             time.sleep(0.2)
         raise TimeoutError(f"{len(here)} pods instead of {count} for {self._what!r}")
 

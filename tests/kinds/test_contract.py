@@ -15,7 +15,7 @@ from tests.kinds.recorded import Sample, samples
 NOW = 1_800_000_000.0
 # What serves until it is stopped, beside all that is divided by replicas.
 ENDLESS = ("RayCluster", "RayService")
-every_sample = pytest.mark.parametrize("sample", samples(), ids=lambda one: one.name)
+every_sample = pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.name)
 
 
 def kind_of(sample: Sample) -> Kind:
@@ -30,22 +30,24 @@ def never_ends(sample: Sample) -> bool:
 
 
 every_sample_that_ends = pytest.mark.parametrize(
-    "sample", [one for one in samples() if not never_ends(one)], ids=lambda one: one.name
+    "sample",
+    [sample for sample in samples() if not never_ends(sample)],
+    ids=lambda sample: sample.name,
 )
 
 
 def states(pods, phase, **given) -> list[PodState]:
     return [
         PodState(
-            name=one.name,
-            pod_set=one.pod_set,
-            index=one.index,
+            name=pod.name,
+            pod_set=pod.pod_set,
+            index=pod.index,
             phase=phase,
             started_at=NOW - 60,
             finished_at=NOW if phase in ("Succeeded", "Failed") else None,
             **given,
         )
-        for one in pods
+        for pod in pods
     ]
 
 
@@ -53,13 +55,14 @@ def wanted(kind: Kind, manifest: dict) -> dict[str, int]:
     """Pods by pod set that run at a time."""
     times = kind.replicas(manifest)
     return {
-        one.name: one.count * (1 if times is None else times) for one in kind.pod_sets(manifest)
+        pod_set.name: pod_set.count * (1 if times is None else times)
+        for pod_set in kind.pod_sets(manifest)
     }
 
 
 def templated(kind: Kind, manifest: dict) -> set[str]:
     """Pod sets whose template stands in the manifest; others have theirs in the cluster."""
-    return {decision.pod_set_of(one) for one in kind.templates(manifest)}
+    return {decision.pod_set_of(template) for template in kind.templates(manifest)}
 
 
 def first_wave(kind: Kind, manifest: dict) -> list[Pod]:
@@ -85,8 +88,8 @@ def test_a_sample_can_be_run(sample: Sample) -> None:
 def test_no_function_changes_what_it_is_given(sample: Sample) -> None:
     kind, manifest = kind_of(sample), copy.deepcopy(sample.manifest)
     pods = list(kind.pods(manifest))
-    for one in ("faults", "mode", "replicas", "pod_sets", "templates", "is_held", "dependencies"):
-        getattr(kind, one)(manifest)
+    for item in ("faults", "mode", "replicas", "pod_sets", "templates", "is_held", "dependencies"):
+        getattr(kind, item)(manifest)
     kind.held(manifest)
     kind.released(kind.held(manifest))
     kind.with_counts(manifest, {**wanted(kind, manifest), "replicas": 1})
@@ -103,7 +106,7 @@ def test_no_function_changes_what_it_is_given(sample: Sample) -> None:
 @every_sample
 def test_pod_sets_have_names_of_their_own_and_every_template_is_of_one(sample: Sample) -> None:
     kind = kind_of(sample)
-    names = [one.name for one in kind.pod_sets(sample.manifest)]
+    names = [pod_set.name for pod_set in kind.pod_sets(sample.manifest)]
     assert len(names) == len(set(names))
     assert templated(kind, sample.manifest) <= set(names)
 
@@ -121,13 +124,13 @@ def test_pods_are_at_least_those_of_the_pod_sets_with_names_and_numbers_of_their
 ) -> None:
     kind = kind_of(sample)
     pods = kind.pods(sample.manifest)
-    counts = Counter(one.pod_set for one in pods)
+    counts = Counter(pod.pod_set for pod in pods)
     assert set(counts) == set(wanted(kind, sample.manifest))
     for name, count in wanted(kind, sample.manifest).items():
         assert counts[name] >= count
-        numbers = [one.index for one in pods if one.pod_set == name]
+        numbers = [pod.index for pod in pods if pod.pod_set == name]
         assert numbers == list(range(counts[name]))
-    assert len({one.name for one in pods}) == len(pods)
+    assert len({pod.name for pod in pods}) == len(pods)
 
 
 @every_sample
@@ -154,11 +157,11 @@ def test_with_counts_is_what_pod_sets_tell(sample: Sample) -> None:
         for count in (0, 1, 7):
             assert kind.replicas(kind.with_counts(manifest, {"replicas": count})) == count
         return
-    counts = {one.name: one.count for one in kind.pod_sets(manifest)}
-    fewer = {one.name: one.member_size or 1 for one in kind.pod_sets(manifest)}
+    counts = {pod_set.name: pod_set.count for pod_set in kind.pod_sets(manifest)}
+    fewer = {pod_set.name: pod_set.member_size or 1 for pod_set in kind.pod_sets(manifest)}
     for given in (counts, fewer):
         told = kind.pod_sets(kind.with_counts(manifest, given))
-        assert {one.name: one.count for one in told} == given
+        assert {item.name: item.count for item in told} == given
 
 
 @every_sample
@@ -203,7 +206,7 @@ def test_started_as_they_are_due_all_pods_come_to_an_end(sample: Sample) -> None
         wave = pod_starts.due(kind, manifest, over, now=NOW)
         if not wave:
             break
-        counts = Counter(one.pod_set for one in wave)
+        counts = Counter(item.pod_set for item in wave)
         assert all(counts[name] <= most for name, most in wanted(kind, manifest).items())
         assert pod_starts.due(kind, manifest, [*over, *states(wave, "Ready")], now=NOW) == ()
         over += states(wave, "Succeeded", exit_code=0)
@@ -242,7 +245,7 @@ def test_every_pod_template_is_labelled(sample: Sample) -> None:
     kind = kind_of(sample)
     labelled = decision.labelled(kind, sample.manifest, work="vision.train", attempt=2)
     own = templated(kind, sample.manifest)
-    for pod in (one for one in kind.pods(labelled) if one.pod_set in own):
+    for pod in (pod for pod in kind.pods(labelled) if pod.pod_set in own):
         assert pod.labels["fairway.dev/work"] == "vision.train"
         assert pod.labels["fairway.dev/attempt"] == "2"
         assert pod.labels["fairway.dev/pod-set"] == pod.pod_set

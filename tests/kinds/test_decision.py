@@ -12,7 +12,7 @@ from fairway.kinds.profile import applied
 from fairway.kinds.registry import built_in
 from tests.kinds.recorded import samples
 
-SAMPLES = {one.name: one.manifest for one in samples()}
+SAMPLES = {sample.name: sample.manifest for sample in samples()}
 KINDS = built_in()
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -26,8 +26,8 @@ def decorated(sample: str, **changes: Change) -> dict:
 
 def in_zones(*zones: str) -> tuple[NodeTerm, ...]:
     return tuple(
-        NodeTerm(match_expressions=(NodeRequirement(key="zone", operator="In", values=(one,)),))
-        for one in zones
+        NodeTerm(match_expressions=(NodeRequirement(key="zone", operator="In", values=(zone,)),))
+        for zone in zones
     )
 
 
@@ -54,7 +54,8 @@ def test_each_pod_set_gets_its_own() -> None:
         workers=Change(node_selector={"pool": "h100"}, labels={"team": "vision"}),
     )
     driver, workers = (
-        one["template"]["spec"]["template"] for one in found["spec"]["replicatedJobs"]
+        replicated_job["template"]["spec"]["template"]
+        for replicated_job in found["spec"]["replicatedJobs"]
     )
     assert driver["spec"]["nodeSelector"] == {"pool": "cpu"}
     assert workers["spec"]["nodeSelector"] == {"pool": "h100"}
@@ -86,13 +87,13 @@ def test_a_pod_is_its_own_template() -> None:
 )
 def test_required_terms_hold_beside_those_there_are(own: list, expected: list) -> None:
     def plain(term: list[str]) -> dict:
-        tests = [one.split("=") for one in term]
+        tests = [item.split("=") for item in term]
         return {"matchExpressions": [{"key": k, "operator": "In", "values": [v]} for k, v in tests]}
 
-    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [plain(one) for one in own]}}}
+    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [plain(item) for item in own]}}}
     pod = pod_of(job(**({"affinity": affinity} if own else {})), node_affinity=in_zones("a", "b"))
     terms = pod["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
-    assert terms == [plain(one) for one in expected]
+    assert terms == [plain(item) for item in expected]
 
 
 def test_a_toleration_is_added_once() -> None:
@@ -184,7 +185,7 @@ def test_a_profile_speaks_the_words_of_its_cluster() -> None:
     (found,) = pod["containers"]
     assert found["image"] == "mirror.local/models/server:2"
     assert found["resources"]["limits"] == {"rdma/hca_shared_devices_a": 1, "cpu": "2"}
-    assert {one["name"]: one["value"] for one in found["env"]} == {
+    assert {variable["name"]: variable["value"] for variable in found["env"]} == {
         "HTTP_PROXY": "own",
         "NCCL_IB_HCA": "mlx5",
     }

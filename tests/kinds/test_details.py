@@ -13,7 +13,7 @@ from fairway.kinds.registry import Kinds, built_in
 from tests.kinds.recorded import samples
 
 NOW = 1_800_000_000.0
-SAMPLES = {one.name: one.manifest for one in samples()}
+SAMPLES = {sample.name: sample.manifest for sample in samples()}
 
 
 def kind_of(manifest: dict) -> Kind:
@@ -94,7 +94,7 @@ def test_an_exit_code_may_end_a_job_at_once() -> None:
 def test_each_index_may_fail_by_itself() -> None:
     manifest = SAMPLES["job-shards"]
     once = states(manifest, "Failed", "Succeeded", "Succeeded", exit_code=1)
-    assert [one.name for one in pod_starts.due(kind_of(manifest), manifest, once, now=NOW)] == [
+    assert [item.name for item in pod_starts.due(kind_of(manifest), manifest, once, now=NOW)] == [
         "shards-0"
     ]
     twice = states(manifest, "Failed", exit_code=1, restarts=1) + once[1:]
@@ -147,7 +147,9 @@ def test_a_group_is_ready_once_all_its_pods_are() -> None:
 def test_what_volcano_needs_at_least_is_taken_from_the_last_tasks() -> None:
     manifest = SAMPLES["volcano-job-distributed"]
     kind = kind_of(manifest)
-    assert [(one.name, one.count, one.least_count) for one in kind.pod_sets(manifest)] == [
+    assert [
+        (pod_set.name, pod_set.count, pod_set.least_count) for pod_set in kind.pod_sets(manifest)
+    ] == [
         ("master", 1, None),
         ("worker", 4, 2),
     ]
@@ -212,7 +214,7 @@ def test_what_pods_need_is_found_wherever_they_name_it() -> None:
         ],
     }
     found = dependencies.of_templates([{"spec": spec}, {"spec": spec}])
-    assert [(one.kind, one.name) for one in found] == [
+    assert [(item.kind, item.name) for item in found] == [
         *(("ConfigMap", name) for name in ("early", "files", "settings")),
         ("PersistentVolumeClaim", "data"),
         *(("Secret", name) for name in ("all", "cert", "keys", "mount", "pull", "token")),

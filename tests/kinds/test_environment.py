@@ -8,7 +8,7 @@ from fairway.kinds.interface import Pod
 from fairway.kinds.registry import built_in
 from tests.kinds.recorded import samples
 
-SAMPLES = {one.name: one.manifest for one in samples()}
+SAMPLES = {sample.name: sample.manifest for sample in samples()}
 
 
 def pods(sample: str) -> list[Pod]:
@@ -18,12 +18,15 @@ def pods(sample: str) -> list[Pod]:
 
 
 def variables(pod: Pod) -> dict[str, str]:
-    return {one["name"]: one.get("value", "") for one in pod.spec["containers"][0].get("env", [])}
+    return {
+        variable["name"]: variable.get("value", "")
+        for variable in pod.spec["containers"][0].get("env", [])
+    }
 
 
 def test_an_indexed_job_tells_each_pod_its_index_and_gives_it_a_host_name() -> None:
     made = pods("job-train")
-    assert [one.name for one in made] == ["train-0", "train-1", "train-2", "train-3"]
+    assert [item.name for item in made] == ["train-0", "train-1", "train-2", "train-3"]
     last = made[-1]
     assert variables(last)["JOB_COMPLETION_INDEX"] == "3"
     assert last.spec["hostname"] == "train-3"
@@ -41,7 +44,7 @@ def test_a_job_makes_a_pod_for_each_completion() -> None:
 
 
 def test_a_job_set_names_its_pods_within_its_service_and_marks_them() -> None:
-    made = {one.name: one for one in pods("jobset-pytorch")}
+    made = {pod.name: pod for pod in pods("jobset-pytorch")}
     assert len(made) == 9
     pod = made["pytorch-workers-1-2"]
     assert (pod.pod_set, pod.index) == ("workers", 6)
@@ -74,7 +77,7 @@ def test_a_job_set_without_a_subdomain_uses_its_own_name() -> None:
 
 def test_a_stateful_set_counts_from_its_first_ordinal() -> None:
     made = pods("statefulset-store")
-    assert [one.name for one in made] == ["store-1", "store-2", "store-3"]
+    assert [item.name for item in made] == ["store-1", "store-2", "store-3"]
     assert made[0].spec["subdomain"] == "store-peers"
     assert made[0].labels["apps.kubernetes.io/pod-index"] == "1"
     assert made[0].spec["volumes"] == [
@@ -83,7 +86,7 @@ def test_a_stateful_set_counts_from_its_first_ordinal() -> None:
 
 
 def test_a_leader_worker_set_tells_each_pod_its_leader() -> None:
-    made = {one.name: one for one in pods("leaderworkerset-vllm")}
+    made = {pod.name: pod for pod in pods("leaderworkerset-vllm")}
     assert sorted(made) == sorted(
         ["vllm-0", "vllm-0-1", "vllm-0-2", "vllm-0-3", "vllm-1", "vllm-1-1", "vllm-1-2", "vllm-1-3"]
     )
@@ -100,7 +103,7 @@ def test_a_leader_worker_set_tells_each_pod_its_leader() -> None:
 
 
 def test_volcano_tells_each_pod_of_the_others() -> None:
-    made = {one.name: one for one in pods("volcano-job-distributed")}
+    made = {pod.name: pod for pod in pods("volcano-job-distributed")}
     worker = made["distributed-worker-2"]
     assert variables(worker) == {
         "VK_TASK_INDEX": "2",
@@ -120,7 +123,7 @@ def test_volcano_tells_each_pod_of_the_others() -> None:
 
 
 def test_volcano_gives_the_master_of_an_mpi_job_its_workers_and_every_pod_its_volumes() -> None:
-    made = {one.name: one for one in pods("volcano-job-mpi")}
+    made = {pod.name: pod for pod in pods("volcano-job-mpi")}
     hosts = "mpi-mpiworker-0.mpi,mpi-mpiworker-1.mpi"
     assert variables(made["mpi-mpimaster-0"]) == {"MPI_HOST": hosts}
     assert variables(made["mpi-mpiworker-0"]) == {}

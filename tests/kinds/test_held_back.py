@@ -30,9 +30,9 @@ def held_back(sample: Sample) -> dict:
 def possible() -> list[Sample]:
     kinds = built_in()
     return [
-        one
-        for one in samples()
-        if (kind := kinds.of(one.manifest)) is not None and means_of(kind).is_possible
+        sample
+        for sample in samples()
+        if (kind := kinds.of(sample.manifest)) is not None and means_of(kind).is_possible
     ]
 
 
@@ -44,11 +44,11 @@ def test_the_table_in_the_guide_is_what_the_code_says() -> None:
 
 
 def test_every_kind_is_in_one_line_of_the_table() -> None:
-    listed = [one for group in groups(built_in()) for one in group.kinds]
+    listed = [kind for group in groups(built_in()) for kind in group.kinds]
     assert sorted(listed) == list(built_in().known())
 
 
-@pytest.mark.parametrize("sample", possible(), ids=lambda one: one.name)
+@pytest.mark.parametrize("sample", possible(), ids=lambda item: item.name)
 def test_what_the_server_wrote_holds_and_does_not_travel(sample: Sample) -> None:
     kind = built_in().of(sample.manifest)
     assert kind is not None
@@ -58,7 +58,7 @@ def test_what_the_server_wrote_holds_and_does_not_travel(sample: Sample) -> None
     assert not is_held_back(kind.released(cleaned(held)), kind)
 
 
-@pytest.mark.parametrize("sample", samples(), ids=lambda one: one.name)
+@pytest.mark.parametrize("sample", samples(), ids=lambda other: other.name)
 def test_an_object_as_people_write_it_is_not_held_back(sample: Sample) -> None:
     kind = built_in().of(sample.manifest)
     assert kind is not None
@@ -67,7 +67,7 @@ def test_an_object_as_people_write_it_is_not_held_back(sample: Sample) -> None:
 
 
 def test_what_an_agent_made_is_no_native_object() -> None:
-    job = next(one.manifest for one in samples() if one.name.startswith("job-"))
+    job = next(sample.manifest for sample in samples() if sample.name.startswith("job-"))
     queued = changed(job, ("metadata", "labels"), {"fairway.dev/queue": "research"})
     assert as_workload(queued, built_in()) is not None
     labels = {"fairway.dev/queue": "research", "fairway.dev/work": "one"}

@@ -14,7 +14,7 @@ from fairway.kinds.native import as_workload, cleaned, derived_pod_sets
 from fairway.kinds.registry import built_in
 from tests.kinds.recorded import samples
 
-SAMPLES = {one.name: one.manifest for one in samples()}
+SAMPLES = {sample.name: sample.manifest for sample in samples()}
 
 
 def native(sample: str = "job-train", **metadata) -> dict:
@@ -33,8 +33,8 @@ def workload(manifest: dict) -> Workload:
 @pytest.mark.parametrize(
     "name",
     [
-        one
-        for one, plain in SAMPLES.items()
+        value
+        for value, plain in SAMPLES.items()
         if "fairway.dev/queue" in plain["metadata"].get("labels", {})
     ],
 )
@@ -123,10 +123,13 @@ def test_a_selector_asks_for_no_label_that_was_taken_off() -> None:
 
 def test_a_job_of_a_jobset_names_no_queue_either() -> None:
     manifest = copy.deepcopy(SAMPLES["jobset-pytorch"])
-    for one in manifest["spec"]["replicatedJobs"]:
-        one["template"]["metadata"] = {"labels": dict(QUEUES)}
+    for replicated_job in manifest["spec"]["replicatedJobs"]:
+        replicated_job["template"]["metadata"] = {"labels": dict(QUEUES)}
     assert "queue" not in json.dumps(
-        [one["template"]["metadata"] for one in cleaned(manifest)["spec"]["replicatedJobs"]]
+        [
+            replicated_job["template"]["metadata"]
+            for replicated_job in cleaned(manifest)["spec"]["replicatedJobs"]
+        ]
     )
 
 
@@ -162,7 +165,9 @@ def test_a_service_may_run_as_a_gang_of_all_its_replicas() -> None:
     manifest = native("leaderworkerset-vllm", annotations={"fairway.dev/mode": "Gang"})
     found = workload(manifest)
     assert (found.spec.mode, found.spec.replicas) == ("Gang", None)
-    assert {one.name: one.count for one in derived_pod_sets(found)} == {"leader": 2, "worker": 6}
+    assert {
+        derived_pod_set.name: derived_pod_set.count for derived_pod_set in derived_pod_sets(found)
+    } == {"leader": 2, "worker": 6}
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ PRIVILEGED = {"name": "main", "image": "a", "securityContext": {"privileged": Tr
 
 def faults(*manifests: Json, **permits: Any) -> list[str]:
     found = faults_in(manifests, Permits(**permits), built_in().of)
-    return [one for several in found.values() for one in several]
+    return [item for several in found.values() for item in several]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_what_reaches_further_is_refused_unless_the_cluster_permits_it(
         thing("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
         thing("v1", "ResourceQuota"),
     ],
-    ids=lambda one: one["kind"],
+    ids=lambda item: item["kind"],
 )
 def test_what_grants_rights_is_refused_whatever_is_permitted(manifest: Json) -> None:
     group, _, _ = manifest["apiVersion"].rpartition("/")

@@ -156,4 +156,4 @@ def test_variables_that_a_container_sets_itself_stay() -> None:
         {"name": "A", "value": "own"},
         {"name": "B", "value": "given"},
     ]
-    assert [one["name"] for one in first["containers"][0]["env"]] == ["B", "A"]
+    assert [variable["name"] for variable in first["containers"][0]["env"]] == ["B", "A"]

@@ -8,7 +8,7 @@ from fairway.kinds.registry import built_in
 from tests.kinds.recorded import Step, steps
 
 
-@pytest.mark.parametrize("step", steps(), ids=lambda one: one.name)
+@pytest.mark.parametrize("step", steps(), ids=lambda other: other.name)
 def test_a_recorded_status_is_understood(step: Step) -> None:
     kind = built_in().of(step.found)
     assert kind is not None

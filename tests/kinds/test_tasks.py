@@ -10,7 +10,7 @@ from fairway.kinds import ranges, tasks
 from fairway.kinds.job import Job
 from tests.kinds.recorded import samples
 
-JOB = next(one.manifest for one in samples() if one.name == "job-train")
+JOB = next(sample.manifest for sample in samples() if sample.name == "job-train")
 numbers = st.frozensets(st.integers(0, 60))
 
 
@@ -34,7 +34,7 @@ def test_cuts_lose_nothing_and_cross_no_multiple(
     given_numbers: frozenset[int], length: int, start: int
 ) -> None:
     cut = list(ranges.cut(ranges.of(given_numbers), length, start=start))
-    assert {one for pair in cut for one in range(pair[0], pair[1] + 1)} == given_numbers
+    assert {index for pair in cut for index in range(pair[0], pair[1] + 1)} == given_numbers
     assert all((low - start) // length == (high - start) // length for low, high in cut)
 
 
@@ -49,7 +49,7 @@ def test_two_neighbours_are_a_list_as_kubernetes_writes_them() -> None:
 
 
 def names(made: list[dict]) -> list[str]:
-    return [one["metadata"]["name"] for one in made]
+    return [item["metadata"]["name"] for item in made]
 
 
 def test_each_run_of_tasks_is_an_indexed_job() -> None:
@@ -60,7 +60,9 @@ def test_each_run_of_tasks_is_an_indexed_job() -> None:
     assert first["spec"]["completionMode"] == "Indexed"
     assert first["spec"]["backoffLimitPerIndex"] == 2
     second = Job().pods(made[1])[1]
-    variables = {one["name"]: one.get("value") for one in second.spec["containers"][0]["env"]}
+    variables = {
+        variable["name"]: variable.get("value") for variable in second.spec["containers"][0]["env"]
+    }
     assert (variables["FAIRWAY_TASK_OFFSET"], variables["JOB_COMPLETION_INDEX"]) == ("4", "1")
     assert variables["FAIRWAY_TASKS"] == "4,5"
 

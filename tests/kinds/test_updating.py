@@ -60,7 +60,7 @@ def test_what_makes_another_revision() -> None:
         mark(service(), {**settings, "data": {"a": "1"}}),
     ]
     assert len({mark(service()), *others}) == 5
-    assert all(len(one) == 10 for one in others)
+    assert all(len(item) == 10 for item in others)
 
 
 def made(kind: str, pace: Pace, replicas: int = 4) -> Plain:

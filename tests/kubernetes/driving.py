@@ -97,5 +97,5 @@ async def driven(member: Member, **settings: Any) -> AsyncIterator[KubernetesRig
         for name in (await rig.driver.observe()).works:
             await rig.driver.stop(name, Stop(grace_seconds=0))
             await rig.driver.remove(name)
-        await rig.until(lambda one: not one.works, "everything removed")
+        await rig.until(lambda item: not item.works, "everything removed")
         await rig.driver.close()

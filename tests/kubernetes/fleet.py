@@ -138,12 +138,12 @@ class Member:
         self.kubectl("delete", *made, "--ignore-not-found", "--wait=false")
         self.client.asynchronous.discovery.forget()
         kinds = [
-            one
-            for one in self.client.catalogue().preferred()
-            if one.namespaced and "deletecollection" in one.verbs
+            item
+            for item in self.client.catalogue().preferred()
+            if item.namespaced and "deletecollection" in item.verbs
         ]
-        for one in made:
-            kind, _, name = one.partition("/")
+        for item in made:
+            kind, _, name = item.partition("/")
             if kind == "namespace":
                 with contextlib.suppress(NotFound):
                     self._empty(name, kinds)
@@ -156,7 +156,9 @@ class Member:
         ]
         seen_at_last(
             lambda: [
-                one for one in left if self.client.list(one, scope=Scope(namespace=namespace)).items
+                item
+                for item in left
+                if self.client.list(item, scope=Scope(namespace=namespace)).items
             ],
             lambda found: not found,
             f"the end of all in {namespace}",
@@ -166,8 +168,8 @@ class Member:
         self.kubectl("wait", f"namespace/{namespace}", "--for=delete", "--timeout=60s")
 
     def close(self) -> None:
-        for one in self._clients:
-            one.close()
+        for client in self._clients:
+            client.close()
         self._clients.clear()
 
 
@@ -206,8 +208,8 @@ class Fleet:
             for name, nodes in MEMBERS.items()
             if name in names and name not in self._members
         }
-        for name, one in started.items():
-            self._members[name] = _kept(self._stack, one.result())
+        for name, value in started.items():
+            self._members[name] = _kept(self._stack, value.result())
         if hub is not None:
             self._hub = _kept(self._stack, hub.result())
 
@@ -246,7 +248,7 @@ def member(
     own.mkdir()
     with control_plane.running(own, say, is_whole=True, has_accounts=True) as plane:
         start_nodes(plane, nodes)
-        found = Member(name=name, plane=plane, nodes=[one["name"] for one in nodes])
+        found = Member(name=name, plane=plane, nodes=[node["name"] for node in nodes])
         try:
             _wait_for_nodes(found)
             yield found
@@ -277,7 +279,7 @@ def _wait_for_nodes(found: Member) -> None:
     until = time.monotonic() + READY_SECONDS_MAX
     while not _is_ready(found):
         if time.monotonic() > until:
-            logs = [one.read_text()[-1500:] for one in found.plane.folder.glob("*.log")]
+            logs = [path.read_text()[-1500:] for path in found.plane.folder.glob("*.log")]
             raise RuntimeError(f"{found.name} has no ready nodes:\n" + "\n".join(logs))
         time.sleep(0.1)
 
@@ -289,7 +291,7 @@ def _is_ready(found: Member) -> bool:
     except (NotFound, ApiError):
         return False
     nodes = found.client.list("nodes", scope=Scope()).items
-    taints = [taint for one in nodes for taint in one["spec"].get("taints", ())]
+    taints = [taint for node in nodes for taint in node["spec"].get("taints", ())]
     return len(nodes) == len(found.nodes) and not any(
-        one["key"].startswith("node.kubernetes.io/") for one in taints
+        taint["key"].startswith("node.kubernetes.io/") for taint in taints
     )

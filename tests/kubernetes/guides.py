@@ -48,7 +48,7 @@ class Desk:
         `agent_of` is the context of the cluster with an agent.
         """
         blocks = blocks_of(guide)[typed:]
-        at = next(at for at, one in enumerate(blocks) if "fairway accept" in one)
+        at = next(at for at, block in enumerate(blocks) if "fairway accept" in block)
         told = [await self.type(block) for block in blocks[:at]]
         command = told[-1].strip().splitlines()[-1]
         async with self.agent(command, "--context", agent_of):

@@ -175,9 +175,9 @@ class HubRig:
         """Gives the hub its members, queues and flavors; `urls` are other ways to members."""
         team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
         await self.apply(team, *(objects if objects is not None else basics()))
-        for one in self.members.values():
-            secret = secret_of(one, urls.get(one.name, ""))
-            await self.apply(secret, cluster_of(one, **settings))
+        for member in self.members.values():
+            secret = secret_of(member, urls.get(member.name, ""))
+            await self.apply(secret, cluster_of(member, **settings))
         await self.until_ready()
 
     async def apply(self, *bodies: Json) -> None:
@@ -249,14 +249,14 @@ async def replicas_of(
     replicas = [HubProcess(folder / str(at), *words) for at in range(count)]
     async with clean(fleet, *names) as members:
         try:
-            await asyncio.gather(*(one.start() for one in replicas))
+            await asyncio.gather(*(replica.start() for replica in replicas))
             async with AsyncClient.connect(str(fleet.hub.kubeconfig)) as client:
                 rig = HubRig(client, members)
                 await rig.begin(objects)
                 yield rig, replicas
         finally:
-            for one in replicas:
-                await one.kill()
+            for replica in replicas:
+                await replica.kill()
 
 
 @asynccontextmanager
@@ -272,13 +272,15 @@ async def clean(fleet: Fleet, *names: str) -> AsyncIterator[dict[str, Member]]:
         assert lives.twice(runs_in(members, since)) == []
     finally:
         await store.close()
-        await asyncio.gather(*(asyncio.to_thread(clear, one) for one in members.values()))
+        await asyncio.gather(*(asyncio.to_thread(clear, member) for member in members.values()))
 
 
 def runs_in(members: dict[str, Member], since: float = 0.0) -> list[lives.Run]:
     """What truly ran, and from when to when."""
     return [
-        run for name, one in members.items() for run in lives.read(one.plane.folder, name, since)
+        run
+        for name, member in members.items()
+        for run in lives.read(member.plane.folder, name, since)
     ]
 
 
@@ -287,12 +289,12 @@ def clear(member: Member) -> None:
 
     Processes are started for what there is to do alone: most tests leave little in most members.
     """
-    left = [one for one in _LEFT if _has_ours(member, one)]
+    left = [item for item in _LEFT if _has_ours(member, item)]
     if left:
         words = ("--all-namespaces", f"--selector={OURS}", "--wait=true", "--timeout=120s")
         member.kubectl("delete", ",".join(left), *words)
     nodes = member.client.list("nodes", scope=Scope()).items
-    cordoned = [one["metadata"]["name"] for one in nodes if one["spec"].get("unschedulable")]
+    cordoned = [node["metadata"]["name"] for node in nodes if node["spec"].get("unschedulable")]
     if cordoned:
         member.kubectl("uncordon", *cordoned)
 

@@ -55,19 +55,19 @@ class Kubelet:
         self.nodes: list[str] = []
         self._ended = threading.Event()
         self._threads = [
-            threading.Thread(target=self._repeat, args=one, daemon=True)
-            for one in ((self._look_around, ROUND_SECONDS), (self._renew, RENEWAL_SECONDS))
+            threading.Thread(target=self._repeat, args=item, daemon=True)
+            for item in ((self._look_around, ROUND_SECONDS), (self._renew, RENEWAL_SECONDS))
         ]
 
     def __enter__(self) -> Kubelet:
-        for one in self._threads:
-            one.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
         self._ended.set()
-        for one in self._threads:
-            one.join()
+        for thread in self._threads:
+            thread.join()
 
     def add_node(self, name: str, **labels: str) -> None:
         """A node with plenty of everything."""
@@ -100,7 +100,11 @@ class Kubelet:
     def start(self, pod: Pod, address: str = ADDRESS) -> None:
         """Containers run; those without a readiness probe are ready at once."""
         state = {"running": {"startedAt": now()}}
-        probed = {one["name"] for one in pod["spec"]["containers"] if "readinessProbe" in one}
+        probed = {
+            container["name"]
+            for container in pod["spec"]["containers"]
+            if "readinessProbe" in container
+        }
         self._tell(pod, "Running", state, ready=not probed, told={"podIP": address})
 
     def ready(self, pod: Pod) -> None:
@@ -144,9 +148,9 @@ class Kubelet:
             ],
             "containerStatuses": [
                 {
-                    "name": one["name"],
-                    "image": one["image"],
-                    "imageID": f"{one['image'].split(':')[0]}@sha256:0f3c" if address else "",
+                    "name": container["name"],
+                    "image": container["image"],
+                    "imageID": f"{container['image'].split(':')[0]}@sha256:0f3c" if address else "",
                     **({"containerID": "containerd://8c8d1b5a"} if address else {}),
                     "ready": ready,
                     "started": "running" in state,
@@ -154,7 +158,7 @@ class Kubelet:
                     "lastState": {},
                     "state": state,
                 }
-                for one in pod["spec"]["containers"]
+                for container in pod["spec"]["containers"]
             ],
         }
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]

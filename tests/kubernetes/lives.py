@@ -72,10 +72,10 @@ def twice(runs: Iterable[Run]) -> list[str]:
     found = []
     for work, several in _by_work(runs).items():
         spans: dict[tuple[int, str], tuple[float, float]] = {}
-        for one in several:
-            start, end = spans.get(one.copy, (inf, -inf))
-            spans[one.copy] = (min(start, one.start), max(end, one.end))
-        ordered = sorted(spans.items(), key=lambda one: one[1])
+        for item in several:
+            start, end = spans.get(item.copy, (inf, -inf))
+            spans[item.copy] = (min(start, item.start), max(end, item.end))
+        ordered = sorted(spans.items(), key=lambda span: span[1])
         found += [
             f"{work}: attempt {later[0]} began in {later[1]} {end - start:.3f} s before attempt "
             f"{earlier[0]} had ended in {earlier[1]}"
@@ -90,12 +90,12 @@ def done_more_than_once(runs: Iterable[Run]) -> list[str]:
     return [
         work
         for work, several in _by_work(runs).items()
-        if len({one.copy for one in several if one.code == 0}) > 1
+        if len({item.copy for item in several if item.code == 0}) > 1
     ]
 
 
 def _by_work(runs: Iterable[Run]) -> dict[str, Sequence[Run]]:
     found: dict[str, list[Run]] = defaultdict(list)
-    for one in runs:
-        found[one.work].append(one)
+    for item in runs:
+        found[item.work].append(item)
     return dict(sorted(found.items()))

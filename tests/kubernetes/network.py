@@ -36,10 +36,10 @@ class Network:
 
     def cut(self, how: Cut) -> None:
         self._cut = how
-        for one in self._connections:
-            one.is_lost = True
+        for connection in self._connections:
+            connection.is_lost = True
             if how == "Refused":
-                one.abort()
+                connection.abort()
 
     def mend(self) -> None:
         self._cut = ""
@@ -83,8 +83,8 @@ class _Connection:
         self.writers = [writer]
 
     def abort(self) -> None:
-        for one in self.writers:
-            one.transport.abort()
+        for writer in self.writers:
+            writer.transport.abort()
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):

@@ -84,15 +84,15 @@ class NodeAgent:
     def __init__(self, client: AsyncClient, nodes: list[Json], written: TextIO) -> None:
         self._client = client
         self._written = written
-        self._nodes = {one["name"]: one for one in nodes}
+        self._nodes = {node["name"]: node for node in nodes}
         self._silent: set[str] = set()
         self._lives: dict[str, Life] = {}  # by uid
         self._port = 0
 
     async def run(self, certificate: Path, key: Path) -> None:
         self._port = await self._serve(certificate, key)
-        for one in self._nodes.values():
-            await self._register(one)
+        for node in self._nodes.values():
+            await self._register(node)
         print("ready", flush=True)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._renew())
@@ -146,7 +146,7 @@ class NodeAgent:
 
     async def _renew(self) -> None:
         while True:
-            for name in [one for one in self._nodes if one not in self._silent]:
+            for name in [node for node in self._nodes if node not in self._silent]:
                 renewal = {"spec": {"renewTime": now(has_fractions=True)}}
                 with contextlib.suppress(ApiError, ClientError, OSError):
                     await self._client.patch("leases", name, renewal, namespace="kube-node-lease")
@@ -198,13 +198,13 @@ class NodeAgent:
     async def _live(self, life: Life) -> None:
         """A pod from its binding to its end."""
         containers = life.pod["spec"]["containers"]
-        if any("absent" in one["image"] for one in containers):
+        if any("absent" in container["image"] for container in containers):
             waiting = {"reason": "ErrImagePull", "message": "the registry has no such image"}
             await self._tell(life, "Pending", {"waiting": waiting})
             return
         program = " ".join((*containers[0].get("command", ()), *containers[0].get("args", ())))
-        naps = [float(one) for one in _NAP.findall(program)]
-        code = next((int(one) for one in _EXIT.findall(program)), 0)
+        naps = [float(match) for match in _NAP.findall(program)]
+        code = next((int(match) for match in _EXIT.findall(program)), 0)
         is_greedy = _UNREADABLE.search(program) is not None
         while True:
             await asyncio.sleep(START_SECONDS)
@@ -296,8 +296,8 @@ class NodeAgent:
             ],
             "containerStatuses": [
                 {
-                    "name": one["name"],
-                    "image": one["image"],
+                    "name": container["name"],
+                    "image": container["image"],
                     "imageID": "",
                     "ready": is_ready,
                     "started": is_ready,
@@ -305,7 +305,7 @@ class NodeAgent:
                     "lastState": life.last,
                     "state": state,
                 }
-                for one in life.pod["spec"]["containers"]
+                for container in life.pod["spec"]["containers"]
             ],
         }
         namespace, name = life.place
@@ -349,9 +349,9 @@ class NodeAgent:
 
     def _life(self, request: web.Request) -> Life:
         place = (request.match_info["namespace"], request.match_info["pod"])
-        for one in self._lives.values():
-            if one.place == place:
-                return one
+        for life in self._lives.values():
+            if life.place == place:
+                return life
         raise web.HTTPNotFound(text=f"pod {place[1]} is not here")
 
     async def _log(self, request: web.Request) -> web.StreamResponse:
@@ -372,7 +372,9 @@ class NodeAgent:
 
 def _is_ready(node: Json) -> bool:
     conditions = node.get("status", {}).get("conditions", ())
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def _condition(kind: str, holds: bool, reason: str = "") -> Json:

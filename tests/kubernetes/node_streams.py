@@ -38,7 +38,7 @@ async def serve_command(request: web.Request) -> web.WebSocketResponse:
     assert process.stderr is not None
     feeding = asyncio.ensure_future(_feed(socket, process))
     outputs = [(process.stdout, OUTPUT), (process.stderr, ERRORS)]
-    copying = asyncio.gather(*(_copy(one, socket, channel) for one, channel in outputs))
+    copying = asyncio.gather(*(_copy(value, socket, channel) for value, channel in outputs))
     try:
         await asyncio.wait((copying, feeding), return_when=asyncio.FIRST_COMPLETED)
         if not copying.done():
@@ -49,8 +49,8 @@ async def serve_command(request: web.Request) -> web.WebSocketResponse:
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
-        for one in (copying, feeding):
-            one.cancel()
+        for item in (copying, feeding):
+            item.cancel()
         await asyncio.gather(copying, feeding, return_exceptions=True)
     return socket
 
@@ -104,8 +104,8 @@ async def serve_port(request: web.Request) -> web.WebSocketResponse:
         await asyncio.wait((copying, sending), return_when=asyncio.FIRST_COMPLETED)
         await socket.close()
     finally:
-        for one in (copying, sending):
-            one.cancel()
+        for item in (copying, sending):
+            item.cancel()
         await asyncio.gather(copying, sending, return_exceptions=True)
         writer.close()
     return socket

@@ -19,9 +19,11 @@ async def sweep(store: KubernetesStore) -> None:
     """Every object of our kinds goes, with leases; namespaces of clusters stay, empty."""
     kinds = [
         ResourceKey(
-            one["spec"]["group"], one["spec"]["versions"][0]["name"], one["spec"]["names"]["plural"]
+            definition["spec"]["group"],
+            definition["spec"]["versions"][0]["name"],
+            definition["spec"]["names"]["plural"],
         )
-        for one in crds.definitions()
+        for definition in crds.definitions()
     ]
     await _forget_who_converts(store)
     for kind in (*kinds, LEASES):

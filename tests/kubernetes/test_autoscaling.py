@@ -113,7 +113,7 @@ def cpu(percent: int) -> Json:
 
 def each(*values: int | None) -> dict[str, int]:
     """What each pod uses; None: it is not measured."""
-    return {f"p{number}": one for number, one in enumerate(values) if one is not None}
+    return {f"p{number}": value for number, value in enumerate(values) if value is not None}
 
 
 SURGE: list[Values] = [2000, 2000, 9000, 30_000, 30_000, 30_000, *[3000] * 12, 8000, 8000, 1000]
@@ -281,7 +281,7 @@ def scaling_controllers(plane: ControlPlane) -> list[str]:
     """The command of a controller manager that runs nothing but the autoscaler, in a hurry."""
     command = plane.commands["kube-controller-manager"]
     return [
-        *(one for one in command if not one.startswith("--controllers=")),
+        *(item for item in command if not item.startswith("--controllers=")),
         "--controllers=horizontal-pod-autoscaler-controller",
         f"--horizontal-pod-autoscaler-sync-period={int(PERIOD_SECONDS * 1000)}ms",
         "--concurrent-horizontal-pod-autoscaler-syncs=16",
@@ -308,7 +308,9 @@ async def test_the_counts_are_those_of_a_real_autoscaler(plane: ControlPlane, ap
             await _place(api, name, case.start)
         control_plane.start(plane, "autoscaler", scaling_controllers(plane))
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while not all(len(apis.asked[one]) > len(case.values) for one, case in CASES.items()):
+            while not all(
+                len(apis.asked[value]) > len(case.values) for value, case in CASES.items()
+            ):
                 apis.advanced.clear()
                 await apis.advanced.wait()
         await asyncio.gather(*placing)
@@ -324,9 +326,9 @@ def told(name: str, apis: MeasuringApis, theirs: list[int], ours: list[int]) -> 
     """Both sequences with what they were made from, for who must find the difference."""
     asked = apis.asked[name]
     rows = (
-        f"{one.at - asked[0].at:7.3f} s  {one.values} with {one.wanted}, of which {one.placed} are "
-        f"placed: {a} there, {b} here"
-        for one, a, b in zip(asked, theirs, ours, strict=False)
+        f"{look.at - asked[0].at:7.3f} s  {look.values} with {look.wanted}, of which {look.placed} "
+        f"are placed: {a} there, {b} here"
+        for look, a, b in zip(asked, theirs, ours, strict=False)
     )
     return "\n".join((name, *rows))
 
@@ -341,8 +343,8 @@ async def _place(api: KubeApi, name: str, count: int) -> None:
 def _named(name: str, values: list[Values]) -> list[Values]:
     """A script with pods by the names that they have."""
     return [
-        {f"{name}-{pod}": value for pod, value in one.items()} if isinstance(one, dict) else one
-        for one in values
+        {f"{name}-{pod}": value for pod, value in item.items()} if isinstance(item, dict) else item
+        for item in values
     ]
 
 
@@ -355,13 +357,13 @@ def compared(name: str, case: Case, apis: MeasuringApis) -> tuple[list[int], lis
     asked = apis.asked[name]
     memory = Memory()
     theirs, ours = [], []
-    for one, following in pairwise(asked):
+    for value, following in pairwise(asked):
         at_once = ServiceObservation(
-            now=one.at,
-            wanted=one.wanted,
-            placed=one.placed,
+            now=value.at,
+            wanted=value.wanted,
+            placed=value.placed,
             pods=facts(name, case),
-            metrics=(_metric(spec, one.values, one.at),),
+            metrics=(_metric(spec, value.values, value.at),),
         )
         verdict = decide(at_once, limits, memory)
         memory = verdict.memory
@@ -455,7 +457,7 @@ async def test_what_pods_use_is_told_by_the_agent_of_their_cluster(
     await driver.open()
     try:
         await driver.apply(made)
-        await observed(driver, lambda one: bool(one.works[name].pods), "the pod")
+        await observed(driver, lambda item: bool(item.works[name].pods), "the pod")
         with pytest.raises(NotPossible, match="no metrics API"):
             await driver.usage(name)
         await _ready(api, "web", "r")

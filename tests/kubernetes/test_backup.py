@@ -69,7 +69,7 @@ class Rig:
     async def until_runs(self, name: str, cluster: str) -> None:
         def runs(found: Workload) -> bool:
             claim = found.status.claim
-            places = [one.cluster for one in claim.placements] if claim else []
+            places = [placement.cluster for placement in claim.placements] if claim else []
             return found.status.phase == "Running" and places == [cluster]
 
         found = None
@@ -175,13 +175,13 @@ async def test_a_server_put_back_to_an_earlier_day_kills_nothing_and_runs_nothin
             # As far as this hub knows, it runs in hangzhou, and of the other nobody ever spoke.
             await hub.until_runs("train", "shanghai")
             assert await during(5, lambda: pods(worlds)) == {repr(runs)}
-            works = [one.object() for one in (await hub.store.list(WORKS)).items]
-            kept = {one["metadata"]["name"]: one["spec"] for one in works}
-            assert {name: one["cluster"] for name, one in kept.items()} == {
+            works = [item.object() for item in (await hub.store.list(WORKS)).items]
+            kept = {work["metadata"]["name"]: work["spec"] for work in works}
+            assert {name: value["cluster"] for name, value in kept.items()} == {
                 "default.train": "shanghai",
                 "default.later": "shanghai",
             }
-            assert not any(one.get("tombstone") for one in kept.values())
+            assert not any(item.get("tombstone") for item in kept.values())
             await hub.submit("later")
             await hub.until_runs("later", "shanghai")
             assert pods(worlds) == runs

@@ -13,7 +13,7 @@ from tests.kubernetes import control_plane
 pytestmark = pytest.mark.real
 
 
-@pytest.mark.parametrize("name", [one.stem for one in SAMPLES])
+@pytest.mark.parametrize("name", [other.stem for other in SAMPLES])
 def test_the_status_of_a_cause_is_well_formed(real: control_plane.ControlPlane, name: str) -> None:
     pod = copy.deepcopy(sample(name)["pod"])
     status = pod.pop("status")
@@ -27,7 +27,9 @@ def test_the_status_of_a_cause_is_well_formed(real: control_plane.ControlPlane, 
             "pods", f"cause-{name}", {"status": status}, type=PatchType.STRATEGIC,
             namespace="default", subresource="status",
         )["status"]  # fmt: skip
-    told = {key: one for key, one in status.items() if key != "conditions"}
+    told = {key: value for key, value in status.items() if key != "conditions"}
     assert {key: taken.get(key) for key in told} == told
-    kinds = {one["type"]: one.get("reason") for one in taken["conditions"]}
-    assert kinds.items() >= {(one["type"], one.get("reason")) for one in status["conditions"]}
+    kinds = {condition["type"]: condition.get("reason") for condition in taken["conditions"]}
+    assert kinds.items() >= {
+        (condition["type"], condition.get("reason")) for condition in status["conditions"]
+    }

@@ -73,19 +73,19 @@ class TestWhatIsSeen:
         await asyncio.to_thread(member.apply, foreign)
 
         def used(observation: Observation) -> list[int]:
-            return [one.others.get("nvidia.com/gpu", 0) // 10**9 for one in observation.nodes]
+            return [node.others.get("nvidia.com/gpu", 0) // 10**9 for node in observation.nodes]
 
-        observation = await rig.until(lambda one: sorted(used(one)) == [0, 0, 2], "two in use")
-        node = next(one for one in observation.nodes if one.name == "l4-0")
+        observation = await rig.until(lambda item: sorted(used(item)) == [0, 0, 2], "two in use")
+        node = next(node for node in observation.nodes if node.name == "l4-0")
         assert node.labels["nvidia.com/gpu.product"] == "NVIDIA-L4"
         assert node.allocatable["nvidia.com/gpu"] == 2 * 10**9
         assert observation.claims["fairway.dev/accelerators"] == "NVIDIA-L4"
         score = "resource-usage-score/gpuClusterAvailable"
-        await rig.until(lambda one: one.claims[score] == "-80", "a score for two free GPUs")
+        await rig.until(lambda item: item.claims[score] == "-80", "a score for two free GPUs")
         assert "batch/v1/Job" in observation.kinds
         assert observation.version.startswith("v1.")
         await kubectl(member, "delete", "deployment", "foreign")
-        await rig.until(lambda one: used(one) == [0, 0, 0], "none in use")
+        await rig.until(lambda item: used(item) == [0, 0, 0], "none in use")
 
     async def test_a_node_that_is_cordoned_says_so(
         self, rig: KubernetesRig, member: Member
@@ -93,12 +93,12 @@ class TestWhatIsSeen:
         await kubectl(member, "cordon", "l4-1")
         try:
             await rig.until(
-                lambda one: any(node.taints for node in one.nodes if node.name == "l4-1"),
+                lambda item: any(node.taints for node in item.nodes if node.name == "l4-1"),
                 "a taint of the node",
             )
         finally:
             await kubectl(member, "uncordon", "l4-1")
-        await rig.until(lambda one: not any(node.taints for node in one.nodes), "no taint")
+        await rig.until(lambda item: not any(node.taints for node in item.nodes), "no taint")
 
     @pytest.mark.parametrize(
         ("command", "reason", "code"),
@@ -120,8 +120,8 @@ class TestWhatIsSeen:
         pulling = work("pulling", body)
         await rig.driver.apply(pulling)
         await rig.until(
-            lambda one: (
-                [(pod.phase, pod.reason) for pod in pods_of(one, pulling)]
+            lambda item: (
+                [(pod.phase, pod.reason) for pod in pods_of(item, pulling)]
                 == [("Bound", "ErrImagePull")]
             ),
             "a pod that cannot pull its image",
@@ -131,8 +131,8 @@ class TestWhatIsSeen:
         large = work("large", job("large", cpu="1000"))
         await rig.driver.apply(large)
         observation = await rig.until(
-            lambda one: (
-                [(pod.phase, pod.reason) for pod in pods_of(one, large)]
+            lambda item: (
+                [(pod.phase, pod.reason) for pod in pods_of(item, large)]
                 == [("Pending", "Unschedulable")]
             ),
             "a pod that finds no node",
@@ -201,21 +201,21 @@ class TestWhatIsSeen:
         await asyncio.to_thread(member.apply, published, sort, template)
 
         def counted(observation: Observation) -> tuple[int, int]:
-            node = next(one for one in observation.nodes if one.name == "l4-0")
+            node = next(node for node in observation.nodes if node.name == "l4-0")
             name = "devices.example.com"
             return node.allocatable.get(name, 0) // 10**9, node.others.get(name, 0) // 10**9
 
         try:
-            await rig.until(lambda one: counted(one) == (4, 0), "four devices")
+            await rig.until(lambda other: counted(other) == (4, 0), "four devices")
             await asyncio.to_thread(member.apply, foreign)
-            await rig.until(lambda one: counted(one) == (4, 3), "three in use")
+            await rig.until(lambda item: counted(item) == (4, 3), "three in use")
             await kubectl(member, "delete", "job", "claims")
-            await rig.until(lambda one: counted(one) == (4, 0), "four devices again")
+            await rig.until(lambda item: counted(item) == (4, 0), "four devices again")
         finally:
             words = ("resourceslice/l4-0-devices", "deviceclass/example")
             await kubectl(member, "delete", *words)
             await kubectl(member, "delete", "resourceclaimtemplate", "three")
-        await rig.until(lambda one: counted(one) == (0, 0), "no device")
+        await rig.until(lambda item: counted(item) == (0, 0), "no device")
 
     async def test_logs_are_read_as_they_are_asked_for(self, rig: KubernetesRig) -> None:
         words = work("words", running("words", "sh", "-c", "echo one; echo two; sleep 3"))
@@ -413,8 +413,8 @@ class TestWhatIsThereAlready:
     ) -> None:
         shared = config_map("shared", a="1")
         first, second = work("first", shared, job("first")), work("second", shared, job("second"))
-        for one in (first, second):
-            await rig.driver.apply(one)
+        for item in (first, second):
+            await rig.driver.apply(item)
         await rig.driver.remove(first.metadata.name)
         await rig.until(is_absent(first), "the first gone")
         found = seen(await rig.driver.observe(), second)
@@ -490,7 +490,7 @@ class TestHowObjectsAreUpdated:
         before = [await there(member, *what) for what in _OBJECTS]
         await rig.driver.apply(one)
         after = [await there(member, *what) for what in _OBJECTS]
-        assert [_generation(one) for one in after] == [_generation(one) for one in before]
+        assert [_generation(item) for item in after] == [_generation(item) for item in before]
 
     async def test_what_is_no_longer_listed_goes(self, rig: KubernetesRig, member: Member) -> None:
         await rig.driver.apply(work("one", config_map("old"), config_map("kept")))

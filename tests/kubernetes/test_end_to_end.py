@@ -22,11 +22,11 @@ OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
 def nodes_of(pods: list[Json]) -> list[str]:
-    return sorted(one["spec"]["nodeName"] for one in pods)
+    return sorted(pod["spec"]["nodeName"] for pod in pods)
 
 
 def label(member: str, node: str, key: str) -> str:
-    found: dict[str, Any] = next(one for one in MEMBERS[member] if one["name"] == node)
+    found: dict[str, Any] = next(other for other in MEMBERS[member] if other["name"] == node)
     return str(found["labels"][key])
 
 
@@ -47,9 +47,9 @@ async def test_a_gang_runs_where_the_plan_said_and_succeeds(fleet: Fleet, tmp_pa
         assert claim is not None
         racks = set(claim.placements[0].pod_sets[0].domains)
         assert len(racks) == 1
-        assert {label("hangzhou", one, "rack") for one in nodes_of(pods)} == racks
+        assert {label("hangzhou", node, "rack") for node in nodes_of(pods)} == racks
         assert len(set(nodes_of(pods))) == 2  # eight GPUs each, hence a node each
-        assert {label("hangzhou", one, "nvidia.com/gpu.product") for one in nodes_of(pods)} == {
+        assert {label("hangzhou", node, "nvidia.com/gpu.product") for node in nodes_of(pods)} == {
             H100
         }
         for other in ("berlin", "edge"):
@@ -66,7 +66,7 @@ async def test_a_gang_waits_for_quota_though_gpus_are_free(fleet: Fleet, tmp_pat
         await hub.apply(gang("first"))
         await hub.until("first", "Running")
         await hub.apply(gang("second", "sleep", "0.1"))
-        await hub.until("second", lambda one: "Quota" in one.status.reason, "a wait for quota")
+        await hub.until("second", lambda item: "Quota" in item.status.reason, "a wait for quota")
         assert await hub.pods("hangzhou", "second") == []
         await hub.cancel("first")
         await hub.until("second", "Succeeded")
@@ -77,15 +77,15 @@ async def test_a_preempted_gang_makes_room_and_runs_again(fleet: Fleet, tmp_path
     async with hub_of(fleet, tmp_path, "edge", objects=objects) as hub:
         await hub.apply(gang("humble", pods=2, gpus=2))
         await hub.until("humble", "Running")
-        before = {one["metadata"]["uid"] for one in await hub.pods("edge", "humble")}
+        before = {pod["metadata"]["uid"] for pod in await hub.pods("edge", "humble")}
         await hub.apply(gang("urgent", "sleep", "2", pods=2, gpus=2, priority=1000))
         await hub.until("urgent", "Running")
         humble = await hub.pods("edge", "humble")
-        assert not before & {one["metadata"]["uid"] for one in humble}
+        assert not before & {item["metadata"]["uid"] for item in humble}
         await hub.until("urgent", "Succeeded")
         again = await hub.until("humble", "Running")
-        assert [one.reason for one in again.status.history] == ["PreemptedWithinQueue"]
-        after = {one["metadata"]["uid"] for one in await hub.pods("edge", "humble")}
+        assert [item.reason for item in again.status.history] == ["PreemptedWithinQueue"]
+        after = {pod["metadata"]["uid"] for pod in await hub.pods("edge", "humble")}
         assert len(after) == 2
         assert not before & after
 
@@ -115,10 +115,10 @@ async def test_a_gang_moves_off_a_node_that_is_drained(fleet: Fleet, tmp_path: P
         await hub.kubectl("berlin", *words, "--timeout=120s")
         again = await hub.until(
             "train",
-            lambda one: one.status.phase == "Running" and bool(one.status.history),
+            lambda other: other.status.phase == "Running" and bool(other.status.history),
             "another attempt that runs",
         )
-        assert [one.reason for one in again.status.history] == ["NodeDrained"]
+        assert [item.reason for item in again.status.history] == ["NodeDrained"]
         (other,) = nodes_of(await hub.pods("berlin", "train"))
         assert other != node
 
@@ -141,7 +141,7 @@ async def test_nothing_is_placed_in_a_member_that_is_full_of_others_pods(
 
             await seen(free, lambda told: told == "0", "no free GPU")
             await hub.apply(gang("train", "sleep", "0.1", gpus=1))
-            await hub.until("train", lambda one: bool(one.status.reason), "a reason to wait")
+            await hub.until("train", lambda item: bool(item.status.reason), "a reason to wait")
             assert await hub.phase("train") == "Waiting"
             assert await hub.pods("edge", "train") == []
         finally:
@@ -164,13 +164,13 @@ async def test_a_gang_moves_off_a_node_that_is_lost(fleet: Fleet, tmp_path: Path
             await hub.kubectl("berlin", "taint", "node", node, f"{OUT_OF_SERVICE}=off:NoExecute")
             again = await hub.until(
                 "train",
-                lambda one: one.status.phase == "Running" and bool(one.status.history),
+                lambda other: other.status.phase == "Running" and bool(other.status.history),
                 "another attempt that runs",
             )
         finally:
             await hub.kubectl("berlin", "taint", "node", node, f"{OUT_OF_SERVICE}:NoExecute-")
             member.silence(node, is_silent=False)
-        assert [one.reason for one in again.status.history] == ["NodeTainted"]
+        assert [item.reason for item in again.status.history] == ["NodeTainted"]
         assert nodes_of(await hub.pods("berlin", "train")) != [node]
 
 
@@ -181,7 +181,7 @@ async def test_a_member_that_is_killed_is_missed_and_comes_back_as_it_was(
     async with hub_of(fleet, tmp_path, "edge", objects=basics(h100=0, a100=0)) as hub:
         await hub.apply(gang("train", gpus=2))
         await hub.until("train", "Running")
-        before = [one["metadata"]["uid"] for one in await hub.pods("edge", "train")]
+        before = [pod["metadata"]["uid"] for pod in await hub.pods("edge", "train")]
 
         async def phase() -> str:
             found = await hub.client.get("clusters.fairway.dev", "edge")
@@ -194,7 +194,7 @@ async def test_a_member_that_is_killed_is_missed_and_comes_back_as_it_was(
         finally:
             member.bring_back()  # by this very thread, with which its processes live
         await seen(phase, lambda told: told == "Ready", "the member to be back")
-        assert [one["metadata"]["uid"] for one in await hub.pods("edge", "train")] == before
+        assert [pod["metadata"]["uid"] for pod in await hub.pods("edge", "train")] == before
         await hub.apply(gang("second", "sleep", "0.1", gpus=2))
         await hub.until("second", "Succeeded")
         assert await hub.phase("train") == "Running"

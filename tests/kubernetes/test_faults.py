@@ -47,7 +47,7 @@ class Broken:
 
     async def leader(self) -> HubProcess:
         holder = int((await self.term())["holderIdentity"].rpartition("-")[2])
-        return next(one for one in self.replicas if one.process == holder)
+        return next(replica for replica in self.replicas if replica.process == holder)
 
     async def until_another_leads(self, before: Json) -> None:
         await seen(
@@ -79,10 +79,10 @@ async def until_all(
                 if event.type in ("ADDED", "MODIFIED"):
                     workload = decode(event.object, Workload)
                     found[workload.metadata.name] = workload
-                    if sum(is_so(one) for one in found.values()) >= count:
+                    if sum(is_so(item) for item in found.values()) >= count:
                         return found
     except TimeoutError:
-        left = {name: one.status for name, one in found.items() if not is_so(one)}
+        left = {name: value.status for name, value in found.items() if not is_so(value)}
         raise AssertionError(f"waited in vain until {count} {what}: {left}") from None
     raise AssertionError("a watch never ends")
 
@@ -124,14 +124,14 @@ async def a_member_is_killed(all_of_it: Broken) -> None:
 
 
 async def every_replica_is_killed(all_of_it: Broken) -> None:
-    for one in all_of_it.replicas:
-        await one.kill()
+    for replica in all_of_it.replicas:
+        await replica.kill()
     await all_of_it.replicas[0].start()
 
 
 FAULTS: dict[str, Callable[[Broken], Awaitable[None]]] = {
-    one.__name__.replace("_", " "): one
-    for one in (
+    item.__name__.replace("_", " "): item
+    for item in (
         the_leader_is_killed,
         the_leader_is_paused_until_another_leads,
         the_leader_is_asked_to_end,
@@ -154,16 +154,16 @@ async def test_nothing_is_lost_and_nothing_runs_twice_when(
     async with broken(fleet, tmp_path) as all_of_it:
         rig = all_of_it.rig
         jobs = [gang(f"train-{at}", "sleep", "1.5", gpus=4) for at in range(JOBS)]
-        await asyncio.gather(*(rig.client.create(one) for one in jobs))
+        await asyncio.gather(*(rig.client.create(job) for job in jobs))
         await until_all(rig, 1, has_claim, "are claimed")  # amid the plan: most are not yet
         await fault(all_of_it)
-        done = await until_all(rig, JOBS, lambda one: one.status.phase == "Succeeded", "succeeded")
-        assert [past.reason for one in done.values() for past in one.status.history].count(
+        done = await until_all(rig, JOBS, lambda job: job.status.phase == "Succeeded", "succeeded")
+        assert [past.reason for item in done.values() for past in item.status.history].count(
             "Succeeded"
         ) == JOBS
         runs = runs_in(rig.members, rig.since)
         assert lives.done_more_than_once(runs) == []
-        assert len({one.work for one in runs if one.code == 0}) == JOBS
+        assert len({item.work for item in runs if item.code == 0}) == JOBS
 
 
 @pytest.mark.parametrize("how", ["Refused", "Silent"])
@@ -196,7 +196,7 @@ async def test_what_runs_goes_on_while_the_network_to_its_member_is_cut(
             network.mend()
             await seen(phase, lambda told: told == "Ready", "the member to be back")
             done = await rig.until("ends-unseen", "Succeeded")
-            assert [one.reason for one in done.status.history] == ["Succeeded"]
+            assert [item.reason for item in done.status.history] == ["Succeeded"]
             train = await rig.until("train", "Running")
             assert train.status.history == ()
-            assert len([one for one in runs_in(rig.members, rig.since) if one.end == inf]) == 1
+            assert len([item for item in runs_in(rig.members, rig.since) if item.end == inf]) == 1

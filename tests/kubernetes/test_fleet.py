@@ -40,8 +40,10 @@ async def test_a_job_runs_on_nodes_with_gpus_and_is_completed_by_its_controller(
     await asyncio.to_thread(member.client.create, asking_for(2, "greets", *words, pods=2))
     done = ("wait", "job/greets", "--for=condition=Complete", f"--timeout={PATIENCE_SECONDS}s")
     await asyncio.to_thread(member.kubectl, *done)
-    nodes = {one["name"] for one in MEMBERS[name] if "nvidia.com/gpu" in one["allocatable"]}
-    assert {one["spec"]["nodeName"] for one in pods(member, "greets")} <= nodes
+    nodes = {
+        member["name"] for member in MEMBERS[name] if "nvidia.com/gpu" in member["allocatable"]
+    }
+    assert {pod["spec"]["nodeName"] for pod in pods(member, "greets")} <= nodes
     assert "hello" in member.kubectl("logs", "job/greets")
     member.kubectl("delete", "job", "greets")
 
@@ -53,14 +55,14 @@ async def test_pods_that_do_not_fit_wait_until_others_leave(fleet: Fleet) -> Non
         return await asyncio.to_thread(pods, member, name)
 
     def run(several: list[dict[str, Any]]) -> bool:
-        return bool(several) and all(one["status"]["phase"] == "Running" for one in several)
+        return bool(several) and all(item["status"]["phase"] == "Running" for item in several)
 
     await asyncio.to_thread(member.client.create, asking_for(2, "first", pods=2))
     await seen(lambda: found("first"), lambda several: len(several) == 2 and run(several), "both")
     await asyncio.to_thread(member.client.create, asking_for(1, "second"))
     await seen(
         lambda: found("second"),
-        lambda several: any("Insufficient" in json.dumps(one["status"]) for one in several),
+        lambda several: any("Insufficient" in json.dumps(item["status"]) for item in several),
         "a pod for which there is no room",
     )
     await asyncio.to_thread(member.kubectl, "delete", "job", "first")

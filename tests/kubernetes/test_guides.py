@@ -29,13 +29,13 @@ GUIDE = ROOT / "docs" / "guides" / "fleet-on-kubernetes.md"
 def bare(fleet: Fleet) -> Iterator[Fleet]:
     """Members that nobody has prepared for us, and that are left so."""
     fleet.start(*fleet.members, has_hub=False)
-    for one in fleet.members.values():
-        one.remove(*MADE)
+    for member in fleet.members.values():
+        member.remove(*MADE)
     yield fleet
-    for one in fleet.members.values():
-        clear(one)
-        one.remove(*MADE)
-        one.prepared.clear()
+    for other in fleet.members.values():
+        clear(other)
+        other.remove(*MADE)
+        other.prepared.clear()
 
 
 @asynccontextmanager

@@ -132,10 +132,10 @@ async def until_all(
                 if event.type in ("ADDED", "MODIFIED"):
                     workload = codec.decode(event.stored.raw, Workload)
                     found[workload.metadata.name] = workload
-                if sum(is_so(one) for one in found.values()) >= count:
+                if sum(is_so(item) for item in found.values()) >= count:
                     return found
     except TimeoutError:
-        phases = {name: one.status.phase for name, one in found.items()}
+        phases = {name: value.status.phase for name, value in found.items()}
         raise AssertionError(f"waited in vain until {count} {what}: {phases}") from None
     raise AssertionError("a watch ended")
 
@@ -159,13 +159,13 @@ async def test_what_kubectl_submits_to_the_server_runs_and_finishes(
         manifests = "---".join(JOB % (number, number) for number in range(jobs))
         await call(real, kubectl, "apply", "-f", "-", given=manifests)
         done = await until_all(store, jobs, has_succeeded, "have succeeded")
-        assert [one for one in done.values() if not has_run_once(one)] == []
+        assert [item for item in done.values() if not has_run_once(item)] == []
         shown = await call(real, kubectl, "get", "workloads", "--no-headers")
         assert [line.split()[3] for line in shown.splitlines()] == ["Succeeded"] * jobs
 
         # The hub's own API answers what a server of objects cannot.
         standing = await hub.client.ask("fleets", "fleet", "standing")
-        assert [one["queue"] for one in standing["queues"]] == ["research"]
+        assert [queue["queue"] for queue in standing["queues"]] == ["research"]
         listing = await hub.client.list("workloads")
         assert len(listing.items) == jobs
         await call(real, kubectl, "delete", "workloads", "--all", "--timeout=120s")
@@ -184,7 +184,7 @@ async def test_a_hub_goes_on_when_its_server_and_etcd_were_killed(
             await call(plane, kubectl, "apply", "-f", "-", given=f"{FLEET % 'first'}---{QUEUE}")
             manifests = "---".join(JOB % (number, number) for number in range(jobs))
             await call(plane, kubectl, "apply", "-f", "-", given=manifests)
-            await until_all(store, 1, lambda one: one.status.claim is not None, "is claimed")
+            await until_all(store, 1, lambda item: item.status.claim is not None, "is claimed")
             await store.end_watches()
             for name in ("kube-apiserver", "etcd"):
                 plane.kill(name)
@@ -192,7 +192,7 @@ async def test_a_hub_goes_on_when_its_server_and_etcd_were_killed(
                 control_plane.start(plane, name, plane.commands[name])
             await asyncio.to_thread(plane.wait_until_ready)
             done = await until_all(store, jobs, has_succeeded, "have succeeded")
-            assert [one for one in done.values() if not has_run_once(one)] == []
+            assert [item for item in done.values() if not has_run_once(item)] == []
 
 
 async def test_another_replica_takes_over_from_one_that_is_killed(
@@ -222,7 +222,7 @@ async def test_another_replica_takes_over_from_one_that_is_killed(
             after = await lease(store)
         assert before["holderIdentity"] != after["holderIdentity"]
         assert before["leaseTransitions"] < after["leaseTransitions"]
-        assert [one for one in done.values() if not has_run_once(one)] == []
+        assert [item for item in done.values() if not has_run_once(item)] == []
 
 
 async def test_a_hub_defines_anew_only_what_is_not_what_it_says(
@@ -232,9 +232,9 @@ async def test_a_hub_defines_anew_only_what_is_not_what_it_says(
         """How often the server was told a definition."""
         told = (await call(real, kubectl, "get", "--raw", "/metrics")).splitlines()
         mine = [
-            one for one in told if one.startswith("apiserver_request_total") and _DEFINES in one
+            item for item in told if item.startswith("apiserver_request_total") and _DEFINES in item
         ]
-        return sum(int(float(one.rpartition(" ")[2])) for one in mine if 'verb="APPLY"' in one)
+        return sum(int(float(item.rpartition(" ")[2])) for item in mine if 'verb="APPLY"' in item)
 
     async with clean_store(real) as store:
         await prepare_kubernetes(store, SystemClock())

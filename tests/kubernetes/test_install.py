@@ -98,7 +98,7 @@ def installed(
 
 
 def test_everything_is_taken_and_the_kinds_are_served(installed: Installed) -> None:
-    names = [f"crd/{one['metadata']['name']}" for one in crds.definitions()]
+    names = [f"crd/{definition['metadata']['name']}" for definition in crds.definitions()]
     installed.done("wait", "--for=condition=Established", "--timeout=120s", *names)
     for way in ("--server-side=true", "--server-side=false"):
         again = installed.done("apply", way, "-f", "-", given=printed("--replicas=1"))
@@ -147,7 +147,7 @@ async def test_the_rights_of_its_account_suffice(installed: Installed, tmp_path:
             for stored in (await store.list(WORKLOADS)).items:
                 assert stored.object()["metadata"]["annotations"][CREATED_BY] == "admin"
         standing = await hub.client.ask("fleets", "fleet", "standing")
-        assert [one["queue"] for one in standing["queues"]] == ["research"]
+        assert [queue["queue"] for queue in standing["queues"]] == ["research"]
         url = hub.client.access.server
         codes = [
             await asyncio.to_thread(answered, f"{url}/metrics", token)
@@ -166,7 +166,7 @@ async def test_the_rights_of_its_account_suffice(installed: Installed, tmp_path:
         "cannot follow flavors, trying again: the server ended a watch at once",
     )
     warned = [line for line in hub.said if "WARNING" in line]
-    assert [line for line in warned if not any(one in line for one in expected)] == []
+    assert [line for line in warned if not any(item in line for item in expected)] == []
 
 
 async def is_told_of_a_secret_that_may_not_be_read(installed: Installed) -> None:
@@ -200,7 +200,7 @@ def denied(installed: Installed) -> int:
     """How many requests the server has denied since it started: nobody said that they may."""
     counted = 'authorization_attempts_total{result="no-opinion"}'
     told = installed.done("get", "--raw", "/metrics").splitlines()
-    return sum(int(float(one.rpartition(" ")[2])) for one in told if one.startswith(counted))
+    return sum(int(float(item.rpartition(" ")[2])) for item in told if item.startswith(counted))
 
 
 def answered(url: str, token: str) -> int:

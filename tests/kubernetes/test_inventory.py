@@ -42,7 +42,7 @@ SPEC = {
 def member(fleet: Fleet) -> Any:
     found: Member = fleet.members["edge"]
     found.apply(*DEFINITIONS)
-    names = [f"crd/{one['metadata']['name']}" for one in DEFINITIONS]
+    names = [f"crd/{definition['metadata']['name']}" for definition in DEFINITIONS]
     found.kubectl("wait", "--for=condition=Established", "--timeout=60s", *names)
     found.apply(node_pool(), machine_deployment())
     yield found
@@ -80,16 +80,16 @@ async def test_pools_of_both_autoscalers_are_offered(rig: KubernetesRig) -> None
         return {"default-workers", "gpu-p5-48xlarge-zone-b-spot"} <= {p.name for p in one.offered}
 
     observation = await rig.until(offered, "pools offered")
-    assert [one.name for one in observation.quotas] == ["gpu"]
-    assert {one.name for one in observation.pools} >= {"booked", "default-workers"}
+    assert [quota.name for quota in observation.quotas] == ["gpu"]
+    assert {pool.name for pool in observation.pools} >= {"booked", "default-workers"}
 
 
 async def test_a_node_of_karpenters_is_known_by_its_pool_and_can_be_given_back(
     rig: KubernetesRig, member: Member
 ) -> None:
     name = "gpu-p5-48xlarge-zone-a-spot"
-    observation = await rig.until(lambda one: bool(one.offered), "pools offered")
-    labels = next(one.labels for one in observation.offered if one.name == name)
+    observation = await rig.until(lambda item: bool(item.offered), "pools offered")
+    labels = next(item.labels for item in observation.offered if item.name == name)
     node = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -97,16 +97,16 @@ async def test_a_node_of_karpenters_is_known_by_its_pool_and_can_be_given_back(
     }
     await asyncio.to_thread(member.apply, node)
     await rig.until(
-        lambda one: any(n.labels.get("fairway.dev/pool") == name for n in one.nodes), "its node"
+        lambda item: any(n.labels.get("fairway.dev/pool") == name for n in item.nodes), "its node"
     )
     observation = await rig.driver.observe()
-    assert [one.nodes for one in observation.pools if one.name == name] == [1]
-    others = [one.name for one in observation.nodes if one.name != "made-by-karpenter"]
+    assert [pool.nodes for pool in observation.pools if pool.name == name] == [1]
+    others = [node.name for node in observation.nodes if node.name != "made-by-karpenter"]
     await rig.driver.release(["made-by-karpenter", *others])
     observation = await rig.until(
-        lambda one: "made-by-karpenter" not in {n.name for n in one.nodes}, "the node gone"
+        lambda item: "made-by-karpenter" not in {n.name for n in item.nodes}, "the node gone"
     )
-    assert {one.name for one in observation.nodes} == set(others), "no other is Karpenter's"
+    assert {node.name for node in observation.nodes} == set(others), "no other is Karpenter's"
 
 
 async def test_pods_are_made_once_the_nodes_that_were_asked_for_are_provisioned(

@@ -128,7 +128,7 @@ async def test_a_cluster_joins_by_push_looks_only_and_then_runs_jobs(
         await rig.until_ready()
         spec = await spec_of(rig, "edge")
         assert spec["mode"] == "Observe"
-        assert [one["name"] for one in spec["topology"]] == ["node"]
+        assert [level["name"] for level in spec["topology"]] == ["node"]
         drafted = await rig.client.get("flavors.fairway.dev", "nvidia-l4")
         assert drafted["spec"]["nodes"]["labels"] == {"nvidia.com/gpu.product": "NVIDIA-L4"}
         # Looking is all that the hub's account there may do.
@@ -141,7 +141,7 @@ async def test_a_cluster_joins_by_push_looks_only_and_then_runs_jobs(
         ):
             assert edge.asked("auth", "can-i", verb, what, who).strip() == "no"
         await rig.apply(gang("train", "sh", "-c", "echo hello; sleep 1", gpus=2))
-        await rig.until("train", lambda one: bool(one.status.reason), "a reason to wait")
+        await rig.until("train", lambda item: bool(item.status.reason), "a reason to wait")
         assert await rig.phase("train") == "Waiting"
 
         await terminal.fairway("join", *member, "--mode", "Manage")
@@ -155,7 +155,7 @@ async def test_what_is_printed_as_rights_is_what_is_made(edge: Member, tmp_path:
         member = ("--kubeconfig", str(edge.plane.kubeconfig), "--mode", "Manage")
         printed = yaml.safe_load_all(await terminal.fairway("join", "--print-rbac", *member))
         await terminal.fairway("join", "--name", "edge", *member)
-        for wanted in (one for one in printed if one["kind"] in ("ClusterRole", "Role")):
+        for wanted in (item for item in printed if item["kind"] in ("ClusterRole", "Role")):
             where = ("-n", wanted["metadata"].get("namespace", "default"))
             words = (wanted["kind"], wanted["metadata"]["name"], "-o", "yaml", *where)
             assert yaml.safe_load(edge.kubectl("get", *words))["rules"] == wanted["rules"]

@@ -57,7 +57,7 @@ async def api(real: ControlPlane) -> AsyncIterator[KubeApi]:
     try:
         await opened.create(NAMESPACES, body, write=WRITE)
     except AlreadyExists:
-        for page in [one async for one in opened.pages(CONFIG_MAPS, here(), read=bytes)]:
+        for page in [page async for page in opened.pages(CONFIG_MAPS, here(), read=bytes)]:
             for seen in page.items:
                 await opened.delete(CONFIG_MAPS, seen.head.name, namespace=SPACE)
     yield opened
@@ -119,7 +119,7 @@ async def test_a_watch_goes_on_from_a_version_and_says_when_that_is_too_old(api:
     async with asyncio.timeout(PATIENCE_SECONDS):
         async with aclosing(api.watch(CONFIG_MAPS, here(), start, read=bytes)) as batches:
             async for batch in batches:
-                told += [(one.type, one.head.name) for one in batch if one.type != "BOOKMARK"]
+                told += [(item.type, item.head.name) for item in batch if item.type != "BOOKMARK"]
                 if len(told) == 2:
                     break
     assert told == [("ADDED", "b"), ("DELETED", "a")]
@@ -189,7 +189,7 @@ async def test_an_informer_keeps_what_there_is(api: KubeApi) -> None:
             patch = Patch(type="merge", body={"data": {"n": "2"}})
             await api.patch(CONFIG_MAPS, "a", patch, namespace=SPACE)
             await api.delete(CONFIG_MAPS, "b", namespace=SPACE)
-            while {name[1]: one.data["n"] for name, one in informer.items()} != {
+            while {name[1]: value.data["n"] for name, value in informer.items()} != {
                 "a": "2",
                 "c": "1",
             }:
@@ -339,7 +339,7 @@ async def test_what_is_tried_again(verb: str, answers: list[str], want: object) 
         "429": says(REFUSED, status=429, Retry_After="1"),
     }
     clock = VirtualClock()
-    async with serving(*(given[one] for one in answers)) as script:
+    async with serving(*(given[answer] for answer in answers)) as script:
         api = KubeApi(script.access, clock)
         calls = {
             "get": lambda: api.get(PODS, "a", "default"),

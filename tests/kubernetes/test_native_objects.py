@@ -106,7 +106,10 @@ _NAMED = {"name": "pytorch"}
 def runnable(body: Json) -> Json:
     """The same, of pods that the hub's own nodes can run."""
     template = body["spec"]["template"]["spec"]
-    plain = [{key: one[key] for key in one if key != "resources"} for one in template["containers"]]
+    plain = [
+        {key: container[key] for key in container if key != "resources"}
+        for container in template["containers"]
+    ]
     body["spec"]["template"]["spec"] = {**template, "containers": plain}
     return body
 
@@ -118,7 +121,7 @@ def simulated() -> list[Json]:
 
 async def call(place: Member, *words: str, given: str = "") -> str:
     """What somebody of the team types."""
-    home = () if any(one.startswith("--namespace") for one in words) else (f"--namespace={TEAM}",)
+    home = () if any(word.startswith("--namespace") for word in words) else (f"--namespace={TEAM}",)
     return await asyncio.to_thread(place.kubectl, *words, *home, given=given)
 
 
@@ -158,7 +161,9 @@ async def until(
 def says(kind: str) -> Callable[[Json], bool]:
     def is_so(found: Json) -> bool:
         conditions = found.get("status", {}).get("conditions", ())
-        return any(one["type"] == kind and one["status"] == "True" for one in conditions)
+        return any(
+            condition["type"] == kind and condition["status"] == "True" for condition in conditions
+        )
 
     return is_so
 
@@ -169,8 +174,8 @@ async def pods(place: Member) -> list[str]:
     found = json.loads(await call(place, *words))["items"]
     return [
         f"{owner['kind']} {owner['name']}"
-        for one in found
-        for owner in one["metadata"].get("ownerReferences", ())
+        for item in found
+        for owner in item["metadata"].get("ownerReferences", ())
     ]
 
 
@@ -203,7 +208,7 @@ async def until_held(place: Member) -> None:
 
 
 def has_succeeded(name: str) -> Callable[[Workload], bool]:
-    return lambda one: one.metadata.name == name and one.status.phase == "Succeeded"
+    return lambda item: item.metadata.name == name and item.status.phase == "Succeeded"
 
 
 async def test_a_job_makes_no_pod_on_the_hub_and_runs_in_a_member(
@@ -222,7 +227,7 @@ async def test_a_job_makes_no_pod_on_the_hub_and_runs_in_a_member(
             assert "Job train" not in await pods(place)
             words = ("get", "pods", f"--namespace={TEAM}", "-o", "json")
             ran = json.loads(await asyncio.to_thread(edge.kubectl, *words))["items"]
-            assert [one["spec"]["nodeName"][:3] for one in ran] == ["l4-"]
+            assert [item["spec"]["nodeName"][:3] for item in ran] == ["l4-"]
             # Whoever keeps it in a repository sees no difference, by either way to apply.
             for way in ("--server-side=true", "--server-side=false"):
                 same = ("diff", way, "-f", "-")
@@ -242,10 +247,10 @@ async def test_other_kinds_are_held_back_too_and_their_status_is_the_fleets(
         await apply(place, *made.values())
         await until(place, "pytorchjob", "learn", says("Succeeded"), "the training to end")
         await until(place, "deployment", "serve", says("Available"), "the service to be there")
-        is_over = lambda one: one["status"].get("phase") == "Succeeded"  # noqa: E731 - named for the reader
+        is_over = lambda item: item["status"].get("phase") == "Succeeded"  # noqa: E731 - named for the reader
         alone = await until(place, "pod", "alone", is_over, "the pod to end")
         assert "nodeName" not in alone["spec"]
-        assert not [one for one in await pods(place) if "learn" in one or "serve" in one]
+        assert not [pod for pod in await pods(place) if "learn" in pod or "serve" in pod]
         # The controllers beside the hub do not write over what the fleet says.
         before = {kind: await seen(place, kind, name) for kind, name in names.items()}
         assert before["Deployment"]["status"]["readyReplicas"] == 2
@@ -273,10 +278,10 @@ async def test_what_names_no_queue_of_ours_is_left_to_the_hubs_own_controllers(
             assert "managedBy" not in done["spec"]
             assert f"Job {name}" in await pods(place)
         await apply(place, runnable(body_of("StatefulSet", "own")))
-        is_ready = lambda one: one["status"].get("replicas")  # noqa: E731 - named for the reader
+        is_ready = lambda item: item["status"].get("replicas")  # noqa: E731 - named for the reader
         await until(place, "statefulset", "own", is_ready, "the hub's own controller to begin")
         async with store_of(place.plane) as store:
-            found = await until_all(store, 0, lambda one: True, "are there")
+            found = await until_all(store, 0, lambda item: True, "are there")
             assert not {"job-free", "job-queued-by-kueue", "statefulset-own"} & set(found)
         await call(place, "delete", "job/free", "job/queued-by-kueue", "sts/own")
 
@@ -321,7 +326,7 @@ async def test_a_namespace_with_a_default_queue_holds_its_objects_back(
             await until_all(store, 1, has_succeeded("job-by-default"), "has succeeded")
         words = ("get", "pods,jobs", "--namespace=research", "-o", "json")
         found = json.loads(await call(place, *words))["items"]
-        assert [(one["kind"], one["spec"]["managedBy"]) for one in found] == [
+        assert [(item["kind"], item["spec"]["managedBy"]) for item in found] == [
             ("Job", "fairway.dev/hub")
         ]
         await call(place, "delete", "namespace", "research")
@@ -378,13 +383,13 @@ async def test_without_any_policy_nothing_runs_twice(place: Member, tmp_path: Pa
         await until(place, "job", "let-in", says("Complete"), "the hub's own controller to run it")
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not (told := [
-                one["message"]
-                for one in await events(place, "let-in")
-                if one["reason"] == "NotHeldBack"
+                event["message"]
+                for event in await events(place, "let-in")
+                if event["reason"] == "NotHeldBack"
             ]):  # fmt: skip
                 await asyncio.sleep(0.1)
         assert "the hub's own controllers would run it, and so would a cluster" in told[0]
         async with store_of(place.plane) as store:
-            found = await until_all(store, 0, lambda one: True, "are there")
+            found = await until_all(store, 0, lambda item: True, "are there")
             assert "job-let-in" not in found
         await call(place, "delete", "job/let-in")

@@ -62,11 +62,11 @@ async def _hubs(plane: ControlPlane, folder: Path) -> AsyncGenerator[list[HubPro
     hubs = [HubProcess(folder / str(at), *words) for at in range(2)]
     try:
         await sweep(store)
-        await asyncio.gather(*(one.start() for one in hubs))
+        await asyncio.gather(*(hub.start() for hub in hubs))
         yield hubs
     finally:
-        for one in hubs:
-            await one.end()
+        for hub in hubs:
+            await hub.end()
         await sweep(store)
         await store.close()
 
@@ -79,16 +79,16 @@ def replicas(
     loop = LoopThread()
     for hubs in loop.iterate(_hubs(real, tmp_path_factory.mktemp("page"))):
         with Client.connect(str(real.kubeconfig)) as client:
-            for one in _objects():
-                client.apply(one)
+            for object_ in _objects():
+                client.apply(object_)
             _until(client, "zebra-runs", THEIRS, "Running")
             client.apply(_gang("mine-waits", OURS))
             _until(client, "mine-waits", OURS, "Waiting")
-            addresses = {one.pid: load_access(str(one.data / "kubeconfig")).server for one in hubs}
+            addresses = {hub.pid: load_access(str(hub.data / "kubeconfig")).server for hub in hubs}
             leads = _holder(client)
             leader = next(at for pid, at in addresses.items() if leads.endswith(f"-{pid}"))
             other = next(at for at in addresses.values() if at != leader)
-            configs = tuple(str(one.data / "kubeconfig") for one in hubs)
+            configs = tuple(str(hub.data / "kubeconfig") for hub in hubs)
             yield Replicas(client, _token(real, kubectl), leader, other, configs)
     loop.stop()
 
@@ -193,9 +193,9 @@ def test_what_is_done_on_the_page_is_done_on_the_server_and_seen_live(
 
 def test_each_replica_tells_what_was_decided_by_the_one_that_leads(replicas: Replicas) -> None:
     told = []
-    for one in replicas.configs:
-        with Client.connect(one) as client:
+    for config in replicas.configs:
+        with Client.connect(config) as client:
             told.append(client.ask("fleets.fairway.dev", "fleet", "decisions")["decisions"])
-    steps = [step["workload"] for one in told[0] for step in one["steps"]]
+    steps = [step["workload"] for item in told[0] for step in item["steps"]]
     assert told[0] == told[1]
     assert f"{THEIRS}/zebra-runs" in steps

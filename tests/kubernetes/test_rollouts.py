@@ -55,9 +55,9 @@ async def pods(hub: HubRig, member: str) -> dict[str, str]:
     """The pods that are not ending: their revision by their identity."""
     told = await hub.kubectl(member, "get", "pods", "-n", "team", "-l", "app=web", "-o", "json")
     return {
-        one["metadata"]["uid"]: one["metadata"]["labels"].get(REVISION, "")
-        for one in json.loads(told)["items"]
-        if "deletionTimestamp" not in one["metadata"]
+        item["metadata"]["uid"]: item["metadata"]["labels"].get(REVISION, "")
+        for item in json.loads(told)["items"]
+        if "deletionTimestamp" not in item["metadata"]
     }
 
 
@@ -70,7 +70,7 @@ async def until(hub: HubRig, is_so: Callable[[Json], bool], what: str) -> Json:
 
 
 def at(revision: int, phase: str) -> Callable[[Json], bool]:
-    return lambda one: (one.get("revision"), one.get("phase")) == (revision, phase)
+    return lambda item: (item.get("revision"), item.get("phase")) == (revision, phase)
 
 
 async def test_a_good_version_goes_out_and_a_bad_one_comes_back(
@@ -78,7 +78,7 @@ async def test_a_good_version_goes_out_and_a_bad_one_comes_back(
 ) -> None:
     async with hub_of(fleet, tmp_path, "hangzhou", "berlin", objects=basics(l4=0)) as hub:
         await hub.apply(web(3600))
-        await hub.until("web", lambda one: one.status.pods.ready == 6, "six ready pods")
+        await hub.until("web", lambda other: other.status.pods.ready == 6, "six ready pods")
         first = await pods(hub, "hangzhou")
         await hub.apply(ROLLOUT)
         await until(hub, at(1, "Completed"), "the first revision to be seen")

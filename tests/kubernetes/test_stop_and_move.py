@@ -48,7 +48,7 @@ class Stage:
     async def copies(self) -> list[str]:
         """The members in which it runs, by the notes of their nodes."""
         runs = runs_in(self.rig.members, self.rig.since)
-        return [one.member for one in runs if one.end == float("inf")]
+        return [item.member for item in runs if item.end == float("inf")]
 
 
 @asynccontextmanager
@@ -108,7 +108,9 @@ async def test_work_that_is_to_move_never_runs_twice_whichever_network_its_agent
             # Its cluster does not answer it: it can stop nothing, says so, and is waited for.
             stage.to_cluster.cut("Refused")
             status = await stage.until_phase("Lost")
-            (ready,) = [one for one in status["conditions"] if one["type"] == "Ready"]
+            (ready,) = [
+                condition for condition in status["conditions"] if condition["type"] == "Ready"
+            ]
             assert ready["message"] == "its agent lives, and the cluster does not answer it"
             await throughout(SECONDS_TO_MOVE, stage.copies, lambda where: where == ["edge"])
             stage.to_cluster.mend()
@@ -118,8 +120,8 @@ async def test_work_that_is_to_move_never_runs_twice_whichever_network_its_agent
 
             # Its hub does not answer it: it stops what it was told to, and the hub moves it then.
             stage.to_hub.cut("Refused")
-            moved = await rig.until("train", lambda one: bool(one.status.history), "it to move")
-            assert [one.reason for one in moved.status.history] == ["ClusterLost"]
+            moved = await rig.until("train", lambda item: bool(item.status.history), "it to move")
+            assert [item.reason for item in moved.status.history] == ["ClusterLost"]
             await seen(stage.copies, lambda where: where == ["berlin"], "it to run elsewhere")
             stage.to_hub.mend()
             await stage.until_phase("Ready")

@@ -96,15 +96,15 @@ async def test_a_service_follows_the_load_that_prometheus_measures(
         )
         await applied(client, scaler)
         grown = await followed(
-            client, "chat", lambda one: one.status.pods.ready == 5, namespace="default"
+            client, "chat", lambda item: item.status.pods.ready == 5, namespace="default"
         )
         assert grown.spec.replicas == 5
         await load.answer_all()
-        await followed(client, "chat", lambda one: one.spec.replicas == 1, namespace="default")
+        await followed(client, "chat", lambda item: item.spec.replicas == 1, namespace="default")
         idle = {"type": "Serving", "name": "vLLM QueueLength", "averageValue": "0"}
         await seen(  # the status is written after the count that follows from it
             lambda: client.get("fleetautoscalers", "chat", namespace="default"),
-            lambda one: one["status"]["currentMetrics"] == [idle],
+            lambda item: item["status"]["currentMetrics"] == [idle],
             "a status without load",
         )
 
@@ -137,7 +137,9 @@ async def test_a_version_goes_back_where_prometheus_says_that_a_gate_does_not_ho
 
         where = FLEET.replace("http://prometheus.example.com:9090", url)
         await applied(client, f"{where}\n---\n{SERVICE}")
-        await followed(client, "chat", lambda one: one.status.pods.ready == 2, namespace="default")
+        await followed(
+            client, "chat", lambda item: item.status.pods.ready == 2, namespace="default"
+        )
         await applied(client, ROLLOUT)
         await seen(phase, lambda told: told == ("Completed", 1), "the first revision to be known")
         await applied(client, SERVICE.replace("image: server", "image: better"))

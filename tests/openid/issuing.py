@@ -95,7 +95,7 @@ class Issuer:
             return web.json_response(self.granted, status=400 if is_refused else 200)
         known = {
             "/.well-known/openid-configuration": self.described(),
-            "/keys": {"keys": [one.shown() for one in self.keys]},
+            "/keys": {"keys": [item.shown() for item in self.keys]},
         }
         if request.path not in known:
             return web.Response(status=404)

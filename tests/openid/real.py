@@ -76,7 +76,7 @@ def installed() -> Path:
     """The folder of the provider with all it needs, installed if need be."""
     if not (shutil.which("node") and shutil.which("npm")):
         raise Missing("there is no node or no npm on this machine")
-    content = b"".join((SOURCES / one).read_bytes() for one in ("package-lock.json", "serve.mjs"))
+    content = b"".join((SOURCES / item).read_bytes() for item in ("package-lock.json", "serve.mjs"))
     folder = cache().parent / "openid" / hashlib.sha256(content).hexdigest()[:16]
     if not (folder / "whole").exists():
         with locked(folder):

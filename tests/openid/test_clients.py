@@ -115,7 +115,7 @@ async def test_a_token_that_another_server_knows_is_taken_while_the_provider_is_
         return answer.status
 
     own = issuer.token(time.time(), email="ann@example.com")
-    assert [await status(one) for one in (own, known, "a.b.c")] == [201, 201, 401]
+    assert [await status(item) for item in (own, known, "a.b.c")] == [201, 201, 401]
     issuer.is_away = True
     unknown = issuer.token(time.time(), key=OTHER, email="eve@example.com")
-    assert [await status(one) for one in (own, known, unknown)] == [201, 201, 401]
+    assert [await status(item) for item in (own, known, unknown)] == [201, 201, 401]

@@ -56,7 +56,8 @@ class Known:
 def signed_by_hand(header: dict[str, Any], claims: dict[str, Any], secret: bytes | None) -> str:
     """A token as no library would make it."""
     parts = [
-        base64.urlsafe_b64encode(json.dumps(one).encode()).rstrip(b"=") for one in (header, claims)
+        base64.urlsafe_b64encode(json.dumps(item).encode()).rstrip(b"=")
+        for item in (header, claims)
     ]
     signed = b".".join(parts)
     made = hmac.digest(secret, signed, hashlib.sha256) if secret is not None else b""
@@ -236,7 +237,7 @@ async def test_a_forged_token_is_refused(
             await tokens.believed(signed_by_hand(header, claims, secret))
 
 
-@pytest.mark.parametrize("key", [SMALL, PROBABILISTIC], ids=lambda one: one.algorithm)
+@pytest.mark.parametrize("key", [SMALL, PROBABILISTIC], ids=lambda item: item.algorithm)
 async def test_other_algorithms_hold_where_they_are_allowed(
     issuer: Issuer, clock: VirtualClock, key: Key
 ) -> None:
@@ -332,7 +333,7 @@ async def test_a_provider_that_was_away_from_the_beginning_is_asked_again(
                 await tokens.identity(token)
         assert len(issuer.asked) == 1
         # Hubs that other tests share may speak at any time, so only one logger is heard.
-        (said,) = [one for one in caplog.records if one.name == Provider.__module__]
+        (said,) = [record for record in caplog.records if record.name == Provider.__module__]
         assert "503" in said.getMessage()
         issuer.is_away = False
         await clock.advance(10)

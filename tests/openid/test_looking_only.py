@@ -153,9 +153,9 @@ async def test_a_page_for_looking_only_hands_out_nothing_else(
         found = await browsing.post("/page/session/exchange", EXCHANGE)
         assert found.json["isLookOnly"] is True
         again = await browsing.post("/page/session/renew", {"tab": TAB}, cookie=found.cookie)
-        for one in (found, again):
-            assert issuer.granted["id_token"] not in str(one.json)
-            assert await browsing.user(one.json["token"]) == "ann"
+        for item in (found, again):
+            assert issuer.granted["id_token"] not in str(item.json)
+            assert await browsing.user(item.json["token"]) == "ann"
         # Programs with tokens of their own are not concerned.
         assert await browsing.user(issuer.granted["id_token"]) == "ann"
 

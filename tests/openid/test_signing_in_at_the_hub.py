@@ -150,7 +150,7 @@ async def test_a_sign_in_is_renewed_by_its_own_tab_with_the_newest_that_renews_i
     granted(issuer, refresh="", nonce=None)
     third = await browsing.post("/page/session/renew", {"tab": TAB}, cookie=second.cookie)
     assert third.json["isRenewable"] is True
-    assert [one.get("refresh_token") for one in issuer.posted] == [None, "refresh-1", "refresh-2"]
+    assert [item.get("refresh_token") for item in issuer.posted] == [None, "refresh-1", "refresh-2"]
 
 
 async def test_tabs_of_one_browser_do_not_weigh_on_each_other(
@@ -258,7 +258,7 @@ async def test_nobody_but_the_page_begins(
 
 async def test_who_comes_too_often_is_asked_to_wait(browsing: Browsing) -> None:
     found = [await browsing.post("/page/session/begin", BEGIN) for _ in range(400)]
-    assert {one.status for one in found} == {200, 429}
+    assert {item.status for item in found} == {200, 429}
     assert found[-1].headers["Retry-After"] == "1"
     assert await browsing.user(browsing.hub.token) == "admin"
 

@@ -20,7 +20,7 @@ def serious_barriers(page: Page) -> list[str]:
     # What is well needs no description: most elements are.
     found = page.evaluate("axe.run({ resultTypes: ['violations'] })")
     return [
-        f"{one['id']}: {one['nodes'][0]['html'][:200]}"
-        for one in found["violations"]
-        if one["impact"] in ("serious", "critical")
+        f"{violation['id']}: {violation['nodes'][0]['html'][:200]}"
+        for violation in found["violations"]
+        if violation["impact"] in ("serious", "critical")
     ]

@@ -52,8 +52,8 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
 @pytest.fixture(scope="session")
 def client(hub: Hub) -> Iterator[Client]:
     with Client.connect(str(hub.kubeconfig)) as client:
-        for one in WORKLOADS:
-            client.create(one)
+        for workload in WORKLOADS:
+            client.create(workload)
         yield client
         # A real process outlives its hub; this one is ended with the tests.
         client.patch(WORKLOADS_KIND, "hello", {"spec": {"cancelled": True}}, namespace="default")

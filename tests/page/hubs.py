@@ -74,8 +74,8 @@ def told_hub(data: Path, *, port: int, until: tuple[str, ...]) -> Iterator[Acces
         ) as process,
     ):
         try:
-            for one in until:
-                seen_at_last(story.read_text, partial(_tells, one), f"the story to tell: {one}")
+            for item in until:
+                seen_at_last(story.read_text, partial(_tells, item), f"the story to tell: {item}")
             yield load_access(str(data / "kubeconfig"))
         finally:
             process.send_signal(signal.SIGTERM)

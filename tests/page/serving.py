@@ -125,15 +125,15 @@ class Serving:
 def serving(client: Client, name: str, *others: Object, replicas: int = 4) -> Iterator[Serving]:
     """A service that is ready, with its policy and what else is given, until it is left."""
     made = [policy(name), divided(name, replicas), *others]
-    for one in made:
-        client.create(one)
+    for item in made:
+        client.create(item)
     found = Serving(client, name)
     try:
         found.has(replicas)
         yield found
     finally:
-        for one in reversed(made):
-            client.delete(client.kind_of(one), name, namespace=NAMESPACE)
+        for entry in reversed(made):
+            client.delete(client.kind_of(entry), name, namespace=NAMESPACE)
         seen_at_last(lambda: _exists(found), lambda is_there: not is_there, f"the end of {name}")
 
 

@@ -151,5 +151,5 @@ def test_cancel_and_resubmit(page: Page, client: Client) -> None:
     name = page.get_by_role("heading", level=1).filter(has_text="again-again-").inner_text()
     assert field(client, name, "spec", "cancelled") == {}
     leave(page)
-    for one in ("again", name):
-        remove(client, one)
+    for item in ("again", name):
+        remove(client, item)

@@ -87,17 +87,17 @@ def test_sums_are_those_of_the_command_line(
     table = page.get_by_role("table", name=f"Cost by {by}")
     expect(table).to_be_visible()
     expected = json.loads(said(hub, capsys, by, "json"))
-    shown = [one for one in expected["lines"] if one["name"] != "-"]
-    for one in [*shown, {**expected["total"], "name": "Total"}]:
-        line = table.get_by_role("row").filter(has_text=one["name"])
+    shown = [line for line in expected["lines"] if line["name"] != "-"]
+    for item in [*shown, {**expected["total"], "name": "Total"}]:
+        line = table.get_by_role("row").filter(has_text=item["name"])
         found = line.locator("td.number").all_inner_texts()[: len(COLUMNS)]
-        assert found == [one[column] for column in COLUMNS], one["name"]
+        assert found == [item[column] for column in COLUMNS], item["name"]
     heads = table.get_by_role("columnheader").all_inner_texts()
     total = table.get_by_role("row").filter(has_text="Total").locator("td.number").all_inner_texts()
     if by in ("cluster", "flavor"):
         at = heads.index("Idle") - 1
         assert total[at : at + 2] == [
-            expected["total"][one] for one in ("idleGpuHours", "idleCost")
+            expected["total"][item] for item in ("idleGpuHours", "idleCost")
         ]
     if by in ("queue", "flavor"):
         assert total[heads.index("Lent") - 1] == expected["total"]["lentGpuHours"]

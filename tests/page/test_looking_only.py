@@ -63,7 +63,7 @@ def test_a_tab_that_is_told_to_look_only_changes_nothing_until_somebody_signs_in
     open_workload(page, "pretrain")
     expect(page.get_by_role("button", name="Suspend")).to_be_enabled()
     watched.close()
-    assert [one for one in watched.complaints if "403" not in one] == []
+    assert [complaint for complaint in watched.complaints if "403" not in complaint] == []
 
 
 def test_a_service_cannot_be_changed_either(browser: Browser, hub: Hub, client: Client) -> None:
@@ -119,7 +119,11 @@ def read_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
         for hub in demo_hub(tmp_path_factory.mktemp("read-only"), port=port, sign_in=options):
             with Client.connect(str(hub.kubeconfig)) as client:
                 client.create(
-                    next(one for one in WORKLOADS if one["metadata"]["name"] == "pretrain")
+                    next(
+                        workload
+                        for workload in WORKLOADS
+                        if workload["metadata"]["name"] == "pretrain"
+                    )
                 )
                 client.create(EVERYBODY)
             yield hub
@@ -163,4 +167,4 @@ def test_a_hub_with_a_page_for_looking_only_lets_nobody_change_anything_there(
     with Client.connect(str(read_only.kubeconfig)) as client:
         assert field(client, "pretrain", "spec").get("priority", 0) != 77
     watched.close()
-    assert [one for one in watched.complaints if "403" not in one] == []
+    assert [complaint for complaint in watched.complaints if "403" not in complaint] == []

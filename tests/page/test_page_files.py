@@ -103,8 +103,8 @@ def test_every_part_of_the_built_page_can_be_kept_for_good() -> None:
     files = built_files()
     for name in files.keys() - {"index.html", "icon.svg"}:
         assert re.fullmatch(r"assets/\w+-[\w-]{8}\.(js|css)", name), name
-    parts = {one for text in files.values() for one in re.findall(rb'"(assets/[^"]+)"', text)}
-    assert {one.decode() for one in parts} <= files.keys()
+    parts = {match for text in files.values() for match in re.findall(rb'"(assets/[^"]+)"', text)}
+    assert {part.decode() for part in parts} <= files.keys()
 
 
 def test_signing_in_and_the_first_view_need_a_part_of_the_page() -> None:

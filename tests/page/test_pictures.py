@@ -101,7 +101,7 @@ def tab(browser: Browser, told: Access) -> Iterator[Watched]:
     watched.close()
 
 
-@pytest.mark.parametrize(("name", "view", "ready"), VIEWS, ids=[one[0] for one in VIEWS])
+@pytest.mark.parametrize(("name", "view", "ready"), VIEWS, ids=[other[0] for other in VIEWS])
 def test_a_view_of_a_living_fleet(tab: Watched, name: str, view: str, ready: Any) -> None:
     page = tab.page
     look(page, view)

@@ -115,11 +115,11 @@ def test_every_view_and_every_part_is_looked_at(member: Watched) -> None:
 
     def linked(name: str) -> list[str]:
         links = member.page.get_by_role("navigation", name=name).get_by_role("link")
-        return [str(one).removeprefix("#/") for one in links.evaluate_all(HREFS)]
+        return [str(result).removeprefix("#/") for result in links.evaluate_all(HREFS)]
 
     assert linked("Views") == list(VIEWS)
-    parts = [one.partition("mine-waits")[2].strip("/") for one in linked("Parts of the workload")]
-    assert [one or "overview" for one in parts] == PARTS
+    parts = [item.partition("mine-waits")[2].strip("/") for item in linked("Parts of the workload")]
+    assert [part or "overview" for part in parts] == PARTS
 
 
 def test_the_fleet_is_drawn_with_what_is_taken_on_each_node(member: Watched) -> None:

@@ -39,7 +39,7 @@ def test_the_token_stays_in_the_tab_and_out_of_every_address(hub: Hub, watched: 
     expect(line(page, "pretrain")).to_be_visible()
     page.reload()
     expect(line(page, "pretrain")).to_be_visible()
-    assert [one for one in [*asked, page.url] if hub.token in one] == []
+    assert [item for item in [*asked, page.url] if hub.token in item] == []
     kept = page.evaluate("JSON.stringify(localStorage) + document.cookie")
     assert hub.token not in kept
 

@@ -58,7 +58,9 @@ def provided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
         for hub in demo_hub(tmp_path_factory.mktemp("provided"), port=port, sign_in=options):
             with Client.connect(str(hub.kubeconfig)) as client:
                 client.create(binding("research", "edit"))
-                client.create(next(one for one in WORKLOADS if named(one) == "pretrain"))
+                client.create(
+                    next(workload for workload in WORKLOADS if named(workload) == "pretrain")
+                )
             yield hub
 
 
@@ -89,7 +91,11 @@ def visit(browser: Browser, provided: Hub) -> Iterator[Visit]:
     yield visit
     watched.close()
     # Who has no rights is told so by the hub, and browsers write that down as an error.
-    assert [one for one in watched.complaints if "403" not in one and "401" not in one] == []
+    assert [
+        complaint
+        for complaint in watched.complaints
+        if "403" not in complaint and "401" not in complaint
+    ] == []
 
 
 def signed_in_as(visit: Visit, name: str) -> Page:
@@ -106,7 +112,7 @@ def renewed(page: Page) -> None:
     before = page.evaluate(LASTING)
     page.clock.fast_forward("59:30")
     seen_at_last(
-        lambda: page.evaluate(LASTING), lambda one: bool(one) and one != before, "a renewal"
+        lambda: page.evaluate(LASTING), lambda item: bool(item) and item != before, "a renewal"
     )
 
 
@@ -139,7 +145,7 @@ def test_who_signs_in_there_has_the_rights_of_their_groups_here(visit: Visit) ->
     assert page.evaluate(TOKEN) not in kept
     page.reload()
     expect(page.get_by_text("ann@example.com")).to_be_visible()
-    assert [one for one in visit.asked if "code=" in one and "/page/?" not in one] == []
+    assert [item for item in visit.asked if "code=" in item and "/page/?" not in item] == []
     keep(page, "signed-in-by-provider")
 
 
@@ -174,17 +180,17 @@ def test_a_sign_in_that_began_elsewhere_is_not_finished_here(visit: Visit, provi
         "This sign-in was not begun in this tab; sign in again."
     )
     assert visit.page.url == f"{provided.url}/page/"
-    assert [one for one in visit.asked if one.endswith("/exchange")] == []
+    assert [item for item in visit.asked if item.endswith("/exchange")] == []
 
 
 def test_a_sign_in_is_renewed_before_it_expires(visit: Visit) -> None:
     visit.page.clock.install()
     page = signed_in_as(visit, "ann")
     page.clock.fast_forward("58:00")
-    assert [one for one in visit.asked if one.endswith("/renew")] == []
+    assert [item for item in visit.asked if item.endswith("/renew")] == []
     for _ in range(2):  # what renews it was used up, and replaced, the first time
         renewed(page)
-    assert len([one for one in visit.asked if one.endswith("/renew")]) == 2
+    assert len([item for item in visit.asked if item.endswith("/renew")]) == 2
     page.reload()
     expect(page.get_by_text("ann@example.com")).to_be_visible()
     assert visit.holds_no_secret()
@@ -192,7 +198,9 @@ def test_a_sign_in_is_renewed_before_it_expires(visit: Visit) -> None:
 
 def test_a_sign_in_that_cannot_be_renewed_ends_in_words(visit: Visit) -> None:
     page = signed_in_as(visit, "ann")
-    renewing = [one["name"] for one in page.context.cookies() if "fairway" in one.get("name", "")]
+    renewing = [
+        cooky["name"] for cooky in page.context.cookies() if "fairway" in cooky.get("name", "")
+    ]
     for name in renewing:
         page.context.clear_cookies(name=name)
     page.clock.install()
@@ -210,9 +218,9 @@ def test_signing_out_ends_at_the_provider_as_well(visit: Visit) -> None:
     page.get_by_role("button", name="Sign out").click()
     page.get_by_role("button", name="Yes, sign me out").click()
     expect(page.get_by_role("button", name="Sign in with Example")).to_be_visible()
-    assert [one for one in visit.asked if token in one] == []
+    assert [item for item in visit.asked if token in item] == []
     assert page.evaluate("sessionStorage.length") == 0
-    assert [one for one in page.context.cookies() if "fairway" in one.get("name", "")] == []
+    assert [cooky for cooky in page.context.cookies() if "fairway" in cooky.get("name", "")] == []
     page.get_by_role("button", name="Sign in with Example").click()
     expect(page.get_by_placeholder("Enter any login")).to_be_visible()
 

@@ -59,7 +59,7 @@ def page(tab: Watched) -> Iterator[Page]:
 
 def _unexpected(watched: Watched) -> list[str]:
     """Nobody answers questions here, and the browser says so of its own accord."""
-    return [one for one in watched.complaints if "503" not in one]
+    return [complaint for complaint in watched.complaints if "503" not in complaint]
 
 
 def phases() -> Counter[str]:
@@ -75,7 +75,7 @@ def test_the_list_reaches_its_last_line_with_few_elements(page: Page) -> None:
     look(page, "workloads?sort=name")
     grid = page.get_by_role("grid")
     expect(grid).to_have_attribute("aria-rowcount", str(WORKLOADS + 1))
-    names = sorted((large.workload_name(one), one) for one in range(WORKLOADS))
+    names = sorted((large.workload_name(index), index) for index in range(WORKLOADS))
     expect(line(page, names[0][0])).to_be_visible()
     grid.focus()
     page.keyboard.press("End")

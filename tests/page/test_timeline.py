@@ -124,8 +124,8 @@ def test_names_of_other_namespaces_are_not_told(browser: Browser, hub: Hub, clie
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"},
         "subjects": subjects,
     }
-    for one in (everywhere, bound, within):
-        client.create(one)
+    for item in (everywhere, bound, within):
+        client.create(item)
     try:
         watched = signed_in(browser, hub.url, VISITOR_TOKEN)
         page = watched.page

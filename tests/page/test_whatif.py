@@ -54,11 +54,11 @@ def versions(client: Client) -> dict[str, Any]:
     """Everything that a change could have touched."""
     found: dict[str, Any] = {}
     for kind in KINDS:
-        for one in client.list(f"{kind}.fairway.dev").items:
-            found[f"{kind} {one['metadata']['name']}"] = one["metadata"]["generation"]
-    for one in client.list(WORKLOADS).items:
-        claim = one.get("status", {}).get("claim")
-        found[one["metadata"]["name"]] = (one["metadata"]["generation"], claim)
+        for item in client.list(f"{kind}.fairway.dev").items:
+            found[f"{kind} {item['metadata']['name']}"] = item["metadata"]["generation"]
+    for entry in client.list(WORKLOADS).items:
+        claim = entry.get("status", {}).get("claim")
+        found[entry["metadata"]["name"]] = (entry["metadata"]["generation"], claim)
     return found
 
 
@@ -73,8 +73,8 @@ def settled(client: Client) -> None:
         "hello": "default",
     }
     seen_at_last(
-        lambda: [field(client, one, "status", "phase", namespace=names[one]) for one in names],
-        lambda phases: all(one == "Running" for one in phases),
+        lambda: [field(client, name, "status", "phase", namespace=names[name]) for name in names],
+        lambda phases: all(phase == "Running" for phase in phases),
         "that all run",
     )
 
@@ -101,8 +101,8 @@ def test_the_plan_with_a_change_is_that_of_the_commands_shown(
     outcome = page.get_by_label("What would be different")
     expect(page.locator("main")).to_contain_text(said)
     expect(outcome).to_contain_text(f"{len(answer['after']['waiting'])} waiting.")
-    for one in answer["touched"]:
-        expect(outcome.get_by_role("row").filter(has_text=one["workload"])).to_be_visible()
+    for item in answer["touched"]:
+        expect(outcome.get_by_role("row").filter(has_text=item["workload"])).to_be_visible()
     assert at_a_terminal(page, hub, tmp_path) == answer["after"]
     assert versions(client) == before
 
@@ -142,7 +142,7 @@ def test_a_change_that_cannot_be_made_is_told_with_its_field(
         "clusters[0].name: there is a cluster cloud-east already"
     )
     watched.close()
-    assert [one for one in watched.complaints if "400" not in one] == []
+    assert [complaint for complaint in watched.complaints if "400" not in complaint] == []
 
 
 def test_who_lacks_the_right_reads_a_sentence(browser: Browser, hub: Hub, client: Client) -> None:
@@ -151,4 +151,4 @@ def test_who_lacks_the_right_reads_a_sentence(browser: Browser, hub: Hub, client
     expect(watched.page.get_by_role("note")).to_contain_text("You may not try changes")
     expect(watched.page.get_by_role("button", name="Try it")).to_be_disabled()
     watched.close()
-    assert [one for one in watched.complaints if "403" not in one] == []
+    assert [complaint for complaint in watched.complaints if "403" not in complaint] == []

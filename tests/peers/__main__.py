@@ -26,8 +26,8 @@ REPLAYS = "tests/peers/test_replays.py"
 
 
 def run_operators() -> bool:
-    for one in (TRAINING, LATER_JOBSET):
-        one.program()
+    for item in (TRAINING, LATER_JOBSET):
+        item.program()
     environment = {**os.environ, "FAIRWAY_PEERS": "1", "FAIRWAY_REQUIRE_KUBERNETES": "1"}
     versions = {"training-operator": TRAINING.module.version, "jobset": LATER_JOBSET.module.version}
     versions["Kubernetes"] = binaries.VERSION

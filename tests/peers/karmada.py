@@ -69,12 +69,16 @@ KARMADA = Operator(
 
 def record(words: Sequence[str] = ()) -> list[str]:
     """Plays the scenarios and writes what was decided; the names of those that were."""
-    chosen = [one for one in SCENARIOS if not words or any(word in one.name for word in words)]
+    chosen = [
+        scenario
+        for scenario in SCENARIOS
+        if not words or any(word in scenario.name for word in words)
+    ]
     with running() as client:
         for scenario in chosen:
             _record(client, scenario)
             print(f"karmada: {scenario.name}", flush=True)
-    return [one.name for one in chosen]
+    return [item.name for item in chosen]
 
 
 @contextlib.contextmanager
@@ -109,7 +113,7 @@ def _record(client: Client, scenario: Scenario) -> None:
             )
         found = _decided(client, made["metadata"]["generation"])
         clusters = found["spec"].get("clusters", [])
-        assigned = {one["name"]: one.get("replicas", 0) for one in clusters}
+        assigned = {cluster["name"]: cluster.get("replicas", 0) for cluster in clusters}
         steps.append(
             {
                 "replicas": step.replicas,
@@ -206,7 +210,12 @@ def _decided(client: Client, generation: int) -> Json:
         found = client.get("resourcebindings.work.karmada.io", "web", namespace="team")
         status = found.get("status", {})
         scheduled = next(
-            (one for one in status.get("conditions", []) if one["type"] == "Scheduled"), None
+            (
+                condition
+                for condition in status.get("conditions", [])
+                if condition["type"] == "Scheduled"
+            ),
+            None,
         )
         is_seen = status.get("schedulerObservedGeneration", 0) >= generation
         if scheduled and (is_seen or scheduled["status"] == "False"):

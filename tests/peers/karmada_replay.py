@@ -21,7 +21,7 @@ def differences(recording: Recording) -> list[str]:
     found = []
     steps = recording.content["steps"]
     for number, (step, ours) in enumerate(zip(steps, replay(recording), strict=True), 1):
-        theirs = {one["name"]: one.get("replicas", 0) for one in step["clusters"]}
+        theirs = {cluster["name"]: cluster.get("replicas", 0) for cluster in step["clusters"]}
         if ours != theirs:
             told = f"Karmada {_told(theirs)}; Fairway {_told(ours)}"
             found.append(f"step {number}, {step['replicas']} replicas: {told}")

@@ -63,7 +63,7 @@ SIZES = {"member-a": 6, "member-b": 8, "member-c": 10}
 
 
 def to(*replicas: int) -> tuple[Step, ...]:
-    return tuple(Step(replicas=one) for one in replicas)
+    return tuple(Step(replicas=replica) for replica in replicas)
 
 
 SCENARIOS = (

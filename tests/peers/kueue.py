@@ -58,9 +58,10 @@ def record(words: Sequence[str] = ()) -> list[str]:
     played = []
     for is_fair in (False, True):
         chosen = [
-            one
-            for one in SCENARIOS
-            if one.is_fair is is_fair and (not words or any(word in one.name for word in words))
+            scenario
+            for scenario in SCENARIOS
+            if scenario.is_fair is is_fair
+            and (not words or any(word in scenario.name for word in words))
         ]
         if not chosen:
             continue
@@ -97,10 +98,10 @@ def running(*, is_fair: bool) -> Iterator[Client]:
 
 
 def _record(client: Client, scenario: Scenario, source: str) -> None:
-    for one in scenario.objects:
-        client.apply(one, force=True)
-        if one["kind"] == "ClusterQueue":
-            client.create(_local_queue(one["metadata"]["name"]))
+    for object_ in scenario.objects:
+        client.apply(object_, force=True)
+        if object_["kind"] == "ClusterQueue":
+            client.create(_local_queue(object_["metadata"]["name"]))
     _settle(client)
     steps = []
     for wave in scenario.waves:
@@ -130,8 +131,8 @@ def _local_queue(name: str) -> Json:
 
 
 def _play(client: Client, wave: Wave) -> None:
-    for one in wave.arrive:
-        client.create(one)
+    for item in wave.arrive:
+        client.create(item)
         time.sleep(APART_SECONDS)
     for name in wave.end:
         _delete(client, "jobs.batch", name, NAMESPACE)
@@ -159,9 +160,11 @@ def _settle(client: Client) -> Json:
 def _statuses(client: Client) -> Json:
     listed = client.list(f"workloads.{API.partition('/')[0]}", scope=Scope(namespace=NAMESPACE))
     return {
-        one["metadata"]["ownerReferences"][0]["name"]: recording.lasting(one.get("status", {}))
-        for one in sorted(listed.items, key=lambda one: str(one["metadata"]["creationTimestamp"]))
-        if "deletionTimestamp" not in one["metadata"]
+        item["metadata"]["ownerReferences"][0]["name"]: recording.lasting(item.get("status", {}))
+        for item in sorted(
+            listed.items, key=lambda entry: str(entry["metadata"]["creationTimestamp"])
+        )
+        if "deletionTimestamp" not in item["metadata"]
     }
 
 
@@ -169,13 +172,13 @@ def _clear(client: Client, scenario: Scenario) -> None:
     """Removes all that was made, Jobs first: a queue in use does not go."""
     for job in client.list("jobs.batch", scope=Scope(namespace=NAMESPACE)).items:
         _delete(client, "jobs.batch", job["metadata"]["name"], NAMESPACE)
-    for one in scenario.objects:
-        if one["kind"] == "ClusterQueue":
-            _delete(client, "localqueues.kueue.x-k8s.io", one["metadata"]["name"], NAMESPACE)
+    for object_ in scenario.objects:
+        if object_["kind"] == "ClusterQueue":
+            _delete(client, "localqueues.kueue.x-k8s.io", object_["metadata"]["name"], NAMESPACE)
     for kind in ("ClusterQueue", "Cohort"):
-        for one in scenario.objects:
-            if one["kind"] == kind:
-                _delete(client, f"{kind.lower()}s.kueue.x-k8s.io", one["metadata"]["name"])
+        for other in scenario.objects:
+            if other["kind"] == kind:
+                _delete(client, f"{kind.lower()}s.kueue.x-k8s.io", other["metadata"]["name"])
     until = time.monotonic() + SETTLE_SECONDS_MAX
     while client.list("clusterqueues.kueue.x-k8s.io").items or _statuses(client):
         if time.monotonic() > until:

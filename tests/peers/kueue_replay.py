@@ -97,12 +97,12 @@ def _admitted(workloads: Mapping[str, Workload]) -> dict[str, dict[str, int]]:
     return {
         key.removeprefix("team/"): {
             flavor: pods.count
-            for placed in one.held.placed
+            for placed in workload.held.placed
             for pods in placed.pods
             for _, flavor in pods.flavors
         }
-        for key, one in workloads.items()
-        if one.held is not None
+        for key, workload in workloads.items()
+        if workload.held is not None
     }
 
 
@@ -126,16 +126,16 @@ def _translated(content: Json) -> Iterator[Json]:
         {"fairShare": {"enabled": content["fairSharing"]}, "reservations": {"enabled": False}},
     )
     given = content["objects"]
-    cohorts = {one["spec"]["cohortName"]: {} for one in given if one["spec"].get("cohortName")} | {
-        one["metadata"]["name"]: one["spec"] for one in given if one["kind"] == "Cohort"
-    }
+    cohorts = {
+        item["spec"]["cohortName"]: {} for item in given if item["spec"].get("cohortName")
+    } | {item["metadata"]["name"]: item["spec"] for item in given if item["kind"] == "Cohort"}
     for name, spec in cohorts.items():
         yield _object("Queue", name, _quota(spec, parent=spec.get("parentName", "")))
-    for one in given:
-        name, spec = one["metadata"]["name"], one["spec"]
-        if one["kind"] == "ResourceFlavor":
+    for item in given:
+        name, spec = item["metadata"]["name"], item["spec"]
+        if item["kind"] == "ResourceFlavor":
             yield _object("Flavor", name, spec)
-        elif one["kind"] == "ClusterQueue":
+        elif item["kind"] == "ClusterQueue":
             yield _object("Queue", name, _queue(spec))
 
 

@@ -51,12 +51,16 @@ BINDING: Json = {
 
 def record(words: Sequence[str] = ()) -> list[str]:
     """Plays the scenarios and writes what was decided; the names of those that were."""
-    chosen = [one for one in SCENARIOS if not words or any(word in one.name for word in words)]
+    chosen = [
+        scenario
+        for scenario in SCENARIOS
+        if not words or any(word in scenario.name for word in words)
+    ]
     with running() as client:
         for scenario in chosen:
             _record(client, scenario)
             print(f"ocm: {scenario.name}", flush=True)
-    return [one.name for one in chosen]
+    return [item.name for item in chosen]
 
 
 @contextlib.contextmanager
@@ -87,15 +91,15 @@ def _record(client: Client, scenario: Scenario) -> None:
         steps.append(
             {
                 "placement": placement,
-                "members": [_plain(one) for one in step.members],
+                "members": [_plain(member) for member in step.members],
                 "decisions": decisions,
             }
         )
     source = f"{OCM.source} on Kubernetes {binaries.VERSION}"
     recording.write("ocm", scenario.name, source, {"steps": steps})
-    for name in {one.name for one in scenario.steps}:
+    for name in {step.name for step in scenario.steps}:
         client.delete(f"placements.{GROUP}", name, namespace="team")
-    for name in {one.name for step in scenario.steps for one in step.members}:
+    for name in {member.name for step in scenario.steps for member in step.members}:
         client.delete(f"managedclusters.{GROUP}", name)
         with contextlib.suppress(ApiError):  # not every cluster has scores
             client.delete(f"addonplacementscores.{GROUP}", ADD_ON, namespace=name)
@@ -117,7 +121,7 @@ def _plain(member: Member) -> Json:
 def _write(client: Client, member: Member) -> None:
     """A cluster as it is now, with the scores of its add-on."""
     moment = "2026-01-01T00:00:00Z"
-    taints = [{**one, "timeAdded": moment} for one in member.taints]
+    taints = [{**taint, "timeAdded": moment} for taint in member.taints]
     body: Json = {
         "apiVersion": f"{GROUP}/v1",
         "kind": "ManagedCluster",
@@ -198,8 +202,8 @@ def _settle(client: Client, *, is_empty: bool = False) -> Json:
 def _decisions(client: Client) -> Json:
     found: dict[str, list[str]] = {}
     listed = client.list(f"placementdecisions.{GROUP}", scope=Scope(namespace="team")).items
-    for one in listed:
-        name = one["metadata"]["labels"][f"{GROUP}/placement"]
-        rows = one.get("status", {}).get("decisions", [])
+    for item in listed:
+        name = item["metadata"]["labels"][f"{GROUP}/placement"]
+        rows = item.get("status", {}).get("decisions", [])
         found.setdefault(name, []).extend(row["clusterName"] for row in rows)
     return {name: sorted(clusters) for name, clusters in sorted(found.items())}

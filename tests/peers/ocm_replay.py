@@ -45,7 +45,7 @@ def replay(recording: Recording) -> Iterator[Chosen]:
     chosen: Chosen = {}
     for step in recording.content["steps"]:
         name = step["placement"]["metadata"]["name"]
-        others = [one for key, row in chosen.items() if key != name for one in row]
+        others = [item for key, row in chosen.items() if key != name for item in row]
         chosen[name] = _choice(step, chosen.get(name, []), others)
         yield dict(sorted(chosen.items()))
 
@@ -55,23 +55,23 @@ def _choice(step: Json, before: list[str], others: list[str]) -> list[str]:
     objects = Objects.of([*map(_cluster, members), _policy(step["placement"]["spec"], before)])
     facts = objects.facts(NOW)
     seen = {
-        one["name"]: Facts(
-            cluster=one["name"],
-            others=others.count(one["name"]),
-            allocatable={"cpu": one["cpus"] * 1000} if one["cpus"] else {},
+        member["name"]: Facts(
+            cluster=member["name"],
+            others=others.count(member["name"]),
+            allocatable={"cpu": member["cpus"] * 1000} if member["cpus"] else {},
             scores={
-                ("usage", item): (value, NOW - 1 if one["isExpired"] else None)
-                for item, value in one["scores"].items()
+                ("usage", item): (value, NOW - 1 if member["isExpired"] else None)
+                for item, value in member["scores"].items()
             },
         )
-        for one in members
+        for member in members
     }
     made = choose(facts.policies["fairway-system/chooses"], facts.clusters, seen, NOW)
-    return sorted(one.cluster for one in made.chosen)
+    return sorted(item.cluster for item in made.chosen)
 
 
 def _cluster(member: Json) -> Json:
-    taints = [{**one, "effect": _EFFECTS[one["effect"]]} for one in member["taints"]]
+    taints = [{**taint, "effect": _EFFECTS[taint["effect"]]} for taint in member["taints"]]
     spec = {"simulated": {}, "taints": taints, "claims": member["claims"]}
     return _object("Cluster", member["name"], spec, labels=member["labels"])
 
@@ -80,7 +80,7 @@ def _policy(spec: Json, before: list[str]) -> Json:
     prioritizers = spec["prioritizerPolicy"]
     made: Json = {
         "scoreMode": prioritizers["mode"],
-        "scores": [_score(one) for one in prioritizers["configurations"]],
+        "scores": [_score(configuration) for configuration in prioritizers["configurations"]],
         "moveMargin": 0,
         "selector": _selector(spec.get("predicates", [])),
         "tolerations": spec.get("tolerations", []),
@@ -89,7 +89,7 @@ def _policy(spec: Json, before: list[str]) -> Json:
         made["numberOfClusters"] = spec["numberOfClusters"]
     policy = _object("PlacementPolicy", "chooses", made, namespace="fairway-system")
     policy["status"] = {
-        "decisions": [{"cluster": one, "chosenAt": timestamp(NOW)} for one in before]
+        "decisions": [{"cluster": item, "chosenAt": timestamp(NOW)} for item in before]
     }
     return policy
 

@@ -54,7 +54,7 @@ def recordings(peer: str) -> Iterator[Recording]:
 
 def write(peer: str, scenario: str, recorded: str, content: Mapping[str, Any]) -> Path:
     """Writes a recording; its file is named by the scenario, which is a sentence."""
-    words = "".join(one if one.isalnum() else " " for one in scenario.lower()).split()
+    words = "".join(item if item.isalnum() else " " for item in scenario.lower()).split()
     path = HERE / peer / f"{'-'.join(words)}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = {"scenario": scenario, "recorded": recorded, **lasting(content)}
@@ -66,9 +66,9 @@ def lasting(value: Any) -> Any:
     """The value without what is different each time."""
     match value:
         case dict():
-            return {key: lasting(one) for key, one in value.items() if key not in _VARYING}
+            return {key: lasting(other) for key, other in value.items() if key not in _VARYING}
         case list() | tuple():
-            return [lasting(one) for one in value]
+            return [lasting(item) for item in value]
         case _:
             return value
 

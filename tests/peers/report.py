@@ -75,14 +75,14 @@ def text() -> str:
 
 
 def _scenarios(rows: Sequence[Recording], different: Mapping[str, Any]) -> str:
-    programs = sorted({one.recorded for one in rows})
+    programs = sorted({row.recorded for row in rows})
     lines = [
         f"{', '.join(programs)}; {len(rows)} scenarios, {len(rows) - len(different)} the same."
     ]
     lines += ["", "| scenario | outcome |", "|---|---|"]
-    for one in rows:
-        row = different.get(one.name)
-        lines.append(f"| {one.name} | {'same' if row is None else 'differs: ' + row['why']} |")
+    for other in rows:
+        row = different.get(other.name)
+        lines.append(f"| {other.name} | {'same' if row is None else 'differs: ' + row['why']} |")
     return "\n".join([*lines, ""])
 
 
@@ -106,7 +106,7 @@ def run_tests(
     done = subprocess.run(
         [*command, f"--junitxml={log}"], check=False, cwd=ROOT, env=dict(environment)
     )
-    tests = {_sentence(one): _outcome(one) for one in ElementTree.parse(log).iter("testcase")}
+    tests = {_sentence(item): _outcome(item) for item in ElementTree.parse(log).iter("testcase")}
     log.unlink()
     content = {"programs": dict(programs), "tests": tests}
     (HERE / f"{name}.yaml").write_text(yaml.safe_dump(content, sort_keys=False, width=120))
@@ -118,5 +118,5 @@ def _sentence(case: ElementTree.Element) -> str:
 
 
 def _outcome(case: ElementTree.Element) -> str:
-    worst = {one.tag for one in case} & {"failure", "error", "skipped"}
+    worst = {item.tag for item in case} & {"failure", "error", "skipped"}
     return sorted(worst)[0] if worst else "passed"

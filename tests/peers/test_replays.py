@@ -26,16 +26,20 @@ REPLAYS: dict[str, Callable[[Recording], list[str]]] = {
     "ocm": ocm_replay.differences,
 }
 SCENARIOS = {
-    "kueue": {one.name for one in kueue_scenarios.SCENARIOS},
-    "karmada": {one.name for one in karmada_scenarios.SCENARIOS},
-    "ocm": {one.name for one in ocm_scenarios.SCENARIOS},
+    "kueue": {scenario.name for scenario in kueue_scenarios.SCENARIOS},
+    "karmada": {scenario.name for scenario in karmada_scenarios.SCENARIOS},
+    "ocm": {scenario.name for scenario in ocm_scenarios.SCENARIOS},
 }
 KNOWN = report.known()
 
 
 @pytest.mark.parametrize(
     "recording",
-    [pytest.param(one, id=f"{peer}: {one.name}") for peer in REPLAYS for one in recordings(peer)],
+    [
+        pytest.param(other, id=f"{peer}: {other.name}")
+        for peer in REPLAYS
+        for other in recordings(peer)
+    ],
 )
 def test_we_decide_as_the_peer_did(recording: Recording) -> None:
     known = KNOWN.get(recording.peer, {}).get(recording.name, {"differences": []})
@@ -44,14 +48,14 @@ def test_we_decide_as_the_peer_did(recording: Recording) -> None:
 
 def test_each_difference_is_of_a_recording_and_has_a_reason() -> None:
     for peer, rows in KNOWN.items():
-        names = {one.name for one in recordings(peer)}
+        names = {recording.name for recording in recordings(peer)}
         assert rows.keys() <= names
         assert all(row["why"] and row["differences"] for row in rows.values())
 
 
 @pytest.mark.parametrize("peer", REPLAYS)
 def test_every_scenario_of_a_peer_is_recorded(peer: str) -> None:
-    assert {one.name for one in recordings(peer)} == SCENARIOS[peer]
+    assert {recording.name for recording in recordings(peer)} == SCENARIOS[peer]
 
 
 def test_the_page_about_peers_tells_what_was_recorded() -> None:

@@ -79,18 +79,18 @@ async def test_a_training_is_run_by_its_own_controller_and_its_status_is_read(
         words = ("get", "pods", "--namespace=team", "-o", "json")
         words += ("--selector=training.kubeflow.org/job-name=train",)
         pods = json.loads(await hub.kubectl("berlin", *words))["items"]
-        assert sorted(one["metadata"]["name"] for one in pods) == [
+        assert sorted(pod["metadata"]["name"] for pod in pods) == [
             "train-master-0",
             "train-worker-0",
             "train-worker-1",
         ]
-        assert all(one["spec"]["nodeName"].startswith("a100-") for one in pods)
+        assert all(pod["spec"]["nodeName"].startswith("a100-") for pod in pods)
         await hub.until("train", "Succeeded")
         body = await found(hub, "train")
         writers = [
-            one["manager"]
-            for one in body["metadata"]["managedFields"]
-            if one.get("subresource") == "status"
+            managed_field["manager"]
+            for managed_field in body["metadata"]["managedFields"]
+            if managed_field.get("subresource") == "status"
         ]
         assert writers == ["training-operator-v1.8.1"]
         kind = built_in().of(body)
@@ -145,5 +145,5 @@ async def test_a_job_set_is_run_by_its_own_controller(
         words = ("get", "pods", "--namespace=team", "-o", "json")
         words += ("--selector=jobset.sigs.k8s.io/jobset-name=several",)
         pods = json.loads(await hub.kubectl("berlin", *words))["items"]
-        assert sorted(one["spec"]["nodeName"] for one in pods) == ["a100-0", "a100-1"]
+        assert sorted(pod["spec"]["nodeName"] for pod in pods) == ["a100-0", "a100-1"]
         await hub.until("several", "Succeeded")

@@ -56,9 +56,9 @@ def overdrawn(facts: Facts, found: Plan) -> list[str]:
     victims = [step for step in found.steps if isinstance(step, Preempt)]
     before = Snapshot(facts).tree
     told: list[str] = []
-    for gone in {frozenset(): None} | {frozenset(one.waits_for): None for one in admitted}:
-        steps: list[Step] = [one for one in victims if one.workload in gone]
-        steps += [one for one in admitted if gone.issuperset(one.waits_for)]
+    for gone in {frozenset(): None} | {frozenset(item.waits_for): None for item in admitted}:
+        steps: list[Step] = [victim for victim in victims if victim.workload in gone]
+        steps += [item for item in admitted if gone.issuperset(item.waits_for)]
         later = Snapshot(after(facts, replace(found, steps=tuple(steps)))).tree
         told += [
             f"{node.name} has {cell.available()} left of {pair}, and had {had}"
@@ -89,7 +89,7 @@ def state(snapshot: Snapshot) -> object:
             for name, room in sorted(ledger.rooms.items())
         },
         dict(ledger._pools),
-        {queue: [one.key for one in line] for queue, line in sorted(snapshot.lines.items())},
+        {queue: [item.key for item in line] for queue, line in sorted(snapshot.lines.items())},
     )
 
 
@@ -139,7 +139,7 @@ class Peace:
             was_overfull = overfull(self.facts)
             self.facts = after(self.facts, found)
             # Where some still leave, others may be packed on nodes that these are about to free.
-            is_settled = not any(one.releasing for one in self.facts.workloads.values())
+            is_settled = not any(workload.releasing for workload in self.facts.workloads.values())
             if is_settled and not was_overfull:
                 hold(overfull(self.facts, self.growing))
             is_moved = is_moved or bool(found.steps)
@@ -176,21 +176,21 @@ class Tally:
         features = {
             "borrowing": _borrows(before) or _borrows(peace.facts),
             "preemption": bool(peace.preempted),
-            "two or more pod sets": _any(before, lambda one: len(one.forms[0].pod_sets) > 1),
+            "two or more pod sets": _any(before, lambda item: len(item.forms[0].pod_sets) > 1),
             "topology": _any(before, _has_topology),
             "several clusters": len(before.clusters) > 1,
-            "running": _any(before, lambda one: one.held is not None),
+            "running": _any(before, lambda item: item.held is not None),
             "three levels": "left" in before.queues,
-            "services": _any(before, lambda one: one.mode == "Divided"),
-            "sweeps": _any(before, lambda one: one.mode == "Independent"),
+            "services": _any(before, lambda item: item.mode == "Divided"),
+            "sweeps": _any(before, lambda item: item.mode == "Independent"),
             "places kept": peace.has_kept,
             "moves": peace.has_moved,
             "split gangs": _any(
                 peace.facts,
-                lambda one: one.mode == "Gang" and one.held and len(one.held.placed) > 1,
+                lambda fact: fact.mode == "Gang" and fact.held and len(fact.held.placed) > 1,
             ),
             "fractions": _any(before, _has_fractions),
-            "leaving": _any(before, lambda one: bool(one.releasing)),
+            "leaving": _any(before, lambda item: bool(item.releasing)),
         }
         self.counts.update(name for name, holds in features.items() if holds)
 
@@ -204,21 +204,21 @@ class Tally:
 
 def _any(facts: Facts, holds: object) -> bool:
     assert callable(holds)
-    return any(holds(one) for one in facts.workloads.values())
+    return any(holds(workload) for workload in facts.workloads.values())
 
 
 def _has_fractions(workload: Workload) -> bool:
     return any(
         "/" in name and amount % 1000
         for form in workload.forms
-        for one in form.pod_sets
-        for name, amount in one.shape.requests
+        for pod_set in form.pod_sets
+        for name, amount in pod_set.shape.requests
     )
 
 
 def _has_topology(workload: Workload) -> bool:
     return bool(workload.domain) or any(
-        one.topology != Topology() for form in workload.forms for one in form.pod_sets
+        pod_set.topology != Topology() for form in workload.forms for pod_set in form.pod_sets
     )
 
 

@@ -97,7 +97,7 @@ def clusters(dice: Random, kinds: list[str]) -> dict[str, Cluster]:
 def nodes_of(dice: Random, kinds: list[str]) -> Nodes:
     number = dice.choice([1, 2, 2, 3, 3, 4, 6])
     own = [dice.choice(kinds) for _ in range(number)]
-    gpus = [4000 if one != "f1" else dice.choice([0, 2000, 4000]) for one in own]
+    gpus = [4000 if item != "f1" else dice.choice([0, 2000, 4000]) for item in own]
     return Nodes(
         names=tuple(f"n{position}" for position in range(number)),
         capacity={
@@ -111,7 +111,7 @@ def nodes_of(dice: Random, kinds: list[str]) -> Nodes:
             RACK: label_column([dice.choice(["r1", "r2"]) for _ in range(number)]),
         },
         taint_sets=((), (SPOT,)),
-        taint_set=np.array([int(one == "f2") for one in own], dtype=np.int32),
+        taint_set=np.array([int(item == "f2") for item in own], dtype=np.int32),
     )
 
 
@@ -144,7 +144,7 @@ def policies(dice: Random, names: list[str]) -> dict[str, Policy]:
                 Group(name="far"),
             )
             if chance(dice, 5):
-                steps = [(one.name, rung) for one in groups for rung in RUNGS]
+                steps = [(group.name, rung) for group in groups for rung in RUNGS]
                 ladder = tuple(dice.sample(steps, dice.randint(1, len(steps))))
         found[key] = Policy(
             key=key,
@@ -314,7 +314,9 @@ def workloads(
     first = forms(dice, kinds, most_sets=most_sets, elastic=gang, is_fractional=fractions)
     splits = gang and taste.splits and chance(dice, 6)
     if splits:
-        first = replace(first, pod_sets=tuple(in_members(dice, one) for one in first.pod_sets[:1]))
+        first = replace(
+            first, pod_sets=tuple(in_members(dice, pod_set) for pod_set in first.pod_sets[:1])
+        )
     alternatives: tuple[Form, ...] = ()
     if gang and chance(dice, 2):
         other = forms(dice, kinds, most_sets=1, elastic=False)
@@ -349,7 +351,7 @@ def wide_queue(dice: Random, kinds: list[str]) -> Queue:
     return Queue(
         name="wide",
         groups=(ResourceGroup(resources=RESOURCES, flavors=tuple(dice.sample(kinds, len(kinds)))),),
-        quotas={(kind, one): Quota(nominal=10**9) for kind in kinds for one in RESOURCES},
+        quotas={(kind, resource): Quota(nominal=10**9) for kind in kinds for resource in RESOURCES},
     )
 
 
@@ -357,7 +359,7 @@ def wide(dice: Random, key: str, places: dict[str, Cluster], *, splits: bool) ->
     """A gang that is large for any one cluster."""
     each = dice.choice([1000, 2000, 4000])
     size = dice.choice([1, 1, 2])
-    slots = max(len(one.nodes) for one in places.values()) * NODE[CPU] // each
+    slots = max(len(place.nodes) for place in places.values()) * NODE[CPU] // each
     count = size * max(2, dice.randint(slots // 2, slots + 2) // size)
     shape = Shape(requests=((CPU, each),), tolerations=(BEARS_SPOT,))
     pods = PodSet(name="s0", shape=shape, count=count, least=count, member_size=size)
@@ -452,7 +454,7 @@ def fleet(seed: int, most: int = 10) -> Facts:
     kinds = sorted(kind_of)
     places = clusters(dice, kinds)
     tree = queues(dice, kinds, sorted(places))
-    inner = {one.parent for one in tree.values()}
+    inner = {item.parent for item in tree.values()}
     leaves = sorted(name for name in tree if name not in inner)
     everyone = [
         workloads(dice, f"w/{number}", leaves, kinds, taste)
@@ -469,7 +471,7 @@ def fleet(seed: int, most: int = 10) -> Facts:
         lower = replace(everyone[position], priority=dice.choice([0, 0, 0, 1]))
         everyone[position] = site.start(lower, is_bound=bound, at=NOW - 1000 + position)
     if taste.releases:
-        everyone = [leaving(dice, one) for one in everyone]
+        everyone = [leaving(dice, item) for item in everyone]
     if taste.reserves or (taste.splits and len(places) > 1):
         tree["wide"] = wide_queue(dice, kinds)
         everyone.append(wide(dice, "w/wide", places, splits=taste.splits))
@@ -483,7 +485,7 @@ def fleet(seed: int, most: int = 10) -> Facts:
         flavors=kind_of,
         clusters=places,
         policies=rules,
-        workloads={one.key: one for one in everyone},
+        workloads={item.key: item for item in everyone},
         settings=Settings(
             fair_sharing=(dice.random() < 0.5),
             half_life_seconds=dice.choice([0.0, 3600.0]),
@@ -538,16 +540,16 @@ class Site:
         self.tree = Tree.of(self.facts.queues.values())
         self.free = {
             name: [
-                {resource: int(column[node]) for resource, column in one.nodes.capacity.items()}
-                for node in range(len(one.nodes))
+                {resource: int(column[node]) for resource, column in cluster.nodes.capacity.items()}
+                for node in range(len(cluster.nodes))
             ]
-            for name, one in self.facts.clusters.items()
+            for name, cluster in self.facts.clusters.items()
         }
         self.devices = Devices(
             {
-                (name, node): [1000] * (int(one.nodes.capacity[GPU][node]) // 1000)
-                for name, one in self.facts.clusters.items()
-                for node in range(len(one.nodes))
+                (name, node): [1000] * (int(cluster.nodes.capacity[GPU][node]) // 1000)
+                for name, cluster in self.facts.clusters.items()
+                for node in range(len(cluster.nodes))
             }
         )
 
@@ -616,38 +618,38 @@ class Site:
 
     def _place(self, cluster: str, flavor: Flavor, form: Form) -> Placed | None:
         nodes = self.facts.clusters[cluster].nodes
-        free = [dict(one) for one in self.free[cluster]]
+        free = [dict(item) for item in self.free[cluster]]
         devices = self.devices.copy()
         bound: dict[str, dict[int, int]] = {}
-        for one in form.pod_sets:
-            counts = bound.setdefault(one.name, {})
-            for _ in range(one.count):
+        for pod_set in form.pod_sets:
+            counts = bound.setdefault(pod_set.name, {})
+            for _ in range(pod_set.count):
                 for node in range(len(nodes)):
                     is_tainted = nodes.labels[KIND].value(node) == "f2"
-                    bears = one.shape.tolerations or flavor.tolerations
+                    bears = pod_set.shape.tolerations or flavor.tolerations
                     if (
                         nodes.ready[node]
                         and nodes.labels[KIND].value(node) == flavor.name
                         and (bears or not is_tainted)
-                        and not one.shape.node_affinity
-                        and all(free[node][name] >= some for name, some in one.shape.requests)
-                        and devices.fits(cluster, node, dict(one.shape.requests).get(GPU, 0))
+                        and not pod_set.shape.node_affinity
+                        and all(free[node][name] >= some for name, some in pod_set.shape.requests)
+                        and devices.fits(cluster, node, dict(pod_set.shape.requests).get(GPU, 0))
                     ):
-                        for name, some in one.shape.requests:
+                        for name, some in pod_set.shape.requests:
                             free[node][name] -= some
-                        devices.take(cluster, node, dict(one.shape.requests).get(GPU, 0))
+                        devices.take(cluster, node, dict(pod_set.shape.requests).get(GPU, 0))
                         counts[node] = counts.get(node, 0) + 1
                         break
                 else:
                     return None
         pods = tuple(
             PlacedPods(
-                name=one.name,
-                count=one.count,
-                shape=one.shape,
-                flavors=tuple((name, flavor.name) for name, _ in one.shape.requests),
+                name=pod_set.name,
+                count=pod_set.count,
+                shape=pod_set.shape,
+                flavors=tuple((name, flavor.name) for name, _ in pod_set.shape.requests),
             )
-            for one in form.pod_sets
+            for pod_set in form.pod_sets
         )
         return Placed(cluster=cluster, pods=pods, bound=bound)
 

@@ -32,9 +32,9 @@ _MILLIS = st.integers(0, 20_000)
 @st.composite
 def facts(draw: st.DrawFn) -> tuple[PodFact, ...]:
     return tuple(
-        one
+        pod
         for number, count in enumerate(draw(st.lists(st.integers(0, 4), max_size=4)))
-        for one in pods(
+        for pod in pods(
             count,
             cluster=f"c{number}",
             phase=draw(st.sampled_from(["Running", "Running", "Pending", "Failed"])),
@@ -50,7 +50,7 @@ def metrics(draw: st.DrawFn, known: tuple[PodFact, ...]) -> Metric:
     targets: list[Target] = [AverageValue(value=draw(st.integers(1, 5000)))]
     if draw(st.booleans()):
         targets.append(Utilization(percent=draw(st.integers(1, 150))))
-        measured = {one.name: draw(_MILLIS) for one in known if draw(st.booleans())}
+        measured = {item.name: draw(_MILLIS) for item in known if draw(st.booleans())}
         resource = draw(st.sampled_from(["cpu", "cpu", "memory"]))
         return of_pods(measured, draw(st.sampled_from(targets)), resource=resource)
     targets.append(Value(value=draw(st.integers(1, 5000))))
@@ -141,7 +141,7 @@ def test_a_metric_that_cannot_be_read_never_makes_a_running_service_smaller(
     blind = replace(seen, metrics=(*seen.metrics, total(None, 1)))
     if allowed.least <= seen.wanted <= allowed.most:
         lowered = decide(blind, allowed, memory).replicas
-        stable = [one.replicas for one in memory.recommendations]
+        stable = [recommendation.replicas for recommendation in memory.recommendations]
         assert lowered >= min([seen.wanted, *stable])
 
 
@@ -153,7 +153,7 @@ def test_a_further_metric_never_lowers_the_count(
         return  # there a further metric may tell that somebody is active, or that nobody is
     one = replace(seen, metrics=seen.metrics[:1])
     fewer, more = decide(one, allowed, memory), decide(seen, allowed, memory)
-    has_failed = any(not current_of(one) for one in more.currents)
+    has_failed = any(not current_of(item) for item in more.currents)
     if not has_failed:
         assert more.replicas >= fewer.replicas
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from fairway.resources.builtin import builtin_resources
 
-BY_KIND = {one.kind: one for one in builtin_resources()}
+BY_KIND = {resource.kind: resource for resource in builtin_resources()}
 STORED = {
-    (one["kind"], one["metadata"]["name"]): one
-    for one in map(
+    (item["kind"], item["metadata"]["name"]): item
+    for item in map(
         json.loads,
         (Path(__file__).parent / "data" / "stored.jsonl").read_text().splitlines(),
     )
@@ -138,8 +138,8 @@ def test_changed(rule: str) -> None:
     if resource.prepare is not None:
         resource.prepare(new, old)
     assert resource.check is not None
-    found = [str(one) for one in resource.check(new, old)]
-    assert [one[: len(fault)] for one in found] == ([fault] if fault else [])
+    found = [str(item) for item in resource.check(new, old)]
+    assert [item[: len(fault)] for item in found] == ([fault] if fault else [])
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
@@ -149,7 +149,7 @@ def test_what_is_marked_immutable_stays(kind: str) -> None:
     assert resource.check is not None
     for change in ({"data": {"a": "eQ=="}}, {"immutable": False}):
         found = resource.check({**old, **change}, old)
-        assert [str(one) for one in found] == [
+        assert [str(item) for item in found] == [
             f"{next(iter(change))}: Forbidden: field is immutable when `immutable` is set"
         ]
 
@@ -163,7 +163,7 @@ def test_a_suspended_job_that_never_ran_may_be_placed() -> None:
     assert check is not None
     assert list(check(new, old)) == []
     old["status"]["startTime"] = "2026-01-01T00:00:00Z"
-    assert [one.path for one in check(new, old)] == ["spec.template"]
+    assert [item.path for item in check(new, old)] == ["spec.template"]
 
 
 JSON_VALUES = st.recursive(
@@ -179,7 +179,9 @@ JSON_VALUES = st.recursive(
 def test_no_json_breaks_defaults_checks_or_tables(kind: str, data: st.DataObject) -> None:
     """Any part of a good object is replaced by any JSON; functions may refuse, not raise."""
     resource = BY_KIND[kind]
-    good = data.draw(st.sampled_from([one for (name, _), one in STORED.items() if name == kind]))
+    good = data.draw(
+        st.sampled_from([value for (name, _), value in STORED.items() if name == kind])
+    )
     obj = deepcopy(good)
     part: Any = obj
     while True:

@@ -10,7 +10,7 @@ import pytest
 from fairway.resources.builtin import builtin_resources
 from fairway.schema.validation import Findings, conform
 
-BY_KIND = {one.kind: one for one in builtin_resources()}
+BY_KIND = {resource.kind: resource for resource in builtin_resources()}
 SELECTOR = {"matchLabels": {"a": "b"}}
 LABEL_WORDS = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
@@ -75,7 +75,7 @@ def faults(obj: dict[str, Any]) -> list[str]:
     if resource.prepare is not None:
         resource.prepare(obj, None)
     assert resource.check is not None
-    return [str(one) for one in (*findings.faults, *resource.check(obj, None))]
+    return [str(fault) for fault in (*findings.faults, *resource.check(obj, None))]
 
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -342,6 +342,6 @@ def test_a_secret_s_faults_never_show_its_content() -> None:
     secret = BY_KIND["Secret"]
     assert secret.check is not None
     found = secret.check(made("Secret", data={"password": "not base64, and secret"}), None)
-    assert [str(one) for one in found] == [
+    assert [str(item) for item in found] == [
         'data[password]: Invalid value: "<hidden>": must be base64'
     ]

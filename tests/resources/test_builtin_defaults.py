@@ -18,10 +18,10 @@ from fairway.resources.builtin.pod_defaults import pull_policy, quality_class
 from fairway.schema.validation import Findings, conform
 
 DATA = Path(__file__).parent / "data"
-BY_KIND = {one.kind: one for one in builtin_resources()}
+BY_KIND = {resource.kind: resource for resource in builtin_resources()}
 STORED = {
-    (one["kind"], one["metadata"]["name"]): one
-    for one in map(json.loads, (DATA / "stored.jsonl").read_text().splitlines())
+    (item["kind"], item["metadata"]["name"]): item
+    for item in map(json.loads, (DATA / "stored.jsonl").read_text().splitlines())
 }
 SAMPLES = list(yaml.safe_load_all((DATA / "samples.yaml").read_text()))
 SYSTEM_FIELDS = ("uid", "creationTimestamp", "resourceVersion", "generation")
@@ -51,12 +51,12 @@ def without(obj: dict[str, Any], path: str) -> None:
 def without_nulls(value: Any) -> Any:
     """Kubernetes writes some unset times as null; a hub leaves them out."""
     if isinstance(value, dict):
-        return {key: without_nulls(one) for key, one in value.items() if one is not None}
-    return [without_nulls(one) for one in value] if isinstance(value, list) else value
+        return {key: without_nulls(other) for key, other in value.items() if other is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize(
-    "sample", SAMPLES, ids=lambda one: f"{one['kind']}-{one['metadata']['name']}"
+    "sample", SAMPLES, ids=lambda other: f"{other['kind']}-{other['metadata']['name']}"
 )
 @pytest.mark.parametrize("order", ["schema first", "schema last"])
 def test_a_new_object_is_stored_as_kubernetes_stores_it(sample: dict[str, Any], order: str) -> None:
@@ -83,7 +83,7 @@ def test_a_new_object_is_stored_as_kubernetes_stores_it(sample: dict[str, Any], 
     assert resource.counts_generations == ("generation" in want["metadata"])
 
 
-@pytest.mark.parametrize("kind", sorted({one["kind"] for one in SAMPLES}))
+@pytest.mark.parametrize("kind", sorted({sample["kind"] for sample in SAMPLES}))
 def test_what_is_stored_does_not_change_when_written_again(kind: str) -> None:
     resource = BY_KIND[kind]
     for (stored_kind, _), stored in STORED.items():

@@ -11,7 +11,7 @@ from fairway.resources.builtin import builtin_resources
 from fairway.resources.builtin.definitions import definitions, node_of
 from fairway.resources.resource import Resource
 
-BY_KIND = {one.kind: one for one in builtin_resources()}
+BY_KIND = {resource.kind: resource for resource in builtin_resources()}
 
 # Kind: api version, plural, short names, namespaced, categories; from `kubectl api-resources`.
 DISCOVERED = {
@@ -86,17 +86,21 @@ def test_a_kind_is_discovered_as_in_kubernetes(kind: str) -> None:
 
 
 def test_reviews_are_answered_and_never_stored() -> None:
-    reviews = [one for one in builtin_resources() if not one.is_stored]
-    assert {one.kind for one in reviews} == {kind for kind in DISCOVERED if "Review" in kind}
-    assert {one.verbs for one in reviews} == {("create",)}
+    reviews = [resource for resource in builtin_resources() if not resource.is_stored]
+    assert {review.kind for review in reviews} == {kind for kind in DISCOVERED if "Review" in kind}
+    assert {review.verbs for review in reviews} == {("create",)}
 
 
 def test_namespaces_cannot_be_deleted_many_at_once() -> None:
-    without = [one.kind for one in builtin_resources() if "deletecollection" not in one.verbs]
+    without = [
+        resource.kind
+        for resource in builtin_resources()
+        if "deletecollection" not in resource.verbs
+    ]
     assert [kind for kind in without if "Review" not in kind] == ["Namespace"]
 
 
-@pytest.mark.parametrize("one", builtin_resources(), ids=lambda one: one.kind)
+@pytest.mark.parametrize("one", builtin_resources(), ids=lambda resource: resource.kind)
 def test_every_kind_has_a_schema_with_the_fields_of_an_object(one: Resource) -> None:
     assert {"apiVersion", "kind", "metadata"} <= one.schema.properties.keys()
     assert ("status" in one.schema.properties) >= one.has_status
@@ -122,7 +126,7 @@ def test_amounts_and_ports_take_both_text_and_numbers() -> None:
     limits = node_of("io.k8s.api.core.v1.ResourceRequirements").properties["limits"]
     assert limits.additional is not None
     assert limits.additional.format == "quantity"
-    assert [one.type for one in limits.additional.any_of] == ["string", "number"]
+    assert [item.type for item in limits.additional.any_of] == ["string", "number"]
 
 
 def test_a_schema_may_hold_schemas() -> None:
@@ -135,7 +139,7 @@ def test_a_schema_may_hold_schemas() -> None:
 def test_no_prose_is_taken_along_with_the_interface() -> None:
     path = Path(node_of.__code__.co_filename).parent / "schemas.json"
     assert "description" not in path.read_text().replace('"description":{"', "")
-    described = {name for name, one in definitions().items() if "description" in one}
+    described = {name for name, definition in definitions().items() if "description" in definition}
     assert {name.rsplit(".", 1)[-1] for name in described} == DISCOVERED.keys()
 
 

@@ -14,7 +14,7 @@ ROWS = [
     json.loads(line)
     for line in (Path(__file__).parent / "data" / "tables.jsonl").read_text().splitlines()
 ]
-BY_KIND = {one.kind: one for one in builtin_resources()}
+BY_KIND = {resource.kind: resource for resource in builtin_resources()}
 
 COLUMNS = {
     "Pod": "NAME READY STATUS RESTARTS AGE | IP NODE NOMINATED-NODE READINESS-GATES",
@@ -40,8 +40,8 @@ def test_an_object_is_shown_as_kubernetes_shows_it(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_columns_are_those_of_kubectl(kind: str) -> None:
     def names(priority: int) -> str:
-        chosen = [one for one in BY_KIND[kind].columns if one.priority == priority]
-        return " ".join(one.name.upper().replace(" ", "-") for one in chosen)
+        chosen = [column for column in BY_KIND[kind].columns if column.priority == priority]
+        return " ".join(item.name.upper().replace(" ", "-") for item in chosen)
 
     assert f"{names(0)} | {names(1)}" == COLUMNS[kind]
 

@@ -252,7 +252,7 @@ def test_the_oldest_updates_become_one_entry_when_there_are_many() -> None:
         owners = owners_after(
             old, thing(spec=spec), manager=f"m{day:02}", time=f"2026-01-{day:02}T00:00:00Z"
         )
-    assert [(one["manager"], one["time"][8:10]) for one in owners] == [
+    assert [(owner["manager"], owner["time"][8:10]) for owner in owners] == [
         ("ancient-changes", "03"),
         *((f"m{day:02}", f"{day:02}") for day in range(4, 13)),
     ]

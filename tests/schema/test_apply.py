@@ -377,7 +377,7 @@ SPECS = st.fixed_dictionaries(
             st.fixed_dictionaries(
                 {"port": NUMBERS}, optional={"protocol": st.just("TCP"), "name": SHORT}
             ),
-            unique_by=lambda one: one["port"],
+            unique_by=lambda fixed_dictionary: fixed_dictionary["port"],
         ),
         "options": st.dictionaries(SHORT, SHORT),
         "selector": st.dictionaries(SHORT, SHORT),
@@ -412,8 +412,13 @@ def test_applying_again_changes_nothing(history: Any, spec: Any) -> None:
 def test_a_forced_configuration_is_in_the_result_and_owned(history: Any, spec: Any) -> None:
     merged = applied(lived(history), spec, force=True)
     alone = applied(None, spec)
-    owners = {one["manager"]: one["fieldsV1"] for one in merged["metadata"]["managedFields"]}
-    stated = [one["fieldsV1"] for one in alone["metadata"].get("managedFields", [])]
+    owners = {
+        managed_field["manager"]: managed_field["fieldsV1"]
+        for managed_field in merged["metadata"]["managedFields"]
+    }
+    stated = [
+        managed_field["fieldsV1"] for managed_field in alone["metadata"].get("managedFields", [])
+    ]
     assert stated == ([owners["ci"]] if "ci" in owners else [])
     for name in ("replicas", "note", "args", "selector"):
         if name in spec:

@@ -66,7 +66,7 @@ CASES: dict[str, tuple[dict[str, Any], str, list[Any]]] = {
             },
         },
         "self.x == 1",
-        [{"x": 1}, *({"x": 1, "when": one} for one in TIMES)],
+        [{"x": 1}, *({"x": 1, "when": item} for item in TIMES)],
     ),
     "a comment before the arguments": (
         {"type": "object", "additionalProperties": {"type": "integer"}},
@@ -95,7 +95,10 @@ def told(value: Any, old: Any, node: Node) -> list[str]:
     """Every fault of the value, as a person reads them."""
     is_update = old is not None
     old = {"spec": old} if is_update else None
-    return [repr(one) for one in check_rules({"spec": value}, old, node, is_update=is_update)]
+    return [
+        repr(check_rule)
+        for check_rule in check_rules({"spec": value}, old, node, is_update=is_update)
+    ]
 
 
 # What comes more than once is drawn more often.

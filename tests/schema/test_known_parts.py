@@ -73,6 +73,6 @@ KNOWN = {"spec": {"count": 1, "parts": [{"name": "a", "size": 1}, {"name": "b", 
 def test_known_parts(value: Any, after: Any, faults: list[str]) -> None:
     findings = Findings()
     conform(value, parse(SCHEMA), findings, known=KNOWN)
-    assert [one.path for one in findings.faults] == faults
+    assert [fault.path for fault in findings.faults] == faults
     if after is not None:
         assert repr(value) == repr(after)

@@ -32,7 +32,7 @@ def faults(value: Any, schema: dict[str, Any]) -> list[str]:
     findings = Findings()
     root = parse({"type": "object", "properties": {"x": schema}})
     conform({"x": value}, root, findings)
-    return [one.path for one in findings.faults]
+    return [fault.path for fault in findings.faults]
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_a_fault_of_true_is_not_excused_by_the_1_that_was_there() -> None:
     findings = Findings()
     root = parse({"type": "object", "properties": {"x": {"type": "integer"}}})
     conform({"x": True}, root, findings)
-    assert [unchanged(one, {"x": True}, {"x": 1}) for one in findings.faults] == [False]
-    assert [unchanged(one, {"x": True}, {"x": True}) for one in findings.faults] == [True]
+    assert [unchanged(fault, {"x": True}, {"x": 1}) for fault in findings.faults] == [False]
+    assert [unchanged(fault, {"x": True}, {"x": True}) for fault in findings.faults] == [True]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_items_with_the_keys_1_and_true_have_pasts_of_their_own() -> None:
     assert not check_rules({"spec": old}, {"spec": old}, node, is_update=True)
     new = [{"k": 1, "v": "a"}, {"k": True, "v": "a"}]
     found = check_rules({"spec": new}, {"spec": old}, node, is_update=True)
-    assert [one.path for one in found] == ["spec[1]"]
+    assert [item.path for item in found] == ["spec[1]"]
 
 
 def test_the_writer_of_true_over_1_owns_it() -> None:
@@ -142,7 +142,7 @@ def test_the_writer_of_true_over_1_owns_it() -> None:
     entries = after_update(None, old, manager="first", time=TIME, **facts)
     old["metadata"]["managedFields"] = entries
     entries = after_update(old, new, manager="second", time=LATER, **facts)
-    owned = {one["manager"]: one["fieldsV1"]["f:spec"]["f:free"] for one in entries}
+    owned = {entry["manager"]: entry["fieldsV1"]["f:spec"]["f:free"] for entry in entries}
     assert "f:a" in owned["second"]
     assert "f:a" not in owned["first"]
 
@@ -157,10 +157,12 @@ def test_an_apply_of_true_over_1_is_a_change_at_its_time() -> None:
     }
     made = apply(None, thing(spec={"free": {"a": 1}}), time=TIME, **facts)
     again = apply(made, thing(spec={"free": {"a": 1}}), time=LATER, **facts)
-    assert [one["time"] for one in again["metadata"]["managedFields"]] == [TIME]
+    assert [managed_field["time"] for managed_field in again["metadata"]["managedFields"]] == [TIME]
     changed = apply(made, thing(spec={"free": {"a": True}}), time=LATER, **facts)
     assert changed["spec"]["free"]["a"] is True
-    assert [one["time"] for one in changed["metadata"]["managedFields"]] == [LATER]
+    assert [managed_field["time"] for managed_field in changed["metadata"]["managedFields"]] == [
+        LATER
+    ]
 
 
 def test_a_strategic_patch_keeps_1_and_true_apart_in_a_set() -> None:
@@ -179,10 +181,12 @@ def test_a_strategic_patch_keeps_1_and_true_apart_in_a_set() -> None:
 
 
 objects = st.dictionaries(st.sampled_from("xyz"), json_values, max_size=3)
-pairs = objects.flatmap(lambda one: st.tuples(st.just(one), st.one_of(alike(one), objects)))
+pairs = objects.flatmap(
+    lambda object_: st.tuples(st.just(object_), st.one_of(alike(object_), objects))
+)
 histories = objects.flatmap(
-    lambda one: st.tuples(
-        st.just(one), st.lists(st.one_of(alike(one), objects), min_size=1, max_size=3)
+    lambda object_: st.tuples(
+        st.just(object_), st.lists(st.one_of(alike(object_), objects), min_size=1, max_size=3)
     )
 )
 

@@ -110,7 +110,7 @@ def alike(draw: st.DrawFn, value: Any) -> Any:
         return {key: draw(alike(part)) for key, part in value.items()}
     if isinstance(value, list):
         return [draw(alike(part)) for part in value]
-    return draw(st.sampled_from(next((one for one in _ALIKE if value in one), (value,))))
+    return draw(st.sampled_from(next((item for item in _ALIKE if value in item), (value,))))
 
 
 def stored_text(value: Any) -> str:

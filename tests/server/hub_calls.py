@@ -72,7 +72,7 @@ class Stream:
     async def events(self, count: int) -> list[Json]:
         found = [await self.event() for _ in range(count)]
         assert None not in found, "the stream ended too early"
-        return [one for one in found if one is not None]
+        return [item for item in found if item is not None]
 
     async def rest(self) -> list[Json]:
         """All events until the end of the stream."""

@@ -32,8 +32,8 @@ def line(number: int = 0) -> Entry:
 
 def numbers(*paths: Path) -> list[int]:
     """The request numbers in files, in order; each line must be whole."""
-    lines = [one for path in paths for one in path.read_bytes().splitlines()]
-    return [int(msgspec.json.decode(one)["requestId"]) for one in lines]
+    lines = [line for path in paths for line in path.read_bytes().splitlines()]
+    return [int(msgspec.json.decode(line)["requestId"]) for line in lines]
 
 
 async def test_a_line_says_who_did_what_from_where_and_how_it_ended(tmp_path: Path) -> None:

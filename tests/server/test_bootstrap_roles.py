@@ -39,12 +39,12 @@ async def _change(store: EmbeddedStore, kind: ResourceKey, name: str, body: Any)
 
 async def _rules(store: EmbeddedStore, name: str) -> list[Rule]:
     stored = await store.get(ROLES, name)
-    return [Rule.of(one) for one in stored.object().get("rules") or ()]
+    return [Rule.of(rule) for rule in stored.object().get("rules") or ()]
 
 
 def _started_with(name: str) -> dict[str, Any]:
     objects = bootstrap_objects()
-    return next(one for one in objects if one["metadata"]["name"] == name)
+    return next(object_ for object_ in objects if object_["metadata"]["name"] == name)
 
 
 async def test_a_role_of_an_older_hub_gets_the_rules_it_lacks_and_keeps_its_own(
@@ -72,7 +72,7 @@ async def test_a_binding_gets_the_subjects_it_lacks(store: EmbeddedStore) -> Non
     await _change(store, BINDINGS, "cluster-admin", {"subjects": [somebody]})
     await prepare_store(store)
     found = (await store.get(BINDINGS, "cluster-admin")).object()
-    assert [one["name"] for one in found["subjects"]] == ["ada", "system:masters"]
+    assert [subject["name"] for subject in found["subjects"]] == ["ada", "system:masters"]
 
 
 async def test_a_start_of_the_same_version_writes_nothing(store: EmbeddedStore) -> None:

@@ -172,4 +172,4 @@ def test_the_kubeconfig_is_replaced_whole(tmp_path: Path) -> None:
     path = kubeconfig.write(tmp_path, server="http://127.0.0.1:8001", token="b")
     content = yaml.safe_load(path.read_text())
     assert content["clusters"][0]["cluster"] == {"server": "http://127.0.0.1:8001"}
-    assert [one.name for one in tmp_path.iterdir()] == ["kubeconfig"]
+    assert [path.name for path in tmp_path.iterdir()] == ["kubeconfig"]

@@ -66,7 +66,7 @@ async def test_rights_follow_at_once_when_given_and_taken(
 ) -> None:
     me = await robot(call, namespace, rule("get", "configmaps"))
     roles = f"{RBAC}/namespaces/{namespace}/roles"
-    (name,) = [one["metadata"]["name"] for one in (await call("GET", roles)).json["items"]]
+    (name,) = [item["metadata"]["name"] for item in (await call("GET", roles)).json["items"]]
     assert (await me("POST", path, config_map("one"))).status == 403
     more = {"rules": [rule("*", "configmaps")]}
     await call("PATCH", f"{roles}/{name}", more, headers=MERGE)

@@ -86,10 +86,12 @@ async def test_a_kind_is_served_as_soon_as_it_is_created(
     assert (first.status, first.json["spec"]) == (201, {"size": 1})
     assert first.warnings == ['299 - "unknown field \\"spec.unknown\\""']
     stored = (await call("GET", f"{CRDS}/{plural}.toys.example")).json
-    conditions = {one["type"]: one["status"] for one in stored["status"]["conditions"]}
+    conditions = {
+        condition["type"]: condition["status"] for condition in stored["status"]["conditions"]
+    }
     assert conditions == {"NamesAccepted": "True", "Established": "True"}
     listed = (await call("GET", "/apis/toys.example/v1")).json["resources"]
-    assert plural in [one["name"] for one in listed]
+    assert plural in [item["name"] for item in listed]
     document = (await call("GET", "/openapi/v3/apis/toys.example/v1")).json
     assert any(name.endswith("Toy" + plural) for name in document["components"]["schemas"])
 
@@ -153,7 +155,11 @@ async def test_status_scale_and_columns_are_as_defined(
     assert scaled.json["spec"] == {"replicas": 4}
     assert (await call("GET", f"{path}/one")).json["spec"]["size"] == 4
     table = (await call("GET", path, headers=TABLE)).json
-    assert [one["name"] for one in table["columnDefinitions"]] == ["Name", "Size", "Colour"]
+    assert [column_definition["name"] for column_definition in table["columnDefinitions"]] == [
+        "Name",
+        "Size",
+        "Colour",
+    ]
     assert table["rows"][0]["cells"] == ["one", 4, "red"]
 
 

@@ -11,12 +11,12 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 
 
 def resources(listed: Json) -> dict[str, Json]:
-    return {one["name"]: one for one in listed["resources"]}
+    return {resource["name"]: resource for resource in listed["resources"]}
 
 
 async def test_the_old_discovery_names_groups_versions_and_resources(call: Caller) -> None:
     assert (await call("GET", "/api")).json["versions"] == ["v1"]
-    groups = {one["name"]: one for one in (await call("GET", "/apis")).json["groups"]}
+    groups = {group["name"]: group for group in (await call("GET", "/apis")).json["groups"]}
     assert {"apps", "batch", "fairway.dev", "apiextensions.k8s.io"} <= set(groups)
     assert "" not in groups
     apps = (await call("GET", "/apis/apps")).json
@@ -49,14 +49,14 @@ async def test_aggregated_discovery_says_the_same_in_one_answer(call: Caller) ->
             for version in group["versions"]:
                 old_path = f"/apis/{name}/{version['version']}" if name else "/api/v1"
                 old = resources((await call("GET", old_path)).json)
-                found = {one["resource"]: one for one in version["resources"]}
-                assert set(found) == {one for one in old if "/" not in one}
-                for plural, one in found.items():
-                    assert one["verbs"] == old[plural]["verbs"]
-                    assert (one["scope"] == "Namespaced") == old[plural]["namespaced"]
+                found = {resource["resource"]: resource for resource in version["resources"]}
+                assert set(found) == {item for item in old if "/" not in item}
+                for plural, value in found.items():
+                    assert value["verbs"] == old[plural]["verbs"]
+                    assert (value["scope"] == "Namespaced") == old[plural]["namespaced"]
                     below = (
-                        {f"{plural}/{each['subresource']}" for each in one["subresources"]}
-                        if ("subresources" in one)
+                        {f"{plural}/{each['subresource']}" for each in value["subresources"]}
+                        if ("subresources" in value)
                         else set()
                     )
                     assert below == {each for each in old if each.startswith(plural + "/")}

@@ -20,13 +20,17 @@ async def path(call: Caller, namespace: str) -> str:
 
 
 def names(listed: Json) -> list[str]:
-    return [one["metadata"]["name"] for one in listed["items"]]
+    return [item["metadata"]["name"] for item in listed["items"]]
 
 
 async def test_a_table_has_columns_and_a_row_for_each_object(call: Caller, path: str) -> None:
     table = (await call("GET", path, headers=TABLE)).json
     assert (table["kind"], table["apiVersion"]) == ("Table", "meta.k8s.io/v1")
-    assert [one["name"] for one in table["columnDefinitions"]] == ["Name", "Data", "Age"]
+    assert [column_definition["name"] for column_definition in table["columnDefinitions"]] == [
+        "Name",
+        "Data",
+        "Age",
+    ]
     assert [row["cells"][:2] for row in table["rows"]] == [[f"one-{n}", 2] for n in range(7)]
     assert int(table["metadata"]["resourceVersion"]) > 0
     one = (await call("GET", f"{path}/one-3", headers=TABLE)).json

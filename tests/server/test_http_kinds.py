@@ -55,7 +55,7 @@ async def served_as(call: Caller, body: Json) -> tuple[str, Json]:
     version = body["apiVersion"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     listed = (await call("GET", root)).json["resources"]
-    (entry,) = [one for one in listed if one["kind"] == body["kind"] and "/" not in one["name"]]
+    (entry,) = [item for item in listed if item["kind"] == body["kind"] and "/" not in item["name"]]
     return root, entry
 
 
@@ -101,14 +101,14 @@ async def test_a_kind_is_created_read_listed_changed_and_deleted(
     got = await call("GET", f"{path}/{name}")
     assert got.json["metadata"]["uid"] == metadata["uid"]
     listed = await call("GET", path, fieldSelector=f"metadata.name={name}")
-    assert [one["metadata"]["name"] for one in listed.json["items"]] == [name]
+    assert [item["metadata"]["name"] for item in listed.json["items"]] == [name]
     assert listed.json["kind"] == f"{kind}List"
 
     labelled = {"metadata": {"labels": {"checked": "yes"}}}
     patched = await call("PATCH", f"{path}/{name}", labelled, headers=MERGE)
     assert (patched.status, patched.json["metadata"]["labels"]["checked"]) == (200, "yes")
     chosen = await call("GET", path, labelSelector="checked=yes")
-    assert name in [one["metadata"]["name"] for one in chosen.json["items"]]
+    assert name in [item["metadata"]["name"] for item in chosen.json["items"]]
 
     replacement: Any = patched.json
     replacement["metadata"]["annotations"]["note"] = "replaced"

@@ -40,7 +40,7 @@ def cells(row: list[object]) -> dict[str, object]:
     return dict(zip(COLUMNS, row, strict=False))
 
 
-@pytest.mark.parametrize("case", CASES, ids=[one["what"] for one in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[other["what"] for other in CASES])
 def test_a_row_says_what_a_list_shows(case: Json) -> None:
     assert row_of(Stored(msgspec.json.encode(case["workload"]))) == case["row"]
 
@@ -86,7 +86,7 @@ async def test_a_bookmark_says_how_far_a_watch_of_rows_is(call: Caller, path: st
     initial = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
     async with call.watch(path, headers=ROWS, allowWatchBookmarks="true", **initial) as stream:
         *there, mark = await stream.events(6)
-    assert [one["object"]["metadata"]["name"] for one in there] == [f"one-{n}" for n in range(5)]
+    assert [item["object"]["metadata"]["name"] for item in there] == [f"one-{n}" for n in range(5)]
     assert (mark["type"], int(mark["object"]["metadata"]["resourceVersion"]) > 0) == (
         "BOOKMARK",
         True,

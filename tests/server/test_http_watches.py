@@ -216,7 +216,7 @@ async def test_a_reader_that_falls_behind_is_told_and_others_are_not_held_up(
         every = list(hub.store._watches._by_kind[("", "configmaps")])
         await other.event()
         number = 0
-        while not any(one._error for one in every):
+        while not any(item._error for item in every):
             number += 1
             assert number < 200, "nobody fell behind"
             await call("PUT", f"{path}/one", config_map("one", a=large, n=str(number)))
@@ -255,7 +255,7 @@ async def test_many_watchers_hear_the_same_in_the_same_order(call: Caller, path:
         await ready.acquire()
     await asyncio.gather(*(call("POST", path, config_map(f"one-{n}")) for n in range(20)))
     heard = await asyncio.gather(*listening)
-    assert all(one == heard[0] for one in heard)
+    assert all(item == heard[0] for item in heard)
     versions = [
         int(json.loads(event)["object"]["metadata"]["resourceVersion"]) for event in heard[0]
     ]

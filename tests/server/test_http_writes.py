@@ -97,7 +97,9 @@ async def test_apply_shares_fields_among_managers(call: Caller, path: str) -> No
     assert forced.json["data"] == {"a": "mine"}
     left = await call("PATCH", f"{path}/one", config_map("one"), headers=APPLY, fieldManager="ben")
     assert left.status == 200
-    managers = {one["manager"] for one in left.json["metadata"]["managedFields"]}
+    managers = {
+        managed_field["manager"] for managed_field in left.json["metadata"]["managedFields"]
+    }
     assert "ben" in managers
 
 
@@ -223,9 +225,9 @@ async def test_a_collection_is_deleted_by_selector(call: Caller, path: str) -> N
         await call("POST", path, body)
     gone = await call("DELETE", path, labelSelector="even=True")
     assert (gone.status, gone.json["kind"]) == (200, "ConfigMapList")
-    assert [one["metadata"]["name"] for one in gone.json["items"]] == ["one-0", "one-2", "one-4"]
+    assert [item["metadata"]["name"] for item in gone.json["items"]] == ["one-0", "one-2", "one-4"]
     left = (await call("GET", path)).json["items"]
-    assert [one["metadata"]["name"] for one in left] == ["one-1", "one-3", "one-5"]
+    assert [item["metadata"]["name"] for item in left] == ["one-1", "one-3", "one-5"]
     assert (await call("DELETE", "/api/v1/configmaps")).status == 405
 
 

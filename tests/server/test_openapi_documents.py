@@ -48,11 +48,11 @@ DOCUMENTS = {path: openapi.document(members) for path, members in openapi.by_pat
 
 def references(value: Any) -> set[str]:
     if isinstance(value, dict):
-        found = {one for part in value.values() for one in references(part)}
+        found = {reference for part in value.values() for reference in references(part)}
         own = value.get("$ref")
         return found | {own} if isinstance(own, str) else found
     if isinstance(value, list):
-        return {one for part in value for one in references(part)}
+        return {reference for part in value for reference in references(part)}
     return set()
 
 
@@ -107,9 +107,9 @@ def test_every_reference_leads_to_a_schema(path: str) -> None:
 def test_every_path_parameter_is_declared_and_every_operation_has_its_own_name(path: str) -> None:
     document = DOCUMENTS[path]
     for route, item in document["paths"].items():
-        named = [one["name"] for one in item["parameters"] if one["in"] == "path"]
+        named = [parameter["name"] for parameter in item["parameters"] if parameter["in"] == "path"]
         assert named == sorted(re.findall(r"\{(\w+)\}", route))
-    names = [one["operationId"] for one in operations(document).values()]
+    names = [operation["operationId"] for operation in operations(document).values()]
     assert len(set(names)) == len(names)
 
 
@@ -147,7 +147,7 @@ def test_clients_learn_what_a_patch_takes() -> None:
         "version": "v1",
         "kind": "Deployment",
     }
-    taken = {one["name"] for one in patch["parameters"]}
+    taken = {parameter["name"] for parameter in patch["parameters"]}
     assert taken == {"dryRun", "fieldManager", "fieldValidation", "force"}
     assert "application/strategic-merge-patch+json" in patch["requestBody"]["content"]
     custom = DOCUMENTS["apis/example.com/v1alpha1"]["paths"][

@@ -88,7 +88,7 @@ class Message:
         return [Message(data) for data in self.fields.get(number, [])]
 
     def named(self, number: int) -> dict[str, Message]:
-        return {one.text(1): one.one(2) for one in self.each(number)}
+        return {item.text(1): item.one(2) for item in self.each(number)}
 
 
 # Numbers of the fields of gnostic's messages that are looked at here.
@@ -160,7 +160,7 @@ def test_the_binary_form_tells_kinds_and_patch_strategies(binary: Message) -> No
 def test_the_binary_form_keeps_limits_and_defaults(binary: Message) -> None:
     thing = schemas(binary)["com.example.v1.Thing"]
     fields = thing.one(PROPERTIES).named(1)["spec"].one(PROPERTIES).named(1)
-    assert [json.loads(one.text(YAML)) for one in fields["mode"].each(20)] == ["a", "b"]
+    assert [json.loads(item.text(YAML)) for item in fields["mode"].each(20)] == ["a", "b"]
     assert json.loads(fields["mode"].one(5).text(YAML)) == "a"
     assert fields["share"].fields[9] == [b"\x00\x00\x00\x00\x00\x00\xe0?"]
     assert fields["labels"].one(21).one(1).one(TYPE).text(1) == "string"
@@ -171,11 +171,14 @@ def test_the_binary_form_tells_what_an_operation_takes(binary: Message) -> None:
     item = binary.one(PATHS).named(PATH)[path]
     patch = item.one(8)
     assert extensions(patch, 13)["x-kubernetes-group-version-kind"]["kind"] == "Pod"
-    query = [one.one(1).one(2).one(3).text(4) for one in patch.each(8)[:-1]]
+    query = [item.one(1).one(2).one(3).text(4) for item in patch.each(8)[:-1]]
     assert query == ["dryRun", "fieldManager", "fieldValidation", "force"]
     body = patch.each(8)[-1].one(1).one(1)
     assert body.text(3) == "body"
-    assert [one.one(1).one(2).one(4).text(4) for one in item.each(9)[:2]] == ["name", "namespace"]
+    assert [other.one(1).one(2).one(4).text(4) for other in item.each(9)[:2]] == [
+        "name",
+        "namespace",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,9 @@ async def _served(call: Caller) -> list[tuple[str, dict[str, Any]]]:
     """Every resource and subresource, with where its version is."""
     groups = (await call("GET", "/apis")).json["groups"]
     roots = ["/api/v1"]
-    roots += [f"/apis/{one['groupVersion']}" for group in groups for one in group["versions"]]
+    roots += [
+        f"/apis/{version['groupVersion']}" for group in groups for version in group["versions"]
+    ]
     return [
         (root, resource)
         for root in roots
@@ -112,11 +114,11 @@ async def test_no_object_and_no_question_on_it_tells_of_others(member: Caller) -
     async for path, answer in _lists(member):
         plural = path.rpartition("/")[2]
         items = answer.json["items"] if answer.status == 200 else []
-        for one in items:
-            within = one["metadata"].get("namespace")
+        for item in items:
+            within = item["metadata"].get("namespace")
             root = path.partition("/namespaces/")[0].removesuffix(f"/{plural}")
             place = f"/namespaces/{within}" if within else ""
-            found = f"{root}{place}/{plural}/{one['metadata']['name']}"
+            found = f"{root}{place}/{plural}/{item['metadata']['name']}"
             parts = [
                 resource["name"].partition("/")[2]
                 for base, resource in served
@@ -188,7 +190,7 @@ async def test_what_if_finds_no_workload_of_others_by_its_name(
 async def test_what_if_tells_of_others_without_their_names(admin: Caller, asking: Caller) -> None:
     ours = {"kind": "Workload", "namespace": OURS, "name": "mine-urgent"}
     for change in ({"lose": ["west"]}, {"remove": [ours]}):
-        mine, whole = [await one("POST", f"{FLEET}/whatif", change) for one in (asking, admin)]
+        mine, whole = [await item("POST", f"{FLEET}/whatif", change) for item in (asking, admin)]
         assert mine.status == whole.status == 200
         assert WORD.encode() in whole.body
         assert WORD.encode() not in mine.body
@@ -203,8 +205,8 @@ async def test_who_waits_is_told_when_and_not_for_whom(admin: Caller, member: Ca
     assert WORD in whole["message"]
     theirs = {part for part in whole["message"].split(" ") if WORD in part}
     expected = whole["message"]
-    for one in theirs:
-        expected = expected.replace(one, ANOTHER)
+    for item in theirs:
+        expected = expected.replace(item, ANOTHER)
     assert mine["message"] == expected
 
 
@@ -212,7 +214,7 @@ async def test_the_line_of_a_queue_shows_ones_own_place_in_it(
     admin: Caller, member: Caller
 ) -> None:
     def heads(answer: Answer) -> list[str]:
-        return next(one["heads"] for one in answer.json["queues"] if one["queue"] == "shared")
+        return next(queue["heads"] for queue in answer.json["queues"] if queue["queue"] == "shared")
 
     mine, whole = (
         heads(await member("GET", f"{FLEET}/standing")),
@@ -221,7 +223,7 @@ async def test_the_line_of_a_queue_shows_ones_own_place_in_it(
     assert len(mine) == len(whole)
     assert f"{OURS}/mine-waits" in mine
     assert ANOTHER in mine
-    assert any(WORD in one for one in whole)
+    assert any(WORD in item for item in whole)
 
 
 async def test_reports_tell_what_is_taken_on_each_node_and_by_whom_of_ones_own(
@@ -230,16 +232,16 @@ async def test_reports_tell_what_is_taken_on_each_node_and_by_whom_of_ones_own(
     path = "/apis/fairway.dev/v1alpha1/clusterreports"
     mine, whole = (await member("GET", path)).json, (await admin("GET", path)).json
     assert _taken(mine) == _taken(whole)
-    named = {one["work"] for report in mine["items"] for one in report["spec"].get("works", ())}
+    named = {work["work"] for report in mine["items"] for work in report["spec"].get("works", ())}
     assert f"{OURS}.mine-runs" in named
-    assert any(one.startswith("work-") for one in named)
+    assert any(item.startswith("work-") for item in named)
 
 
 def _taken(reports: Any) -> list[str]:
     return sorted(
-        f"{report['metadata']['name']} {[one.get(field) for field in COUNTED]}"
+        f"{report['metadata']['name']} {[work.get(field) for field in COUNTED]}"
         for report in reports["items"]
-        for one in report["spec"].get("works", ())
+        for work in report["spec"].get("works", ())
     )
 
 
@@ -253,7 +255,7 @@ async def test_what_is_stored_of_others_has_no_name_and_says_how_urgent_they_are
     }
     urgent = (await member("GET", f"{path}/{OURS}/workloads/mine-urgent")).json
     waits = urgent["status"]["claim"]["waitsFor"]
-    assert [one["workload"] for one in waits] == [{"uid": uids["zebra-runs"]}]
+    assert [item["workload"] for item in waits] == [{"uid": uids["zebra-runs"]}]
     preempted = (await member("GET", f"{path}/{OURS}/workloads/mine-runs")).json
     by = preempted["status"]["history"][-1]["preemptedBy"]
     assert by == {"uid": uids["zebra-urgent"], "queue": "shared", "priority": 10}
@@ -273,10 +275,10 @@ async def test_one_is_told_into_which_namespaces_one_may_look(
     found = (await member("GET", f"{FLEET}/access")).json
     assert (found["all"], found["namespaces"]) == (False, [OURS])
     held = {
-        (verb, one)
+        (verb, resource)
         for rule in found["rules"]
         for verb in rule["verbs"]
-        for one in rule["resources"]
+        for resource in rule["resources"]
     }
     assert ("list", "clusters") in held
     assert ("list", "workloads") not in held

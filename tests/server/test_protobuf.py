@@ -26,7 +26,7 @@ from fairway.server.wire.exchange import Request
 
 JsonObject = dict[str, Any]
 RECORDED = json.loads((Path(__file__).parent / "data/protobuf_bodies.json").read_text())
-BODIES = [base64.b64decode(one["body"]) for one in RECORDED]
+BODIES = [base64.b64decode(item["body"]) for item in RECORDED]
 
 
 def varint(number: int) -> bytes:
@@ -56,7 +56,7 @@ def decoded(api_version: str, kind: str, message: bytes) -> JsonObject:
     return result
 
 
-@pytest.mark.parametrize("recorded", RECORDED, ids=[one["name"] for one in RECORDED])
+@pytest.mark.parametrize("recorded", RECORDED, ids=[item["name"] for item in RECORDED])
 def test_a_recorded_body_is_the_object_that_was_sent(recorded: JsonObject) -> None:
     assert protobuf.decode(base64.b64decode(recorded["body"])) == recorded["object"]
 

@@ -392,7 +392,7 @@ def test_on_a_fresh_hub_everybody_may(group: str, text: str, allowed: bool) -> N
 def test_bootstrap_objects_need_no_further_writing() -> None:
     objects = bootstrap_objects()
     assert Authorizer(objects).unwritten_aggregations() == []
-    assert all(one["rules"] for one in objects if one["kind"] == "ClusterRole")
+    assert all(object_["rules"] for object_ in objects if object_["kind"] == "ClusterRole")
 
 
 @pytest.mark.parametrize(
@@ -486,7 +486,7 @@ def test_another_binding_never_takes_a_right_away(
     namespace: str,
     wanted: Attributes,
 ) -> None:
-    authorizer = Authorizer([one for pair in held for one in pair])
+    authorizer = Authorizer([item for pair in held for item in pair])
     before = authorizer.authorize(wanted).allowed
     authorizer.upsert(role("new", new_rule))
     authorizer.upsert(bind("new", subject, namespace=namespace))
@@ -498,8 +498,8 @@ def test_an_authorizer_that_saw_events_decides_as_one_made_afresh(
     held: list[list[JsonObject]], wanted: Attributes
 ) -> None:
     grown = Authorizer()
-    for one in (one for pair in held for one in pair):
+    for item in (entry for pair in held for entry in pair):
         grown.authorize(wanted)
-        grown.upsert(one)
-    fresh = Authorizer([one for pair in held for one in pair])
+        grown.upsert(item)
+    fresh = Authorizer([item for pair in held for item in pair])
     assert grown.authorize(wanted) == fresh.authorize(wanted)

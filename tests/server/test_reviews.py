@@ -129,15 +129,15 @@ def test_a_token_review_tells_whose_token_it_is_and_keeps_it_to_itself(tmp_path:
     accounts = ServiceAccountTokens(tmp_path, lambda *_: "uid-1")
     authenticator = Authenticator(tmp_path, accounts)
     token = accounts.answer({}, "team", "bot")["status"]["token"]
-    for one, user in (
+    for value, user in (
         (token, "system:serviceaccount:team:bot"),
         (authenticator.admin_token(), "admin"),
     ):
-        answer = whose({"spec": {"token": one}}, authenticator)
+        answer = whose({"spec": {"token": value}}, authenticator)
         assert answer["status"]["authenticated"] is True
         assert answer["status"]["user"]["username"] == user
         assert answer["status"]["audiences"] == [accounts.issuer]
-        assert one not in str(answer)
+        assert value not in str(answer)
     answer = whose({"spec": {"token": "wrong"}}, authenticator)
     assert answer["status"] == {"user": {}, "error": "invalid bearer token"}
     with pytest.raises(BadRequest):

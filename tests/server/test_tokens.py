@@ -288,4 +288,4 @@ def test_no_half_written_file_is_left_when_writing_fails(tmp_path: Path) -> None
     (tmp_path / "taken").mkdir()
     with pytest.raises(OSError):
         write_private(tmp_path / "taken", b"secret")
-    assert [one.name for one in tmp_path.iterdir()] == ["taken"]
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]

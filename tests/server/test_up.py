@@ -133,7 +133,7 @@ async def test_a_hub_told_to_end_ends_its_streams_and_loses_nothing(tmp_path: Pa
     assert len(heard) == len(set(heard)) >= 100
     async with running(tmp_path / "hub") as again, calling(again.kubeconfig) as call:
         listed = (await call("GET", PATH)).json["items"]
-    assert acknowledged <= {one["metadata"]["name"] for one in listed}
+    assert acknowledged <= {item["metadata"]["name"] for item in listed}
 
 
 def free_port() -> int:
@@ -200,8 +200,8 @@ async def test_a_killed_hub_keeps_what_it_acknowledged_and_watchers_resume(
     async with running(tmp_path / "hub", port=port) as hub, calling(hub.kubeconfig) as call:
         listing = (await call("GET", PATH)).json
         found = {
-            one["metadata"]["name"]: int(one["metadata"]["resourceVersion"])
-            for one in listing["items"]
+            item["metadata"]["name"]: int(item["metadata"]["resourceVersion"])
+            for item in listing["items"]
         }
         assert heard.version_by_name.items() <= found.items()
         assert int(listing["metadata"]["resourceVersion"]) >= newest

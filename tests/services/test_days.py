@@ -42,23 +42,23 @@ def never_below_the_budget(day: Day, readings: Sequence[Reading]) -> None:
 
 
 def never_over_quota(day: Day, readings: Sequence[Reading]) -> None:
-    flavor_of = {name: one.flavor for name, one in grounds(day, 0).items()}
-    (queue,) = [one for one in day.objects if one["kind"] == "Queue"]
+    flavor_of = {name: ground.flavor for name, ground in grounds(day, 0).items()}
+    (queue,) = [object_ for object_ in day.objects if object_["kind"] == "Queue"]
     for flavor in queue["spec"]["resourceGroups"][0]["flavors"]:
         quota = flavor["quotas"][0]["nominal"]
-        for one in readings:
-            held = sum(one.held[name] for name in one.held if flavor_of[name] == flavor["name"])
-            assert held <= quota, (flavor["name"], one)
+        for item in readings:
+            held = sum(item.held[name] for name in item.held if flavor_of[name] == flavor["name"])
+            assert held <= quota, (flavor["name"], item)
 
 
 def home_by_the_end(day: Day, readings: Sequence[Reading]) -> None:
-    (policy,) = [one for one in day.objects if one["kind"] == "PlacementPolicy"]
+    (policy,) = [object_ for object_ in day.objects if object_["kind"] == "PlacementPolicy"]
     home = policy["spec"]["groups"][0]["name"]
     last = readings[-1]
     away = [
-        one["metadata"]["name"]
-        for one in day.clusters()
-        if one["metadata"]["labels"]["group"] != home
+        cluster["metadata"]["name"]
+        for cluster in day.clusters()
+        if cluster["metadata"]["labels"]["group"] != home
     ]
     assert last.worth(day) >= last.wanted, last
     assert [last.held[name] for name in away] == [0] * len(away), last
@@ -68,13 +68,13 @@ def home_by_the_end(day: Day, readings: Sequence[Reading]) -> None:
 def served_soon(day: Day, readings: Sequence[Reading]) -> None:
     """What is asked for is there within a quarter of an hour, after accidents as well."""
     lacking_since: float | None = None
-    for one in readings:
-        if one.worth(day) >= one.wanted:
+    for item in readings:
+        if item.worth(day) >= item.wanted:
             lacking_since = None
         elif lacking_since is None:
-            lacking_since = one.hour
+            lacking_since = item.hour
         else:
-            assert one.hour - lacking_since <= 0.25, one
+            assert item.hour - lacking_since <= 0.25, item
 
 
 @pytest.mark.long
@@ -92,17 +92,17 @@ def test_a_day(day: Day) -> None:
     assert 1.0 <= ratio <= _RATIO_MOST[day.name]
     drawn = ElementTree.fromstring(picture(day, readings, ratio))
     assert f"{ratio:.2f} times" in drawn.attrib["aria-label"]
-    titles = {one.text for one in drawn.iter("{http://www.w3.org/2000/svg}title")}
+    titles = {item.text for item in drawn.iter("{http://www.w3.org/2000/svg}title")}
     assert titles == set(readings[0].ready)
     if day is CANARY:
         # With further replicas claimed meanwhile, none is ever lacking: neither while a version
         # goes out, nor while two replicas of a bad one do not get ready.
-        calm = [one for one in readings if 10.25 <= one.hour < 17.0]
-        assert min(sum(one.ready.values()) for one in calm) == 22
-        bad = [one for one in calm if 15.05 <= one.hour < 15.15]
-        assert all(sum(one.held.values()) - sum(one.ready.values()) == 2 for one in bad)
+        calm = [item for item in readings if 10.25 <= item.hour < 17.0]
+        assert min(sum(item.ready.values()) for item in calm) == 22
+        bad = [item for item in calm if 15.05 <= item.hour < 15.15]
+        assert all(sum(item.held.values()) - sum(item.ready.values()) == 2 for item in bad)
         assert calm[-1].ready == {"home": 16, "far": 6}
     if day is FLAPPING:
         # With the same number asked for all the time, scores that flap move nothing.
-        calm = [one.ready for one in readings if 10.25 <= one.hour < 17.0]
-        assert all(one == calm[0] for one in calm)
+        calm = [item.ready for item in readings if 10.25 <= item.hour < 17.0]
+        assert all(item == calm[0] for item in calm)

@@ -48,8 +48,8 @@ def pods(count: int, *, cpu: int = 1000, cluster: str = "a", **more: object) -> 
     """Pods of one container that have been ready for long."""
     fields = {"started_at": NOW - 3600, "ready_changed_at": NOW - 3500, **more}
     return tuple(
-        PodFact(name=f"{cluster}/p{one}", requests={"main": {"cpu": cpu}}, **fields)  # type: ignore[arg-type]  # fields by name
-        for one in range(count)
+        PodFact(name=f"{cluster}/p{index}", requests={"main": {"cpu": cpu}}, **fields)  # type: ignore[arg-type]  # fields by name
+        for index in range(count)
     )
 
 
@@ -59,7 +59,9 @@ def of_pods(
     """What was measured of each pod, in thousandths."""
     if isinstance(values, list):
         values = {f"{cluster}/p{number}": value for number, value in enumerate(values)}
-    by_pod = {name: Measured(value=one, at=NOW, window_seconds=30) for name, one in values.items()}
+    by_pod = {
+        name: Measured(value=value, at=NOW, window_seconds=30) for name, value in values.items()
+    }
     return Metric(
         name="pods metric rate",
         failure="FailedGetPodsMetric",

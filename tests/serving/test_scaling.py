@@ -183,7 +183,7 @@ def test_a_metric_that_cannot_be_read_says_why(
 
 
 def findings(verdict: ScaleDecision) -> dict[str, str]:
-    return {one.type: f"{one.holds} {one.reason}" for one in verdict.findings}
+    return {finding.type: f"{finding.holds} {finding.reason}" for finding in verdict.findings}
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,9 @@ def test_all_of_it_is_shared_and_who_is_ready_gets_some(
         Backend(cluster=name, ready=ready, speed=speed) for name, (ready, speed) in told.items()
     ]
     found = weights(backends)
-    is_any = any(one.ready for one in backends)
+    is_any = any(backend.ready for backend in backends)
     assert sum(found.values()) == (WHOLE if is_any else 0)
-    assert all((found[one.cluster] > 0) == (one.ready > 0) for one in backends)
+    assert all((found[backend.cluster] > 0) == (backend.ready > 0) for backend in backends)
     assert found == weights(backends[::-1])
 
 

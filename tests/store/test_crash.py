@@ -61,7 +61,7 @@ def write_until_killed(folder: Path, turn: int, said: Said) -> None:
 
 async def check(store: EmbeddedStore, said: Said) -> None:
     listing = await store.list(CONFIG_MAPS)
-    found = {one.object()["metadata"]["name"]: one.object() for one in listing.items}
+    found = {item.object()["metadata"]["name"]: item.object() for item in listing.items}
     for name, step in said.step_by_name.items():
         if step == "deleted":
             assert name not in found, f"{name} was deleted and is back"

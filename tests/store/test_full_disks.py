@@ -74,14 +74,14 @@ async def test_writes_are_refused_by_name_of_the_disk_and_kept_once_it_has_room(
         limit(journal, 1_000_000)
         await store.create(CONFIG_MAPS, config_map("after"), namespace="default", write=WRITE)
     assert not store.writer.full_disk
-    assert [one.getMessage().partition(":")[0] for one in caplog.records] == [
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
         "writes are refused",
         "the disk has room again, and writes are kept",
     ]
     await store.close()
     store, _ = await opened(tmp_path / "hub.db")
     listing = await store.list(CONFIG_MAPS)
-    names = {one.object()["metadata"]["name"] for one in listing.items}
+    names = {item.object()["metadata"]["name"] for item in listing.items}
     assert names == {*kept, "after"}
     await store.close()
 

@@ -140,9 +140,9 @@ async def test_status_writes_that_wait_are_sent_as_one() -> None:
     assert server.sent == [merge({"a": 1})]
     await server.answer()
     assert server.sent == [merge({"a": 1}), merge({"a": 4, "b": 3})]
-    assert [one.done() for one in calls] == [True, False, False, False]
+    assert [call.done() for call in calls] == [True, False, False, False]
     await server.answer()
-    assert all(one.done() for one in calls)
+    assert all(call.done() for call in calls)
     assert joining.joined == 2
     again = asyncio.ensure_future(joining.send("a", merge({"c": 1}), server.send))
     await asyncio.sleep(0)
@@ -161,7 +161,7 @@ async def test_who_waits_for_a_joined_write_hears_of_its_failure() -> None:
     await server.answer(NotFound("gone"))
     await server.answer(Conflict("again"))
     found = await asyncio.gather(*calls, return_exceptions=True)
-    assert [type(one) for one in found] == [NotFound, Conflict, Conflict]
+    assert [type(item) for item in found] == [NotFound, Conflict, Conflict]
 
 
 async def test_one_that_is_given_up_takes_no_other_with_it() -> None:
@@ -192,7 +192,7 @@ async def test_a_list_that_expired_between_two_pages_is_begun_anew() -> None:
     async with serving(*answers) as script:
         store = KubernetesStore(KubeApi(script.access, VirtualClock()))
         listing = await store.list(PODS)
-        assert [one.object()["metadata"]["name"] for one in listing.items] == ["x", "y"]
+        assert [item.object()["metadata"]["name"] for item in listing.items] == ["x", "y"]
         assert listing.items[0].object()["kind"] == "Pod"
         await store.close()
 

@@ -21,7 +21,7 @@ async def connected(
     ours, theirs = memory.pair()
     asking = Line(ours, clock, limits=limits)
     serving = Line(theirs, clock, serve=serve, limits=limits)
-    running = [asyncio.ensure_future(one.run()) for one in (asking, serving)]
+    running = [asyncio.ensure_future(item.run()) for item in (asking, serving)]
     try:
         yield asking, serving
     finally:
@@ -50,4 +50,4 @@ class Listener:
         return await self.given.get()
 
     def of(self, channel: int) -> bytes:
-        return b"".join(content for one, content in self.told if one == channel)
+        return b"".join(content for value, content in self.told if value == channel)

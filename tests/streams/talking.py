@@ -41,8 +41,8 @@ async def told(
         name, what, namespace="team", query=query, protocols=("v5.channel.k8s.io",)
     )
     async with asyncio.timeout(30), opened as socket:
-        for one in said:
-            await socket.send(one)
+        for item in said:
+            await socket.send(item)
         while (message := await socket.receive()) is not None:
             if message[0] == Channel.STATUS:
                 heard.status = msgspec.json.decode(message[1:])

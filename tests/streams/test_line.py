@@ -156,7 +156,7 @@ async def test_more_talks_than_there_may_be_are_refused_and_the_others_go_on() -
             await asking.open(ASK)
         assert refused.value.outcome.reason == "TooManyRequests"
         go_on.set()
-        assert [await one.receive() for one in talks] == [None, None]
+        assert [await talk.receive() for talk in talks] == [None, None]
         assert (await (await asking.open(ASK)).receive()) is None
 
 
@@ -169,12 +169,12 @@ async def test_a_hub_that_asks_for_more_than_the_agent_takes_is_told_so() -> Non
     ours, theirs = memory.pair()
     asking = Line(ours, clock)
     serving = Line(theirs, clock, serve=serve, limits=SMALL)
-    running = [asyncio.ensure_future(one.run()) for one in (asking, serving)]
+    running = [asyncio.ensure_future(item.run()) for item in (asking, serving)]
     talks = [await asking.open(ASK) for _ in range(3)]
     assert await talks[2].receive() is None
     assert talks[2].outcome is not None
     assert talks[2].outcome.reason == "TooManyRequests"
-    assert [one.outcome for one in talks[:2]] == [None, None]
+    assert [talk.outcome for talk in talks[:2]] == [None, None]
     await asking.close()
     await asyncio.wait(running)
 

@@ -54,7 +54,7 @@ async def test_much_output_comes_back_whole_however_slowly_it_is_read(edge: Rig)
     async for part in edge.client.log("loud", namespace="team"):
         found += part
         await asyncio.sleep(0)
-    assert found.decode().split() == [str(one) for one in range(1, lines + 1)]
+    assert found.decode().split() == [str(index) for index in range(1, lines + 1)]
 
 
 async def test_who_stops_reading_ends_what_the_agent_did_for_them(edge: Rig) -> None:
@@ -121,7 +121,7 @@ async def test_a_command_ends_with_whoever_asked_for_it(edge: Rig) -> None:
 
 async def test_rights_are_those_of_whoever_asks(edge: Rig) -> None:
     await edge.start("train", "echo hello; sleep 60")
-    viewer, editor, nobody = [await edge.somebody(*one) for one in (("view",), ("edit",), ())]
+    viewer, editor, nobody = [await edge.somebody(*item) for item in (("view",), ("edit",), ())]
     try:
         parts = viewer.log("train", namespace="team")
         assert b"".join([part async for part in parts]) == b"hello\n"
@@ -132,8 +132,8 @@ async def test_rights_are_those_of_whoever_asks(edge: Rig) -> None:
             await anext(nobody.log("train", namespace="team"))
         assert (await run(editor, "train", "true")).exit_code == 0
     finally:
-        for one in (viewer, editor, nobody):
-            await one.close()
+        for item in (viewer, editor, nobody):
+            await item.close()
 
 
 async def test_who_loses_the_right_loses_the_stream(

@@ -80,8 +80,8 @@ async def marks(store: Store) -> list[Said]:
         return []
     annotations = (lease["metadata"].get("annotations") or {}).items()
     texts = [text for key, text in annotations if key.startswith("replica.fairway.dev/")]
-    said = (msgspec.json.decode(one, type=Said) for one in texts)
-    return sorted(said, key=lambda one: one.address)
+    said = (msgspec.json.decode(text, type=Said) for text in texts)
+    return sorted(said, key=lambda item: item.address)
 
 
 @asynccontextmanager
@@ -134,7 +134,7 @@ async def test_every_replica_answers_by_the_one_that_the_agent_called(
         told = "log of team.train for ada of team; of no cluster by name"
         for called in found:
             async with called.called_by("edge", tells_who_asked):
-                assert [await output_of(one) for one in found] == [told] * 3
+                assert [await output_of(item) for item in found] == [told] * 3
 
 
 async def test_both_directions_and_the_end_of_a_command_pass_through_another(
@@ -191,9 +191,9 @@ async def test_an_agent_that_called_nobody_is_said_to_be_so_and_nobody_is_asked_
     store: Store, tmp_path: Path
 ) -> None:
     async with several(store, tmp_path, 3) as found:
-        for one in found:
+        for item in found:
             with pytest.raises(Unavailable, match="no stream of the agent of edge leads to"):
-                await one.reaching.log(LOG)
+                await item.reaching.log(LOG)
 
 
 async def test_a_replica_that_died_stands_in_nobodys_way(store: Store, tmp_path: Path) -> None:
@@ -313,8 +313,8 @@ async def test_what_the_leader_remembers_is_told_by_any_replica(
 
     ask = Ask(kind="decisions", work="team/train", most=5)
     async with several(store, tmp_path, 3) as (first, second, third):
-        for one, memory_of in ((first, None), (second, follows), (third, leads)):
-            one.reaching.memory = memory_of
+        for value, memory_of in ((first, None), (second, follows), (third, leads)):
+            value.reaching.memory = memory_of
         assert await first.reaching.remembered(ask) == b"5 of team/train" * 100_000
         third.reaching.memory = follows
         assert await first.reaching.remembered(ask) is None

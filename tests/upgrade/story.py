@@ -81,7 +81,7 @@ async def play(fleet: Fleet) -> None:
     await fleet.until("urgent", "Succeeded", 120)
     await fleet.until("humble", "Running", 60)
     await fleet.apply(job("waits", pods=2, seconds=30))
-    await fleet.until("waits", lambda one: bool(one.status.reason), 30)
+    await fleet.until("waits", lambda item: bool(item.status.reason), 30)
     manifests = (await fleet.store.get(WORKLOADS, "chat", "default")).object()["spec"]["template"]
     container = manifests["manifests"][0]["spec"]["template"]["spec"]["containers"][0]
     container["image"] = "server:2"
@@ -93,17 +93,17 @@ async def told(fleet: Fleet) -> Plain:
     """What must be found again: how many objects of each kind, and where workloads are."""
     workloads = [
         (await fleet.workload(metadata["name"], metadata["namespace"]))
-        for one in (await fleet.store.list(WORKLOADS)).items
-        for metadata in [one.object()["metadata"]]
+        for item in (await fleet.store.list(WORKLOADS)).items
+        for metadata in [item.object()["metadata"]]
     ]
     return {
         "now": fleet.clock.now(),
         "kinds": {kind: count for kind, count in sorted(fleet.store.counts().items()) if count},
         "workloads": {
-            f"{one.metadata.namespace}/{one.metadata.name}": {
-                "phase": one.status.phase,
-                "claim": codec.to_plain(one.status.claim) if one.status.claim else None,
+            f"{workload.metadata.namespace}/{workload.metadata.name}": {
+                "phase": workload.status.phase,
+                "claim": codec.to_plain(workload.status.claim) if workload.status.claim else None,
             }
-            for one in workloads
+            for workload in workloads
         },
     }

@@ -54,7 +54,7 @@ def story(version: Path) -> Plain:
 
 def resources(store: EmbeddedStore) -> list[Resource]:
     """Every version of every kind that is kept."""
-    return [one for one in store.catalogue if one.is_stored]
+    return [item for item in store.catalogue if item.is_stored]
 
 
 def key_of(resource: Resource) -> ResourceKey:
@@ -125,8 +125,8 @@ def with_former_fields(data: Path) -> Path:
         ).fetchall():
             body = json.loads(raw)
             if name in STRUCTS and plural == "customresourcedefinitions":
-                for one in body["spec"]["versions"]:
-                    _add_field(one["schema"]["openAPIV3Schema"])
+                for version in body["spec"]["versions"]:
+                    _add_field(version["schema"]["openAPIV3Schema"])
             elif f"{plural}.{group}" in STRUCTS:
                 schema = schema_of(STRUCTS[f"{plural}.{group}"])
                 for part in {"spec", "status"} & set(body):
@@ -239,7 +239,7 @@ async def test_workloads_of_then_can_be_deleted(version: Path, tmp_path: Path) -
                 await fleet.store.delete(WORKLOADS, short, namespace=namespace, write=USER)
         await clock.advance(60)
         left = [
-            one.object()["metadata"]["name"] for one in (await fleet.store.list(WORKLOADS)).items
+            item.object()["metadata"]["name"] for item in (await fleet.store.list(WORKLOADS)).items
         ]
         assert all("-" in name for name in left), left
         assert await fleet.pods("hangzhou") == 0

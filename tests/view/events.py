@@ -38,14 +38,14 @@ class Story:
         self.listeners: list[Callable[[str, Plain], None]] = []
 
     def begin(self) -> None:
-        for one in (
+        for item in (
             flavor("h100"),
             flavor("a10"),
             queue("all", 8),
             queue("left", 8, parent="all", preemption={"withinQueue": "LowerPriority"}),
             queue("right", 4, parent="all", preemption={"reclaim": "Any"}),
         ):
-            self.put(one)
+            self.put(item)
         for name in CLUSTERS:
             self.put(self.a_cluster(name))
 
@@ -103,7 +103,7 @@ class Story:
                 "decidedAt": timestamp(self.now - dice.choice([0, 0, 0, 10, 20])),
                 "queue": plain["spec"]["queue"],
                 "waitsFor": self.victims(),
-                "placements": [self.a_placement(plain, one) for one in sorted(places)],
+                "placements": [self.a_placement(plain, place) for place in sorted(places)],
             },
         }
         self.put(plain)
@@ -111,7 +111,9 @@ class Story:
     def victims(self) -> list[Plain]:
         """Nobody mostly; somebody of another namespace, who is called by a UID, or was."""
         uids = [
-            one["metadata"]["uid"] for one in self.objects.values() if one["kind"] == "Workload"
+            object_["metadata"]["uid"]
+            for object_ in self.objects.values()
+            if object_["kind"] == "Workload"
         ]
         if not uids or self.dice.random() < 0.6:
             return []
@@ -126,7 +128,7 @@ class Story:
         claim = status.pop("claim", None)
         if claim is not None and dice.random() < 0.7:
             status["releasing"] = [
-                {**one, "attempt": claim["attempt"]} for one in claim["placements"]
+                {**placement, "attempt": claim["attempt"]} for placement in claim["placements"]
             ]
         else:
             status.pop("releasing", None)
@@ -184,12 +186,12 @@ class Story:
         replicas = dice.randint(1, 2) if "replicas" in plain["spec"] else None
         is_tied = dice.random() < 0.25
         pods = []
-        for one in plain["spec"]["podSets"]:
-            count = one["count"] * (replicas or 1)
+        for pod_set in plain["spec"]["podSets"]:
+            count = pod_set["count"] * (replicas or 1)
             placed = {
-                "name": one["name"],
+                "name": pod_set["name"],
                 "count": count,
-                "requests": one["requests"],
+                "requests": pod_set["requests"],
                 "flavors": {GPU: dice.choice(["h100", "h100", "a10"])},
             }
             if is_tied:
@@ -254,10 +256,10 @@ class Story:
         """A report sees the pods of one that holds something on nodes."""
         dice = self.dice
         holders = [
-            (one, place)
-            for (kind, _), one in sorted(self.objects.items())
+            (object_, place)
+            for (kind, _), object_ in sorted(self.objects.items())
             if kind == "Workload"
-            for place in one.get("status", {}).get("claim", {}).get("placements", ())
+            for place in object_.get("status", {}).get("claim", {}).get("placements", ())
         ]
         if not holders:
             return

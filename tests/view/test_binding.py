@@ -66,7 +66,7 @@ def leaving(plain: Plain, **status: Any) -> Plain:
     """The same workload when its claim was taken and its pods are still there."""
     other = copy.deepcopy(plain)
     claim = other["status"].pop("claim")
-    placements = [{**one, "attempt": claim["attempt"]} for one in claim["placements"]]
+    placements = [{**placement, "attempt": claim["attempt"]} for placement in claim["placements"]]
     other["status"] |= {"phase": "Waiting", "releasing": placements, **status}
     return other
 
@@ -141,8 +141,8 @@ def versioned(plain: Plain, version: int) -> Plain:
 
 def view_of(*objects: Plain) -> View:
     view = View()
-    for one in (H100, TEN, *objects):
-        view.put(one)
+    for object_ in (H100, TEN, *objects):
+        view.put(object_)
     return view
 
 
@@ -208,7 +208,7 @@ def test_a_victim_is_charged_until_its_pods_are_gone() -> None:
     view.assume(made)
     facts = view.snapshot(NOW).facts
     victim, urgent = facts.workloads[KEY], facts.workloads["team/urgent"]
-    assert (victim.held, [one.cluster for one in victim.releasing]) == (None, ["east"])
+    assert (victim.held, [item.cluster for item in victim.releasing]) == (None, ["east"])
     assert urgent.held is not None
     assert urgent.held.waits_for_victims == ((KEY, victim.releasing[0].attempt),)
     # What one leaves and the other holds already is charged once.
@@ -221,8 +221,8 @@ def test_a_victim_is_charged_until_its_pods_are_gone() -> None:
 def test_a_snapshot_is_kept_and_only_what_changed_is_made_anew() -> None:
     view = view_of(cluster("east", 8), cluster("west", 8), WAITS)
     before = view.snapshot(NOW)
-    rooms = {name: (one, one.cluster) for name, one in before.ledger.rooms.items()}
-    tree, versions = before.tree, {name: one.version for name, one in before.ledger.rooms.items()}
+    rooms = {name: (room, room.cluster) for name, room in before.ledger.rooms.items()}
+    tree, versions = before.tree, {name: room.version for name, room in before.ledger.rooms.items()}
     view.put(report(gpus=(4,)))
     view.put(workload("run", "left", count=2, gpus=2, running="east"))
     view.put(workload("more", "left"))

@@ -26,9 +26,9 @@ def charges(snapshot: Snapshot) -> dict[str, object]:
     ledger, tree = snapshot.ledger, snapshot.tree
     return {
         "now": snapshot.now,
-        "usage": {one.name: dict(tree.usage(one.name)) for one in tree.nodes},
-        "over": {one.name: {k: v for k, v in one.over.items() if v} for one in tree.nodes},
-        "queues": {one.name: one.queue for one in tree.nodes},
+        "usage": {node.name: dict(tree.usage(node.name)) for node in tree.nodes},
+        "over": {node.name: {k: v for k, v in node.over.items() if v} for node in tree.nodes},
+        "queues": {node.name: node.queue for node in tree.nodes},
         "free": {
             name: {
                 resource: column.tolist()
@@ -64,8 +64,8 @@ def check_equal(maintained: Snapshot, facts: Facts) -> None:
     for part, expected in made.items():
         assert kept[part] == expected, part
     assert planned(maintained) == planned(scratch)
-    assert {name: one for name, one in charges(maintained).items() if name != "facts"} == {
-        name: one for name, one in made.items() if name != "facts"
+    assert {name: charge for name, charge in charges(maintained).items() if name != "facts"} == {
+        name: value for name, value in made.items() if name != "facts"
     }, "planning changed the snapshot"
 
 
@@ -142,14 +142,17 @@ def test_the_stories_have_what_they_are_to_have() -> None:
             snapshot = hub.view.snapshot(story.now)
             facts = snapshot.facts
             placed = [
-                one
+                item
                 for workload in facts.workloads.values()
-                for one in (workload.held.placed if workload.held else ())
+                for item in (workload.held.placed if workload.held else ())
             ]
-            found |= {"bound"} if any(one.bound for one in placed) else set()
+            found |= {"bound"} if any(item.bound for item in placed) else set()
             found |= {"strays"} if facts.strays else set()
             found |= {"leaving"} if any(w.releasing for w in facts.workloads.values()) else set()
-            found |= {f"straight: {one._is_straight}" for one in snapshot._occupancies.values()}
+            found |= {
+                f"straight: {occupancy._is_straight}"
+                for occupancy in snapshot._occupancies.values()
+            }
             found |= {type(step).__name__ for step in plan(snapshot)[0].steps}
     assert found >= {
         "bound", "strays", "leaving", "straight: True", "straight: False",

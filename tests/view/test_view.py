@@ -42,7 +42,7 @@ def shown(value):
                 field.name: shown(getattr(value, field.name)) for field in dataclasses.fields(value)
             }
         case dict():
-            return {key: shown(one) for key, one in value.items()}
+            return {key: shown(other) for key, other in value.items()}
         case _:
             return value
 
@@ -74,7 +74,7 @@ def changed(plain: dict, number: int) -> dict:
     return other
 
 
-OBJECTS = [one for one in [*PLAIN, *DEMO] if one["apiVersion"].startswith("fairway.dev/")]
+OBJECTS = [item for item in [*PLAIN, *DEMO] if item["apiVersion"].startswith("fairway.dev/")]
 EVENTS = st.lists(
     st.tuples(
         st.integers(0, len(OBJECTS) - 1), st.sampled_from(["put", "remove"]), st.integers(0, 5)
@@ -111,13 +111,13 @@ def test_an_event_reads_only_what_it_concerns() -> None:
     for plain in DEMO:
         view.put(plain)
     before = view.facts(NOW)
-    workload = next(one for one in DEMO if one["kind"] == "Workload")
+    workload = next(item for item in DEMO if item["kind"] == "Workload")
     view.put(changed(workload, 7))
     after = view.facts(NOW)
     key = f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
     assert after.workloads[key].priority == 7
     for name, cluster in before.clusters.items():
         assert after.clusters[name] is cluster
-    for other, one in before.workloads.items():
-        assert other == key or after.workloads[other] is one
+    for other, value in before.workloads.items():
+        assert other == key or after.workloads[other] is value
     assert after.queues is before.queues

@@ -100,7 +100,7 @@ async def conversation(works: Sequence[Plain] | None = None) -> Plain:
         stage = Stage(Path(folder), cluster(), AgentSettings())
         listener = stage.reached = Listener(stage)
         await stage.open()
-        runs, lost = (decode(one, Work) for one in works or (work("runs"), work("lost")))
+        runs, lost = (decode(other, Work) for other in works or (work("runs"), work("lost")))
         try:
             await stage.put(runs)
             await stage.put(lost)

@@ -107,7 +107,7 @@ async def told(store: EmbeddedStore) -> dict[str, str]:
     following = asyncio.ensure_future(mirror.run())
     await mirror.is_complete.wait()
     await end([following])
-    return {name: one.phase for name, one in sorted(states.of_cluster("here").items())}
+    return {name: value.phase for name, value in sorted(states.of_cluster("here").items())}
 
 
 @EACH
@@ -138,25 +138,27 @@ async def test_an_agent_of_today_says_what_was_recorded_of_its_version() -> None
 @EACH
 async def test_an_agent_of_today_does_what_a_hub_of_then_says(path: Path) -> None:
     recorded = read(path)
-    works = [one for one in recorded["hub"] if one["kind"] == "Work"]
+    works = [item for item in recorded["hub"] if item["kind"] == "Work"]
     assert (await conversation(works))["told"] == recorded["told"]
 
 
 def unnumbered(value: Any) -> Any:
     """Without versions of objects: those are the store's, and count whatever else it holds."""
     if isinstance(value, dict):
-        return {key: unnumbered(one) for key, one in value.items() if key != "resourceVersion"}
-    return [unnumbered(one) for one in value] if isinstance(value, list) else value
+        return {key: unnumbered(other) for key, other in value.items() if key != "resourceVersion"}
+    return [unnumbered(item) for item in value] if isinstance(value, list) else value
 
 
 def strewn(value: Any, schema: Plain) -> Any:
     """With a field that nobody knows in every part of an object that has fields of its own."""
     if isinstance(value, dict):
         fields, further = schema.get("properties"), schema.get("additionalProperties") or {}
-        found = {key: strewn(one, (fields or {}).get(key, further)) for key, one in value.items()}
+        found = {
+            key: strewn(other, (fields or {}).get(key, further)) for key, other in value.items()
+        }
         return {**found, FIELD: {"some": ["thing"]}} if fields else found
     if isinstance(value, list):
-        return [strewn(one, schema.get("items") or {}) for one in value]
+        return [strewn(item, schema.get("items") or {}) for item in value]
     return value
 
 
@@ -172,7 +174,7 @@ def objects(said: Plain) -> Iterator[Plain]:
 @EACH
 def test_fields_of_a_later_version_are_passed_over_by_whoever_reads(path: Path) -> None:
     found = list(objects(read(path)))
-    assert {one["kind"] for one in found} >= {"Work", "Cluster", "ClusterReport"}
+    assert {item["kind"] for item in found} >= {"Work", "Cluster", "ClusterReport"}
     for body in found:
         struct = STRUCTS[body["kind"]]
         later = strewn(body, schema_of(struct))

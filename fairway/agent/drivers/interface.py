@@ -73,9 +73,11 @@ class WorkSeen:
 
         A look may be older than the list of manifests, and then tell of others at their places.
         """
-        there = {_identity(one): one for one in self.objects.values()}
-        wanted = ((at, there.get(_identity(one.object))) for at, one in enumerate(manifests))
-        return {at: one for at, one in wanted if one is not None}
+        there = {_identity(object_): object_ for object_ in self.objects.values()}
+        wanted = (
+            (at, there.get(_identity(manifest.object))) for at, manifest in enumerate(manifests)
+        )
+        return {at: value for at, value in wanted if value is not None}
 
 
 def _identity(found: JsonObject) -> tuple[object, object, object]:

@@ -43,14 +43,14 @@ def ended_next(service: JsonObject, wanted: int, parts: Sequence[Part]) -> list[
     What does not work goes first, then the highest number.
     """
     first = number(service, "spec", "updateStrategy", "rollingUpdate", "partition")
-    old = [one for one in parts if one.is_live and not one.is_current and one.index >= first]
-    old.sort(key=lambda one: (one.is_ready, -one.index))
-    spare = sum(one.is_ready for one in parts) - (wanted - unavailable_most(service, wanted))
+    old = [part for part in parts if part.is_live and not part.is_current and part.index >= first]
+    old.sort(key=lambda part: (part.is_ready, -part.index))
+    spare = sum(part.is_ready for part in parts) - (wanted - unavailable_most(service, wanted))
     chosen = []
-    for one in old:
-        if not one.is_ready or spare > 0:
-            spare -= one.is_ready
-            chosen.append(one.name)
+    for part in old:
+        if not part.is_ready or spare > 0:
+            spare -= part.is_ready
+            chosen.append(part.name)
     return chosen
 
 

@@ -95,13 +95,13 @@ def read_offers(body: bytes) -> Offers:
     try:
         answer = msgspec.json.decode(body, type=_Answer)
         return {
-            one.name: Offer(
-                stock=one.stock,
+            pool.name: Offer(
+                stock=pool.stock,
                 price_nanos=None
-                if one.price_per_hour is None
-                else Quantity.of(one.price_per_hour).nanos,
+                if pool.price_per_hour is None
+                else Quantity.of(pool.price_per_hour).nanos,
             )
-            for one in answer.pools
+            for pool in answer.pools
         }
     except (msgspec.MsgspecError, ValueError) as fault:
         raise InventoryFault(f"its answer cannot be read: {fault}") from fault

@@ -36,7 +36,7 @@ def with_offers(observation: Observation, offers: Offers) -> Observation:
     """An observation whose pools say what the offers say; what they leave open stays."""
     if not offers:
         return observation
-    pools = tuple(_offered(one, offers.get(one.name)) for one in observation.pools)
+    pools = tuple(_offered(pool, offers.get(pool.name)) for pool in observation.pools)
     return replace(observation, pools=pools)
 
 

@@ -135,9 +135,9 @@ _ACCOUNT = member_rights.account(push.NAMESPACE, member_rights.AGENT)
 def _with_token(config: JsonObject, before: str, after: str) -> JsonObject:
     """A kubeconfig with another token for whoever had the one before; all names stay."""
     users = [
-        {**one, "user": {**one["user"], "token": after}}
-        if (one.get("user") or {}).get("token") == before
-        else one
-        for one in config["users"]
+        {**user, "user": {**user["user"], "token": after}}
+        if (user.get("user") or {}).get("token") == before
+        else user
+        for user in config["users"]
     ]
     return {**config, "users": users}

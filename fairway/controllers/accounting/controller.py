@@ -79,14 +79,14 @@ class Accounting:
     async def _begin(self) -> int:
         """Takes up the last account; from when on what is held now is to be accounted for."""
         self._known.clear()
-        found = [codec.decode(one.raw, CostAccount) for one in await self._read()]
+        found = [codec.decode(stored.raw, CostAccount) for stored in await self._read()]
         self._accounts = accounts = Accounts()
         if not found:
             return self._now()
-        last = max(found, key=lambda one: one.spec.until)
+        last = max(found, key=lambda account: account.spec.until)
         day = _day(last.metadata.name)
-        for key, one in sums_of(last.spec.rows).items():
-            accounts.sums[day, key] = one
+        for key, total in sums_of(last.spec.rows).items():
+            accounts.sums[day, key] = total
         return min(self._now(), round(last.spec.until.timestamp() * 1000))
 
     async def _read(self) -> Sequence[Stored]:
@@ -134,9 +134,9 @@ class Accounting:
         """Counts the work that a preemption has cost, once."""
         assert self._accounts is not None, "asked only while accounts are kept"
         lost = sum(
-            one.lost_seconds
-            for one in after.status.history
-            if one.attempt > before.last_attempt and one.preempted_by is not None
+            attempt.lost_seconds
+            for attempt in after.status.history
+            if attempt.attempt > before.last_attempt and attempt.preempted_by is not None
         )
         claim = before.status.claim
         if lost and claim is not None:
@@ -190,7 +190,7 @@ class Accounting:
             self._accounts.hold(owner, (holding,), now)
 
     def _gpu_price(self, place: ClusterFlavor) -> int:
-        prices = [one for key, one in self._prices_of(*place).items() if is_accelerator(key)]
+        prices = [price for key, price in self._prices_of(*place).items() if is_accelerator(key)]
         return min(prices, default=0)
 
     # Accounts.
@@ -202,12 +202,12 @@ class Accounting:
         days = sorted({day for day, _ in accounts.sums})
         for day in days:
             sums = folded(
-                {key: one for (of, key), one in accounts.sums.items() if of == day}, ROWS_MOST
+                {key: total for (of, key), total in accounts.sums.items() if of == day}, ROWS_MOST
             )
             spec = CostAccountSpec(
                 until=datetime.fromtimestamp(min(now, (day + 1) * DAY) / 1000, UTC),
                 currency=self._cache.fleet().spec.currency,
-                rows=tuple(row_of(key, one) for key, one in sorted(sums.items())),
+                rows=tuple(row_of(key, total) for key, total in sorted(sums.items())),
             )
             try:
                 await self._put(_name(day), spec)
@@ -215,10 +215,10 @@ class Accounting:
                 _log.warning("the account of %s was not written: %s", _name(day), fault)
                 return
             # What was folded stays so; of a day that is over nothing need be remembered.
-            for one in [each for each in accounts.sums if each[0] == day]:
-                del accounts.sums[one]
+            for item in [each for each in accounts.sums if each[0] == day]:
+                del accounts.sums[item]
             if now < (day + 1) * DAY:
-                accounts.sums.update({(day, key): one for key, one in sums.items()})
+                accounts.sums.update({(day, key): total for key, total in sums.items()})
         await self._forget(now)
 
     async def _put(self, name: str, spec: CostAccountSpec) -> None:
@@ -234,8 +234,8 @@ class Accounting:
         """Accounts are kept for as long as the fleet says."""
         oldest = _name(now // DAY - self._settings().days)
         try:
-            for one in (await self._store.list(COST_ACCOUNTS)).items:
-                name = one.object()["metadata"]["name"]
+            for stored in (await self._store.list(COST_ACCOUNTS)).items:
+                name = stored.object()["metadata"]["name"]
                 if name < oldest:
                     await self._store.delete(COST_ACCOUNTS, name, write=_WRITE)
         except (ApiError, OSError) as fault:
@@ -253,14 +253,14 @@ _LENT = "lent "
 
 def _lent(standings: list[QueueState]) -> dict[str, Holding]:
     """What queues without others below them lend, by accelerator."""
-    parents = {one.parent for one in standings}
+    parents = {standing.parent for standing in standings}
     found: dict[str, Holding] = {}
-    for queue in (one for one in standings if one.queue not in parents):
-        for one in queue.holdings:
-            if one.lent and is_accelerator(one.resource):
-                key = Key(use="Lent", queue=queue.queue, flavor=one.flavor)
-                name = f"{_LENT}{queue.queue} {one.flavor} {one.resource}"
-                found[name] = Holding(key=key, gpus=one.lent // MILLI)
+    for queue in (standing for standing in standings if standing.queue not in parents):
+        for holding in queue.holdings:
+            if holding.lent and is_accelerator(holding.resource):
+                key = Key(use="Lent", queue=queue.queue, flavor=holding.flavor)
+                name = f"{_LENT}{queue.queue} {holding.flavor} {holding.resource}"
+                found[name] = Holding(key=key, gpus=holding.lent // MILLI)
     return found
 
 

@@ -60,7 +60,7 @@ class Held(msgspec.Struct, frozen=True):
 
     @property
     def last_attempt(self) -> int:
-        return max((one.attempt for one in self.status.history), default=0)
+        return max((attempt.attempt for attempt in self.status.history), default=0)
 
 
 read_held = msgspec.json.Decoder(Held).decode

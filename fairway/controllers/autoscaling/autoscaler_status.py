@@ -44,11 +44,11 @@ def remembered(status: FleetAutoscalerStatus) -> Memory:
     """What a status remembers, for who has just begun to lead."""
     return Memory(
         events=tuple(
-            ScaleEvent(at=one.at.timestamp(), change=one.change) for one in status.changes
+            ScaleEvent(at=change.at.timestamp(), change=change.change) for change in status.changes
         ),
         idle_since=status.idle_since.timestamp() if status.idle_since else None,
         is_scaled_to_zero=any(
-            one.type == ZERO and one.status == "True" for one in status.conditions
+            condition.type == ZERO and condition.status == "True" for condition in status.conditions
         ),
     )
 
@@ -67,13 +67,15 @@ def decided(
     is_changed = verdict.replicas != before
     findings = list(verdict.findings)
     if is_changed:
-        findings = [one for one in findings if one.type != ABLE]
+        findings = [finding for finding in findings if finding.type != ABLE]
         message = f"the count was set from {before} to {verdict.replicas}: {verdict.why}"
         findings.append(Finding(type=ABLE, holds=True, reason="SucceededRescale", message=message))
-    elif not any(one.type == ABLE for one in findings):
+    elif not any(finding.type == ABLE for finding in findings):
         message = "the count of the target was read"
         findings.append(Finding(type=ABLE, holds=True, reason="SucceededGetScale", message=message))
-    if verdict.memory.is_scaled_to_zero or any(one.type == ZERO for one in status.conditions):
+    if verdict.memory.is_scaled_to_zero or any(
+        condition.type == ZERO for condition in status.conditions
+    ):
         findings.append(_zero(verdict.memory))
     idle_since = verdict.memory.idle_since
     return replace(
@@ -88,8 +90,8 @@ def decided(
         last_scale_reason=verdict.why if is_changed else status.last_scale_reason,
         idle_since=_moment(idle_since) if idle_since is not None else None,
         changes=tuple(
-            ScaleChange(at=_moment(one.at), change=one.change)
-            for one in verdict.memory.events[-_CHANGES_MOST:]
+            ScaleChange(at=_moment(event.at), change=event.change)
+            for event in verdict.memory.events[-_CHANGES_MOST:]
         ),
         current_metrics=_currents(metrics, verdict.currents),
         conditions=conditions(autoscaler, findings, now),
@@ -112,7 +114,7 @@ def conditions(
     autoscaler: FleetAutoscaler, findings: list[Finding], now: float
 ) -> tuple[Condition, ...]:
     """Conditions with what was found; those of which nothing was said stay as they are."""
-    kept = {one.type: one for one in autoscaler.status.conditions}
+    kept = {condition.type: condition for condition in autoscaler.status.conditions}
     for finding in findings:
         old = kept.get(finding.type)
         word: Any = "True" if finding.holds else "False"

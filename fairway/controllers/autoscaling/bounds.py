@@ -91,8 +91,8 @@ def limits_of(spec: FleetAutoscalerSpec, bounds: Bounds, *, pods_per_replica: in
 def _rules(rules: ScalingRules, rates: tuple[Rate, ...], seconds: int) -> Rules:
     window = rules.stabilization_window_seconds
     own = tuple(
-        Rate(type=one.type, value=one.value, period_seconds=one.period_seconds)
-        for one in rules.policies
+        Rate(type=policy.type, value=policy.value, period_seconds=policy.period_seconds)
+        for policy in rules.policies
     )
     tolerance = rules.tolerance
     return Rules(

@@ -91,8 +91,8 @@ class Autoscaling:
         before = self._targets.pop(name, None)
         if before is not None and before != target:
             self._about[before].discard(name)
-            for one in self._about[before]:
-                self._loop.mark(one)  # it may be the next in line
+            for pair in self._about[before]:
+                self._loop.mark(pair)  # it may be the next in line
             if not self._about[before]:
                 del self._about[before]
                 self._counts.pop(before, None)
@@ -118,8 +118,8 @@ class Autoscaling:
         count = workload.spec.replicas if workload is not None else None
         if name not in self._counts or self._counts[name] != count:
             self._counts[name] = count
-            for one in self._about[name]:
-                self._loop.mark(one)
+            for pair in self._about[name]:
+                self._loop.mark(pair)
 
     async def _reconcile(self, name: Name) -> float | None:
         stored = self._cache.mirror(AUTOSCALERS).get(name)

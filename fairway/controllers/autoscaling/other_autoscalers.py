@@ -59,7 +59,9 @@ async def send_away(other: Other, service: Service, *, store: Store) -> None:
 
 
 def _in_template(service: Service) -> Iterator[Other]:
-    kept = {(one.get("kind"), text(one, "metadata", "name")) for one in service.manifests}
+    kept = {
+        (manifest.get("kind"), text(manifest, "metadata", "name")) for manifest in service.manifests
+    }
     for manifest in service.manifests:
         if manifest.get("kind") == "HorizontalPodAutoscaler":
             target = child(manifest, "spec", "scaleTargetRef")

@@ -22,7 +22,7 @@ from fairway.metrics.interface import MetricsFault, PodMeter, PodUsage
 from fairway.serving.scaling.model import PodFact, PodPhase
 
 _SILENT = ("Unready", "Lost")
-_PHASES: Mapping[str, PodPhase] = {one: one for one in get_args(PodPhase)}
+_PHASES: Mapping[str, PodPhase] = {type_: type_ for type_ in get_args(PodPhase)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +61,11 @@ def counted(service: Service, *, cache: Cache, states: States) -> Pods:
 async def measured(service: Service, *, cache: Cache, meter: PodMeter) -> Pods:
     """The pods one by one, each as its cluster measures it."""
     places = _places(service, cache)
-    heard = [one for one in places if one.is_heard]
+    heard = [place for place in places if place.is_heard]
     answers = await asyncio.gather(
-        *(meter.of_work(one.cluster, service.work) for one in heard), return_exceptions=True
+        *(meter.of_work(place.cluster, service.work) for place in heard), return_exceptions=True
     )
-    facts = [fact for one in places if not one.is_heard for fact in _unseen(one)]
+    facts = [fact for place in places if not place.is_heard for fact in _unseen(place)]
     usage: dict[str, PodUsage] = {}
     faults: list[str] = []
     for place, answer in zip(heard, answers, strict=True):
@@ -87,15 +87,17 @@ def _places(service: Service, cache: Cache) -> list[_Place]:
     """Where the service is, and what leaves: that serves until it has gone."""
     status = service.workload.status
     claimed = status.claim.placements if status.claim is not None else ()
-    names = dict.fromkeys(one.cluster for one in (*claimed, *status.releasing) if one.cluster)
+    names = dict.fromkeys(
+        placement.cluster for placement in (*claimed, *status.releasing) if placement.cluster
+    )
     found = []
     for name in names:
         cluster = cache.get(Cluster, name)
         place = _Place(
             cluster=name,
             is_heard=cluster is not None and cluster.status.phase not in _SILENT,
-            claimed=tuple(one for one in claimed if one.cluster == name),
-            leaving=tuple(one for one in status.releasing if one.cluster == name),
+            claimed=tuple(placement for placement in claimed if placement.cluster == name),
+            leaving=tuple(placement for placement in status.releasing if placement.cluster == name),
         )
         if place.claimed or cluster is not None:
             found.append(place)
@@ -149,5 +151,5 @@ def _fact(name: str, pod: PodUsage) -> PodFact:
 
 def _with_requests(facts: list[PodFact]) -> tuple[PodFact, ...]:
     """Pods of a cluster that is not heard of request what their equals elsewhere do."""
-    known = next((one.requests for one in facts if one.requests), {})
-    return tuple(one if one.requests else replace(one, requests=known) for one in facts)
+    known = next((fact.requests for fact in facts if fact.requests), {})
+    return tuple(fact if fact.requests else replace(fact, requests=known) for fact in facts)

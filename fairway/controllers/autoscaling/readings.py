@@ -50,7 +50,7 @@ def metrics_of(autoscaler: FleetAutoscaler) -> tuple[Metric, ...]:
 
 def needs_usage(metrics: tuple[Metric, ...]) -> bool:
     """Whether pods must be known one by one."""
-    return any(one.type in _NEEDS_USAGE for one in metrics)
+    return any(metric.type in _NEEDS_USAGE for metric in metrics)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Reader:
 
     async def all(self) -> tuple[model.Metric, ...]:
         metrics = metrics_of(self.autoscaler)
-        return tuple(await asyncio.gather(*(self._read(one) for one in metrics)))
+        return tuple(await asyncio.gather(*(self._read(metric) for metric in metrics)))
 
     async def _read(self, metric: Metric) -> model.Metric:
         match metric:
@@ -114,9 +114,9 @@ class Reader:
         by_pod: dict[str, model.Measured] = {}
         for pod, seen in self.pods.usage.items():
             names = [container] if container else list(seen.usage)
-            if names and all(found.name in seen.usage.get(one, {}) for one in names):
+            if names and all(found.name in seen.usage.get(other, {}) for other in names):
                 by_pod[pod] = model.Measured(
-                    value=sum(seen.usage[one][found.name] for one in names),
+                    value=sum(seen.usage[other][found.name] for other in names),
                     at=seen.measured_at,
                     window_seconds=seen.window_seconds,
                 )
@@ -164,7 +164,7 @@ class Reader:
             samples = await (await self._source()).vector(query, self.now)
         except MetricsFault as fault:
             return NotRead(why=str(fault))
-        if any(_POD not in one.labels for one in samples):
+        if any(_POD not in sample.labels for sample in samples):
             return NotRead(why=f"samples have no label {_POD}, so nobody knows whose they are")
         if not samples:
             return NotRead(why=f"there is no sample for {query}", is_absent=True)
@@ -195,13 +195,13 @@ def _by_pod(samples: tuple[Sample, ...], pods: Pods) -> dict[str, model.Measured
             places[fact.name.partition("/")[0]].append(fact.name)
             places[""].append(fact.name)
     found: dict[str, model.Measured] = {}
-    for sample in sorted(samples, key=lambda one: sorted(one.labels.items())):
+    for sample in sorted(samples, key=lambda sample: sorted(sample.labels.items())):
         cluster, pod = sample.labels.get(_CLUSTER, ""), sample.labels[_POD]
         if pods.is_named:
-            free = [one for one in places[pod] if not cluster or one == f"{cluster}/{pod}"]
+            free = [place for place in places[pod] if not cluster or place == f"{cluster}/{pod}"]
         else:
             free = places[cluster]
-        free = [one for one in free if one not in found]
+        free = [name for name in free if name not in found]
         name = free[0] if free else f"{cluster}/{pod}"
         found[name] = model.Measured(value=rounded(sample.value), at=sample.at)
     return found
@@ -212,15 +212,15 @@ def _matchers(selector: LabelSelector | None) -> list[str]:
     if selector is None:
         return []
     found = [presets.matching(selector.match_labels)] if selector.match_labels else []
-    for one in selector.match_expressions:
-        any_of = presets.quoted("|".join(re.escape(text) for text in one.values))
+    for expression in selector.match_expressions:
+        any_of = presets.quoted("|".join(re.escape(text) for text in expression.values))
         found.append(
             {
-                "In": f"{one.key}=~{any_of}",
-                "NotIn": f"{one.key}!~{any_of}",
-                "Exists": f'{one.key}!=""',
-                "DoesNotExist": f'{one.key}=""',
-            }[one.operator]
+                "In": f"{expression.key}=~{any_of}",
+                "NotIn": f"{expression.key}!~{any_of}",
+                "Exists": f'{expression.key}!=""',
+                "DoesNotExist": f'{expression.key}=""',
+            }[expression.operator]
         )
     return found
 

@@ -90,7 +90,7 @@ async def service_of(
     pod_sets = workload.spec.pod_sets or derived_pod_sets(workload, kinds)
     shared: dict[str, Any] = {
         "workload": workload,
-        "pods_per_replica": max(1, sum(one.count for one in pod_sets)),
+        "pods_per_replica": max(1, sum(pod_set.count for pod_set in pod_sets)),
     }
     source = workload.spec.source
     if source is None:

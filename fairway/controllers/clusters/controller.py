@@ -139,7 +139,9 @@ class Clusters:
         """What all elastic nodes cost an hour, in nanos; those on their way are paid for, too."""
         total = 0
         for cluster in clusters:
-            have = {one.name: one.nodes + one.provisioning for one in cluster.status.elastic_pools}
+            have = {
+                pool.name: pool.nodes + pool.provisioning for pool in cluster.status.elastic_pools
+            }
             for pool in pools_of(cluster):
                 if have.get(pool.name):
                     price = node_price(cluster, pool, self._cache.all(Flavor)) or 0
@@ -147,19 +149,19 @@ class Clusters:
         return total
 
     def _fleet_status(self, fleet: Fleet) -> FleetStatus:
-        clusters = [one for one in self._cache.all(Cluster) if one.spec.accepted]
+        clusters = [cluster for cluster in self._cache.all(Cluster) if cluster.spec.accepted]
         now, limits = self._clock.now(), fleet.spec.breakers
         breakers = fleet.status.breakers
         if self._board is not None:
             standing = with_fields(self._board.breakers, standing=self._standing(clusters))
             self._board.breakers = standing.looked_at(limits, now)
             breakers = self._board.breakers.status(limits, now)
-        is_broken = any(one.open_since for one in breakers)
+        is_broken = any(breaker.open_since for breaker in breakers)
         return replace(
             fleet.status,
             observed_generation=fleet.metadata.generation,
             phase="Paused" if fleet.spec.paused else "Broken" if is_broken else "Running",
             clusters=len(clusters),
-            ready_clusters=sum(one.status.phase == "Ready" for one in clusters),
+            ready_clusters=sum(cluster.status.phase == "Ready" for cluster in clusters),
             breakers=breakers,
         )

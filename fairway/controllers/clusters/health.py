@@ -134,7 +134,9 @@ def _conditions(
     word: Literal["True", "False", "Unknown"] = "True" if is_ready else "False"
     if phase == "Lost":
         word = "Unknown"  # what goes on there nobody can say
-    old = next((one for one in cluster.status.conditions if one.type == "Ready"), None)
+    old = next(
+        (condition for condition in cluster.status.conditions if condition.type == "Ready"), None
+    )
     since = (
         old.last_transition_time
         if old is not None and old.status == word
@@ -148,7 +150,9 @@ def _conditions(
         last_transition_time=since,
         observed_generation=cluster.metadata.generation,
     )
-    others = tuple(one for one in cluster.status.conditions if one.type != "Ready")
+    others = tuple(
+        condition for condition in cluster.status.conditions if condition.type != "Ready"
+    )
     return (made, *others)
 
 
@@ -156,14 +160,16 @@ def aside(
     before: Iterable[AvoidedNode], added: Iterable[NodeAside], now: float
 ) -> tuple[AvoidedNode, ...]:
     """Nodes set aside: expired ones go, new ones come, of two on one node the longer stays."""
-    found = {one.name: one for one in before if one.until is None or one.until.timestamp() > now}
-    for one in added:
-        old = found.get(one.node.name)
-        if old is None or _until(old) < _until(one.node):
-            found[one.node.name] = one.node
+    found = {
+        node.name: node for node in before if node.until is None or node.until.timestamp() > now
+    }
+    for node in added:
+        old = found.get(node.node.name)
+        if old is None or _until(old) < _until(node.node):
+            found[node.node.name] = node.node
     # Past the limit those that come back first are let go first.
     kept = sorted(found.values(), key=_until, reverse=True)[:_ASIDE_MOST]
-    return tuple(sorted(kept, key=lambda one: one.name))
+    return tuple(sorted(kept, key=lambda node: node.name))
 
 
 def _until(node: AvoidedNode) -> float:
@@ -172,5 +178,5 @@ def _until(node: AvoidedNode) -> float:
 
 def returns_at(status: ClusterStatus) -> float | None:
     """When the next node that is set aside takes pods again."""
-    times = [one.until.timestamp() for one in status.avoided_nodes if one.until is not None]
+    times = [node.until.timestamp() for node in status.avoided_nodes if node.until is not None]
     return min(times, default=None)

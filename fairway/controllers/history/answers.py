@@ -62,7 +62,9 @@ def _columns(book: Book, asked: Asked) -> Columns:
 
 def _track(book: Book, since: int) -> Track:
     """The finest that reaches so far back."""
-    return next((one for one in book.tracks if one.resolution.seconds >= since), book.tracks[-1])
+    return next(
+        (track for track in book.tracks if track.resolution.seconds >= since), book.tracks[-1]
+    )
 
 
 def _times(track: Track, asked: Asked, now: float) -> npt.NDArray[np.int64]:
@@ -79,8 +81,8 @@ def _told(name: str, values: Mapping[str, dict[str, list[float | None]]]) -> dic
     """A thing, and those of its parts that were there."""
     parts = [
         {**_named(part), "values": told}
-        for part, told in sorted(values.items(), key=lambda one: (one[0] == OTHERS, one[0]))
-        if part and any(one is not None for line in told.values() for one in line)
+        for part, told in sorted(values.items(), key=lambda pair: (pair[0] == OTHERS, pair[0]))
+        if part and any(number is not None for line in told.values() for number in line)
     ]
     return {"name": name, "values": values.get("", {}), "parts": parts}
 
@@ -98,6 +100,6 @@ def _plain(line: Values) -> list[float | None]:
     """For JSON: gaps are null, whole numbers are whole, others have three decimals."""
     rounded = np.round(line.astype(np.float64), 3)
     return [
-        None if one != one else int(one) if one.is_integer() else one  # noqa: PLR0124 - NaN alone
-        for one in rounded.tolist()
+        None if number != number else int(number) if number.is_integer() else number  # noqa: PLR0124 - NaN alone
+        for number in rounded.tolist()
     ]

@@ -70,7 +70,7 @@ class Book:
     """What was seen."""
 
     def __init__(self, *, bytes_most: int = BYTES_MOST, columns_most: int = COLUMNS_MOST) -> None:
-        self.tracks = [Track(one, bytes_most=bytes_most) for one in RESOLUTIONS]
+        self.tracks = [Track(resolution, bytes_most=bytes_most) for resolution in RESOLUTIONS]
         self.columns: dict[Key, int] = {}  # the first of each part
         self.of_name: dict[tuple[str, str], list[str]] = {}  # parts, in order of appearance
         self.count = 0  # of columns
@@ -123,7 +123,7 @@ class Book:
             if first is None:
                 first = self.name((kind, name, part))
             self._now[first : first + len(numbers)] = numbers
-        for part in {one for one, _ in before} - {one for one, _ in parts}:
+        for part in {value for value, _ in before} - {value for value, _ in parts}:
             first = self.columns[kind, name, part]
             self._now[first : first + len(KINDS[kind].of_part(part))] = np.nan
 
@@ -136,7 +136,7 @@ class Book:
             room = max(256, 2 * self.count)
             self._now = _longer(self._now, room, np.nan)
             self._peaks = _longer(self._peaks, room, 0)
-        self._peaks[first : self.count] = [one in KINDS[kind].peaks for one in fields]
+        self._peaks[first : self.count] = [field in KINDS[kind].peaks for field in fields]
         self.columns[key] = first
         self.of_name.setdefault((kind, name), []).append(part)
         return first
@@ -206,8 +206,8 @@ def fewer(parts: NamedParts) -> NamedParts:
     """The thing itself and its largest parts, and the rest summed as others."""
     if len(parts) <= PARTS_MOST + 1:
         return parts
-    itself = [one for one in parts if not one[0]]
-    order = sorted((one for one in parts if one[0]), key=lambda one: (-one[1][0], one[0]))
+    itself = [part for part in parts if not part[0]]
+    order = sorted((part for part in parts if part[0]), key=lambda part: (-part[1][0], part[0]))
     rest = [numbers for _, numbers in order[PARTS_MOST - 1 :]]
     summed = tuple(sum(each) for each in zip(*rest, strict=True))
     return (*itself, *order[: PARTS_MOST - 1], (OTHERS, summed))

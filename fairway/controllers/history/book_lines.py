@@ -103,7 +103,7 @@ def whole(book: Book) -> Iterator[bytes]:
     names = list(book.columns)  # in the order of their columns
     head = _Names(version=_VERSION, names=names, now=book.now.tobytes())
     # Rows never change; what does is copied before anybody else has a turn.
-    tracks = [(_track(one, size), tuple(one.rows)) for one in book.tracks]
+    tracks = [(_track(track, size), tuple(track.rows)) for track in book.tracks]
     return _lines(head, tracks)
 
 
@@ -209,7 +209,7 @@ def _numbers(book: Book) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
 
 
 def _track_of(book: Book, step: int) -> Track:
-    return next(one for one in book.tracks if one.resolution.step == step)
+    return next(track for track in book.tracks if track.resolution.step == step)
 
 
 def _restore(book: Book, entry: _Track) -> None:

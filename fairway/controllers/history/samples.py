@@ -42,8 +42,11 @@ def _queue(gauge: QueueGauge) -> NamedParts:
     share = math.nan if gauge.share is None else gauge.share
     itself = ("", (gauge.waiting, gauge.running, share, gauge.used, gauge.fair))
     parts = [
-        (part_of(one.flavor, one.resource), (one.nominal, one.used, one.borrowed, one.lent))
-        for one in gauge.holdings
+        (
+            part_of(holding.flavor, holding.resource),
+            (holding.nominal, holding.used, holding.borrowed, holding.lent),
+        )
+        for holding in gauge.holdings
     ]
     return fewer((itself, *parts))
 
@@ -56,7 +59,10 @@ def _clusters(gauges: Gauges) -> dict[str, NamedParts]:
 
 
 def _cluster(places: Sequence[tuple[str, PlaceGauge]]) -> NamedParts:
-    itself = ("", tuple(float(sum(each)) for each in zip(*(one for _, one in places), strict=True)))
+    itself = (
+        "",
+        tuple(float(sum(each)) for each in zip(*(place for _, place in places), strict=True)),
+    )
     return fewer((itself, *((flavor or "-", tuple(gauge)) for flavor, gauge in places)))
 
 

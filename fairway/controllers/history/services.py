@@ -90,9 +90,18 @@ def _seen(stored: Stored) -> NamedParts | None:
     if spec.mode != "Divided" or status.phase in OVER:
         return None
     placements = status.claim.placements if status.claim is not None else ()
-    placed = sum(one.replicas for one in placements)
+    placed = sum(placement.replicas for placement in placements)
     # Pods are counted together; replicas of several pods are ready as far as their pods are.
     ready = status.pods.ready * placed / status.pods.wanted if status.pods.wanted else 0
     wanted = 1 if spec.replicas is None else spec.replicas
     itself = ("", (wanted, placed, min(ready, placed)))
-    return fewer((itself, *((one.cluster, (one.replicas,)) for one in placements if one.cluster)))
+    return fewer(
+        (
+            itself,
+            *(
+                (placement.cluster, (placement.replicas,))
+                for placement in placements
+                if placement.cluster
+            ),
+        )
+    )

@@ -25,8 +25,8 @@ class Asking:
     def of(self, cluster: str, pool: str, now: float) -> Sequence[Ask]:
         """Who waits for nodes of a pool, or did until a moment ago; the first to ask first."""
         found = (asks.get((cluster, pool)) for asks in self._asks.values())
-        asks = (one for one in found if one is not None and _is_recent(one, now))
-        return sorted(asks, key=lambda one: (one.decided_at, one.workload))
+        asks = (ask for ask in found if ask is not None and _is_recent(ask, now))
+        return sorted(asks, key=lambda ask: (ask.decided_at, ask.workload))
 
     def _follow(self, name: Name, stored: Stored | None) -> None:
         self._asks.pop(name, None)
@@ -43,7 +43,11 @@ class Asking:
             decided_at=claim.decided_at.timestamp(),
             answered_at=None if claim.ready_at is None else claim.ready_at.timestamp(),
         )
-        asks = {(one.cluster, one.pool): ask for one in claim.waits_for if one.type == "Provision"}
+        asks = {
+            (victim.cluster, victim.pool): ask
+            for victim in claim.waits_for
+            if victim.type == "Provision"
+        }
         if asks:
             self._asks[name] = asks
 

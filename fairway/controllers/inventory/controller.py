@@ -51,9 +51,9 @@ class Inventory:
         while True:
             await self._clock.sleep(_LOOK_SECONDS)
             clusters = {
-                one.metadata.name: one
-                for one in self._cache.all(Cluster)
-                if one.spec.accepted and one.spec.mode == "Manage" and pools_of(one)
+                cluster.metadata.name: cluster
+                for cluster in self._cache.all(Cluster)
+                if cluster.spec.accepted and cluster.spec.mode == "Manage" and pools_of(cluster)
             }
             if not clusters:
                 continue
@@ -67,8 +67,8 @@ class Inventory:
 
     def _learned(self, cluster: Cluster) -> JsonObject:
         """What of its status is another after a look at its pools."""
-        seen = {one.name: one for one in cluster.status.elastic_pools}
-        known = {one.name: one for one in cluster.status.stock}
+        seen = {pool.name: pool for pool in cluster.status.elastic_pools}
+        known = {belief.name: belief for belief in cluster.status.stock}
         found = [
             after
             for pool in pools_of(cluster)
@@ -76,7 +76,7 @@ class Inventory:
         ]
         if tuple(found) == cluster.status.stock:
             return {}
-        return {"stock": [codec.to_plain(one) for one in found]}
+        return {"stock": [codec.to_plain(belief) for belief in found]}
 
     def _look(
         self,
@@ -128,10 +128,10 @@ class Inventory:
             _log.info("which nodes are idle is not known: %s", fault)
             return
         now = self._clock.now()
-        idle = [one for one in idle if one.cluster in clusters]
+        idle = [idle_node for idle_node in idle if idle_node.cluster in clusters]
         self._idling.look(idle, now)
         for name, nodes in release.leaving(clusters, idle, self._idling, now).items():
-            plain = [codec.to_plain(one) for one in nodes]
+            plain = [codec.to_plain(node) for node in nodes]
             await self._write(clusters[name], {"leavingNodes": plain})
 
     async def _write(self, cluster: Cluster, status: JsonObject) -> None:

@@ -29,24 +29,24 @@ class Idling:
     since: dict[Node, float] = field(default_factory=dict)
 
     def look(self, idle: Sequence[Idle], now: float) -> None:
-        there = {(one.cluster, one.node) for one in idle}
-        self.since = {one: at for one, at in self.since.items() if one in there}
-        for one in there:
-            self.since.setdefault(one, now)
+        there = {(idle_node.cluster, idle_node.node) for idle_node in idle}
+        self.since = {value: at for value, at in self.since.items() if value in there}
+        for pair in there:
+            self.since.setdefault(pair, now)
 
 
 def leaving(
     clusters: Mapping[str, Cluster], idle: Sequence[Idle], idling: Idling, now: float
 ) -> dict[str, tuple[LeavingNode, ...]]:
     """The nodes that leave each cluster from now on; those that change nothing are left out."""
-    by_node = {(one.cluster, one.node): one for one in idle}
-    kept = {name: list(_kept(one, by_node, now)) for name, one in clusters.items()}
+    by_node = {(idle_node.cluster, idle_node.node): idle_node for idle_node in idle}
+    kept = {name: list(_kept(cluster, by_node, now)) for name, cluster in clusters.items()}
     room = AT_ONCE_MOST - sum(len(some) for some in kept.values())
-    for one in _due(clusters, idle, idling, now)[: max(0, room)]:
-        mine = kept[one.cluster]
-        if all(other.name != one.node for other in mine):
-            mine.append(LeavingNode(name=one.node, pool=one.pool, since=_moment(now)))
-    found = {name: tuple(sorted(some, key=lambda one: one.name)) for name, some in kept.items()}
+    for idle_node in _due(clusters, idle, idling, now)[: max(0, room)]:
+        mine = kept[idle_node.cluster]
+        if all(other.name != idle_node.node for other in mine):
+            mine.append(LeavingNode(name=idle_node.node, pool=idle_node.pool, since=_moment(now)))
+    found = {name: tuple(sorted(some, key=lambda node: node.name)) for name, some in kept.items()}
     return {
         name: some for name, some in found.items() if some != clusters[name].status.leaving_nodes
     }
@@ -54,13 +54,13 @@ def leaving(
 
 def _kept(cluster: Cluster, idle: Mapping[Node, Idle], now: float) -> Iterator[LeavingNode]:
     """Those that were leaving and still do; who was claimed after all, or does not go, stays."""
-    for one in cluster.status.leaving_nodes:
-        found = idle.get((cluster.metadata.name, one.name))
-        age = now - one.since.timestamp()
+    for node in cluster.status.leaving_nodes:
+        found = idle.get((cluster.metadata.name, node.name))
+        age = now - node.since.timestamp()
         if found is None or not found.is_settled or age > _GIVEN_UP_SECONDS:
             continue
-        may_go = one.may_go or age >= _SETTLES_SECONDS
-        yield LeavingNode(name=one.name, pool=one.pool, since=one.since, may_go=may_go)
+        may_go = node.may_go or age >= _SETTLES_SECONDS
+        yield LeavingNode(name=node.name, pool=node.pool, since=node.since, may_go=may_go)
 
 
 def _due(
@@ -70,20 +70,22 @@ def _due(
     found: list[Idle] = []
     for name, cluster in clusters.items():
         for pool in pools_of(cluster):
-            seen = {one.name: one for one in cluster.status.elastic_pools}.get(pool.name)
-            gone = {one.name for one in cluster.status.leaving_nodes if one.pool == pool.name}
+            seen = {
+                pool_status.name: pool_status for pool_status in cluster.status.elastic_pools
+            }.get(pool.name)
+            gone = {node.name for node in cluster.status.leaving_nodes if node.pool == pool.name}
             most = (seen.nodes if seen else 0) - pool.count_min - len(gone)
             mine = [
-                one
-                for one in idle
-                if (one.cluster, one.pool) == (name, pool.name)
-                and one.node not in gone
-                and one.is_settled
-                and idling.since[name, one.node] + pool.idle_seconds <= now
+                idle_node
+                for idle_node in idle
+                if (idle_node.cluster, idle_node.pool) == (name, pool.name)
+                and idle_node.node not in gone
+                and idle_node.is_settled
+                and idling.since[name, idle_node.node] + pool.idle_seconds <= now
             ]
             found.extend(mine[: max(0, most) // pool.unit * pool.unit])
-    order = {(one.cluster, one.node): at for at, one in enumerate(idle)}
-    return sorted(found, key=lambda one: order[one.cluster, one.node])
+    order = {(idle_node.cluster, idle_node.node): at for at, idle_node in enumerate(idle)}
+    return sorted(found, key=lambda idle_node: order[idle_node.cluster, idle_node.node])
 
 
 def _moment(seconds: float) -> datetime:

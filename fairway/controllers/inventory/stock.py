@@ -61,13 +61,13 @@ def learned(question: Question) -> Belief:
     if _has_come(question):
         return stock_outs.came(belief, question.now, took=_took(question))
     slow = stock_outs.slow_after(belief, question.promised)
-    asks = [one for one in question.asks if one.answered_at is None]
-    late = [one for one in asks if one.decided_at + slow <= question.now]
-    if any(belief.failed_at is None or one.decided_at > belief.failed_at for one in late):
+    asks = [ask for ask in question.asks if ask.answered_at is None]
+    late = [ask for ask in asks if ask.decided_at + slow <= question.now]
+    if any(belief.failed_at is None or ask.decided_at > belief.failed_at for ask in late):
         return stock_outs.failed(belief, question.now)
-    for one in asks:
-        if belief.failed_at is not None and one.decided_at > belief.failed_at:
-            belief = stock_outs.asked(belief, one.decided_at, within=slow)
+    for ask in asks:
+        if belief.failed_at is not None and ask.decided_at > belief.failed_at:
+            belief = stock_outs.asked(belief, ask.decided_at, within=slow)
     return belief
 
 
@@ -85,7 +85,7 @@ def _has_come(question: Question) -> bool:
         is_more = before is not None and question.look.ordered > before.ordered
         if not is_more or failed_at is None:
             return False  # only whether there is stock is to be learned before they come
-    return failed_at is None or any(one.decided_at > failed_at for one in question.asks)
+    return failed_at is None or any(ask.decided_at > failed_at for ask in question.asks)
 
 
 def _took(question: Question) -> float | None:
@@ -94,10 +94,10 @@ def _took(question: Question) -> float | None:
     if before is None or question.look.nodes <= before.nodes:
         return None
     # Who asked before nodes came the last time has got them.
-    asks = [one for one in question.asks if one.decided_at > before.came_at]
+    asks = [ask for ask in question.asks if ask.decided_at > before.came_at]
     if not asks:
         return None
-    first = min(asks, key=lambda one: one.decided_at)
+    first = min(asks, key=lambda ask: ask.decided_at)
     return (first.answered_at or question.now) - first.decided_at
 
 

@@ -54,7 +54,12 @@ def moment(now: float) -> datetime:
 def end_of(troubles: Sequence[Trouble]) -> End:
     """The end of a whole attempt by troubles of its parts: the gravest gives its name."""
     first = min(
-        troubles, key=lambda one: (one.is_retried, not one.exit_code, one.blame == "Decision")
+        troubles,
+        key=lambda trouble: (
+            trouble.is_retried,
+            not trouble.exit_code,
+            trouble.blame == "Decision",
+        ),
     )
     return End(
         reason=first.reason,
@@ -62,10 +67,12 @@ def end_of(troubles: Sequence[Trouble]) -> End:
         blame=first.blame,
         exit_code=first.exit_code,
         is_retried=first.is_retried,
-        is_counted=any(one.is_counted for one in troubles),
-        avoids=tuple(one.placement.cluster for one in troubles if one.avoids_cluster),
-        waits=any(one.waits for one in troubles),
-        uncharged=frozenset(one.placement.cluster for one in troubles if not one.is_charged),
+        is_counted=any(trouble.is_counted for trouble in troubles),
+        avoids=tuple(trouble.placement.cluster for trouble in troubles if trouble.avoids_cluster),
+        waits=any(trouble.waits for trouble in troubles),
+        uncharged=frozenset(
+            trouble.placement.cluster for trouble in troubles if not trouble.is_charged
+        ),
     )
 
 
@@ -76,11 +83,11 @@ def ended(case: LifecycleCase, status: WorkloadStatus, end: End) -> WorkloadStat
     history = (*status.history, past_attempt(case, claim, end))[-HISTORY_MOST:]
     requeue, is_final = _requeue(case, status, end, history)
     leaving = tuple(
-        one
-        for one in claim.placements
-        if one.cluster
-        and one.cluster not in end.uncharged
-        and not (is_final and _is_over(case, one))
+        placement
+        for placement in claim.placements
+        if placement.cluster
+        and placement.cluster not in end.uncharged
+        and not (is_final and _is_over(case, placement))
     )
     loses_turn = end.reason in _LOSES_ITS_TURN
     stopping = replace(
@@ -111,7 +118,7 @@ def rested(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """
     claim = status.claim
     assert claim is not None, "only what holds a claim can end"
-    over = frozenset(one.cluster for one in claim.placements)
+    over = frozenset(placement.cluster for placement in claim.placements)
     found = ended(case, status, End(reason=TASKS_DONE, uncharged=over))
     lot = replace(found.history[-1], lost_seconds=0)
     earlier = found.history[:-1]
@@ -184,19 +191,19 @@ def shrunk(
     """
     claim = status.claim
     assert claim is not None, "only what holds a claim can shrink"
-    leaving = {one.placement.cluster: one for one in troubles}
-    kept = tuple(one for one in claim.placements if one.cluster not in leaving)
-    gone = tuple(one for one in claim.placements if one.cluster in leaving)
+    leaving = {trouble.placement.cluster: trouble for trouble in troubles}
+    kept = tuple(placement for placement in claim.placements if placement.cluster not in leaving)
+    gone = tuple(placement for placement in claim.placements if placement.cluster in leaving)
     history = status.history
-    for one in gone:
-        end = end_of([leaving[one.cluster]])
-        history = (*history, past_attempt(case, replace(claim, placements=(one,)), end))
+    for placement in gone:
+        end = end_of([leaving[placement.cluster]])
+        history = (*history, past_attempt(case, replace(claim, placements=(placement,)), end))
     history = history[-HISTORY_MOST:]
     requeue, _ = _requeue(case, status, end_of(troubles), history)
     charged = tuple(
-        leaving_replicas.leaving(case.workload, one, leaving[one.cluster].reason)
-        for one in gone
-        if leaving[one.cluster].is_charged
+        leaving_replicas.leaving(case.workload, placement, leaving[placement.cluster].reason)
+        for placement in gone
+        if leaving[placement.cluster].is_charged
     )
     return replace(
         status,
@@ -206,7 +213,7 @@ def shrunk(
         releasing=(*status.releasing, *with_attempt(charged, claim)),
         history=history,
         requeue=requeue,
-        replicas=sum(one.replicas or 0 for one in kept),
+        replicas=sum(placement.replicas or 0 for placement in kept),
     )
 
 
@@ -249,7 +256,7 @@ def _requeue(
 def past_attempt(case: LifecycleCase, claim: Claim, end: End) -> PastAttempt:
     return PastAttempt(
         attempt=claim.attempt,
-        clusters=tuple(one.cluster for one in claim.placements if one.cluster),
+        clusters=tuple(placement.cluster for placement in claim.placements if placement.cluster),
         started_at=claim.ready_at,
         ended_at=moment(case.now),
         reason=end.reason,
@@ -283,7 +290,7 @@ def _run_since(case: LifecycleCase, claim: Claim) -> int:
     found = lost_of_tasks(
         ran,
         before=status.ran_seconds,
-        running=sum(count_of(one.tasks) for one in claim.placements),
+        running=sum(count_of(placement.tasks) for placement in claim.placements),
         over=count_of(status.succeeded_tasks) + count_of(status.failed_tasks),
         task_seconds=spec.run_seconds.estimate,
     )
@@ -292,8 +299,12 @@ def _run_since(case: LifecycleCase, claim: Claim) -> int:
 
 def _finished_at(case: LifecycleCase, claim: Claim) -> float:
     """When the last part ended by the agents' clocks, which may be wrong."""
-    seen = [case.seen(one) for one in claim.placements]
-    times = [one.finished_at for one in seen if one is not None and one.finished_at is not None]
+    seen = [case.seen(placement) for placement in claim.placements]
+    times = [
+        observation.finished_at
+        for observation in seen
+        if observation is not None and observation.finished_at is not None
+    ]
     return min(case.now, max(max(times, default=case.now), claim.decided_at.timestamp()))
 
 
@@ -303,4 +314,7 @@ def _is_over(case: LifecycleCase, placement: Placement) -> bool:
 
 
 def with_attempt(placements: Sequence[Placement], claim: Claim) -> tuple[Placement, ...]:
-    return tuple(one if one.attempt else replace(one, attempt=claim.attempt) for one in placements)
+    return tuple(
+        placement if placement.attempt else replace(placement, attempt=claim.attempt)
+        for placement in placements
+    )

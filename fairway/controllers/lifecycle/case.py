@@ -146,10 +146,10 @@ def settings_of(
 ) -> Settings:
     """The settings of a workload; `queues` are its own and those above it, its own first."""
     spec, defaults = workload.spec, fleet.defaults
-    own = [one.spec.defaults for one in queues]
-    limits = [spec.run_seconds.limit, *(one.run_seconds_limit for one in own)]
-    lost = [spec.on_cluster_lost, *(one.on_cluster_lost for one in own)]
-    holds = {one.spec.hold for one in queues}
+    own = [queue.spec.defaults for queue in queues]
+    limits = [spec.run_seconds.limit, *(default.run_seconds_limit for default in own)]
+    lost = [spec.on_cluster_lost, *(default.on_cluster_lost for default in own)]
+    holds = {queue.spec.hold for queue in queues}
     strictest: Hold = "HoldAndDrain" if "HoldAndDrain" in holds else "None"
     if strictest == "None" and "Hold" in holds:
         strictest = "Hold"
@@ -161,8 +161,8 @@ def settings_of(
         finished_seconds=(
             defaults.finished_seconds if spec.finished_seconds is None else spec.finished_seconds
         ),
-        run_limit=next((one for one in limits if one is not None), None),
-        on_cluster_lost=next((one for one in lost if one is not None), None),
+        run_limit=next((limit for limit in limits if limit is not None), None),
+        on_cluster_lost=next((item for item in lost if item is not None), None),
         cluster_lost_seconds=spec.cluster_lost_seconds,
         fleet=fleet,
     )

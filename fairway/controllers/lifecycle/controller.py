@@ -120,7 +120,7 @@ class Lifecycle:
         """A work that was sent and of which nothing is heard yet changes no life."""
         clusters = self._placed.get(name)
         work = work_name(*name)
-        if not clusters or any(self._states.get(one, work) for one in clusters):
+        if not clusters or any(self._states.get(cluster, work) for cluster in clusters):
             self._loop.mark(name)
 
     def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
@@ -180,15 +180,15 @@ class Lifecycle:
         fleet = self._cache.fleet().spec
         status = workload.status
         placements = (*(status.claim.placements if status.claim else ()), *status.releasing)
-        held = {one.cluster for one in placements if one.cluster}
+        held = {placement.cluster for placement in placements if placement.cluster}
         if held:
             self._placed[name] = held
         else:
             self._placed.pop(name, None)
         sent = {
-            cluster: one
-            for cluster, one in self._roster.works(name).items()
-            if is_own(one, workload)
+            cluster: work
+            for cluster, work in self._roster.works(name).items()
+            if is_own(work, workload)
         }
         now = self._clock.now()
         return LifecycleCase(
@@ -196,9 +196,9 @@ class Lifecycle:
             now=now,
             works=inputs.states_of(self._states, name, held & set(sent)),
             places={
-                one: inputs.place_of(found, self._beats.of(one))
-                for one in held
-                if (found := self._cache.get(Cluster, one)) is not None
+                name: inputs.place_of(found, self._beats.of(name))
+                for name in held
+                if (found := self._cache.get(Cluster, name)) is not None
             },
             sent=sent,
             settings=inputs.settings(self._cache, workload, fleet),
@@ -217,16 +217,16 @@ class Lifecycle:
 
     async def _set_aside(self, nodes: tuple[NodeAside, ...]) -> None:
         """Before the status is written, which forgets why; twice is harmless."""
-        for cluster in sorted({one.cluster for one in nodes}):
+        for cluster in sorted({node.cluster for node in nodes}):
             stored = self._cache.mirror(CLUSTERS).get(("", cluster))
             if stored is None:
                 continue
             body = stored.object()
             before = codec.decode(body, Cluster).status.avoided_nodes
-            mine = [one for one in nodes if one.cluster == cluster]
+            mine = [node for node in nodes if node.cluster == cluster]
             after = health.aside(before, mine, self._clock.now())
             if after != before:
-                plain = [codec.to_plain(one) for one in after]
+                plain = [codec.to_plain(node) for node in after]
                 changed = {**body, "status": {**body.get("status", {}), "avoidedNodes": plain}}
                 await self._store.update(CLUSTERS, changed, subresource="status", write=_WRITE)
 
@@ -240,7 +240,9 @@ class Lifecycle:
                     WORKLOADS, name, namespace=namespace, how=how, write=_WRITE
                 )
                 return
-            left = [one for one in metadata.get("finalizers", []) if one != FINALIZER]
+            left = [
+                finalizer for finalizer in metadata.get("finalizers", []) if finalizer != FINALIZER
+            ]
             wanted = {"resourceVersion": metadata["resourceVersion"], "finalizers": left}
             patch = Patch(type="merge", body={"metadata": wanted})
             await self._store.patch(WORKLOADS, name, patch, namespace=namespace, write=_WRITE)
@@ -250,7 +252,7 @@ class Lifecycle:
 
 def _is_telling(stored: Stored) -> bool:
     raw = stored.raw
-    for one in _TELLING:
-        if one in raw:
+    for chunk in _TELLING:
+        if chunk in raw:
             return True
     return raw.count(_HOLD) != raw.count(_NO_HOLD)

@@ -33,16 +33,16 @@ def is_ready(case: LifecycleCase, placement: Placement) -> bool:
     if seen.ready_at is not None or seen.phase == "Succeeded":
         return True
     return all(
-        (found := seen.pods.get(one.name)) is not None
-        and found.ready + found.succeeded >= one.count
-        for one in placement.pod_sets
+        (found := seen.pods.get(pod_set.name)) is not None
+        and found.ready + found.succeeded >= pod_set.count
+        for pod_set in placement.pod_sets
     ) and bool(placement.pod_sets)
 
 
 def has_ready_pod(case: LifecycleCase, placement: Placement) -> bool:
     seen = case.seen(placement)
     return is_ready(case, placement) or (
-        seen is not None and any(one.ready for one in seen.pods.values())
+        seen is not None and any(pod.ready for pod in seen.pods.values())
     )
 
 
@@ -57,16 +57,16 @@ def counted(case: LifecycleCase, status: WorkloadStatus) -> PodCount:
         return replace(status.pods, wanted=0, ready=0)
     wanted = ready = succeeded = failed = 0
     for placement in status.claim.placements:
-        pods = sum(one.count for one in placement.pod_sets)
+        pods = sum(pod_set.count for pod_set in placement.pod_sets)
         wanted += pods
         seen = case.seen(placement)
         if seen is None:
             continue
         if seen.phase == "Succeeded" and not seen.pods:
             succeeded += pods
-        ready += sum(one.ready for one in seen.pods.values())
-        succeeded += sum(one.succeeded for one in seen.pods.values())
-        failed += sum(one.failed for one in seen.pods.values())
+        ready += sum(pod.ready for pod in seen.pods.values())
+        succeeded += sum(pod.succeeded for pod in seen.pods.values())
+        failed += sum(pod.failed for pod in seen.pods.values())
     return PodCount(wanted=wanted, ready=ready, succeeded=succeeded, failed=failed)
 
 
@@ -104,8 +104,8 @@ def feedback_of(works: Sequence[Work]) -> dict[str, str]:
 def _values(works: Sequence[Work]) -> Iterator[tuple[str, str, str]]:
     for work in works:
         for manifest in work.status.manifests:
-            for one in manifest.feedback:
-                yield (one.name, one.type, one.value)
+            for value in manifest.feedback:
+                yield (value.name, value.type, value.value)
 
 
 def conditions_of(
@@ -120,7 +120,7 @@ def conditions_of(
     ]
     if is_over:
         wanted.append(("Finished", True, status.reason or str(status.phase)))
-    before = {one.type: one for one in status.conditions}
+    before = {condition.type: condition for condition in status.conditions}
     moment = datetime.fromtimestamp(now, UTC)
     made = []
     for name, holds, reason in wanted:
@@ -137,7 +137,11 @@ def conditions_of(
                 message=status.message if name == "Finished" else "",
             )
         )
-    kept = [one for one in status.conditions if one.type not in ("Claimed", "Ready", "Finished")]
+    kept = [
+        condition
+        for condition in status.conditions
+        if condition.type not in ("Claimed", "Ready", "Finished")
+    ]
     return (*made, *kept)
 
 

@@ -39,16 +39,16 @@ def seen_of(state: WorkState) -> WorkObservation:
         ready_at=_seconds(state.ready_at),
         finished_at=_seconds(state.finished_at),
         pods={
-            one.name: PodsSeen(
-                pending=one.pending,
-                bound=one.bound,
-                ready=one.ready,
-                succeeded=one.succeeded,
-                failed=one.failed,
-                terminating=one.terminating,
-                pending_since=_seconds(one.pending_since),
+            pod.name: PodsSeen(
+                pending=pod.pending,
+                bound=pod.bound,
+                ready=pod.ready,
+                succeeded=pod.succeeded,
+                failed=pod.failed,
+                terminating=pod.terminating,
+                pending_since=_seconds(pod.pending_since),
             )
-            for one in state.pods
+            for pod in state.pods
         },
         succeeded_tasks=state.succeeded_tasks,
         failed_tasks=state.failed_tasks,
@@ -82,7 +82,7 @@ def place_of(cluster: Cluster, heard: Heard | None) -> ClusterFacts:
         taints=cluster.spec.taints,
         when_lost=cluster.spec.when_lost,
         awaited_pools=frozenset(
-            one.name for one in cluster.status.elastic_pools if one.provisioning
+            pool.name for pool in cluster.status.elastic_pools if pool.provisioning
         ),
         failed_pools=failed_pools(cluster),
     )
@@ -90,11 +90,11 @@ def place_of(cluster: Cluster, heard: Heard | None) -> ClusterFacts:
 
 def failed_pools(cluster: Cluster) -> dict[str, float]:
     """Pools whose last provision failed, and when; but for those with nodes on their way."""
-    coming = {one.name for one in cluster.status.elastic_pools if one.provisioning}
+    coming = {pool.name for pool in cluster.status.elastic_pools if pool.provisioning}
     return {
-        one.name: one.failed_at.timestamp()
-        for one in cluster.status.stock
-        if one.failed_at is not None and one.name not in coming
+        belief.name: belief.failed_at.timestamp()
+        for belief in cluster.status.stock
+        if belief.failed_at is not None and belief.name not in coming
     }
 
 
@@ -131,7 +131,9 @@ def policy_of(
     """Its policy: its namespace's own, the system's, its queue's or the fleet's."""
     own, system = workload.metadata.namespace, fleet.system_namespace
     named = workload.spec.policy
-    fallback = next((one.spec.defaults.policy for one in queues if one.spec.defaults.policy), "")
+    fallback = next(
+        (queue.spec.defaults.policy for queue in queues if queue.spec.defaults.policy), ""
+    )
     fallback = fallback or fleet.defaults.policy
     candidates = [(own, named), (system, named)] if named else [(system, fallback)]
     for namespace, name in candidates:

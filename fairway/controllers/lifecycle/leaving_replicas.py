@@ -28,21 +28,25 @@ def placements_now(claim: Claim | None, releasing: Sequence[Placement]) -> tuple
     """What each cluster is to run at this moment."""
     if claim is None:
         return ()
-    found = {one.cluster: one for one in claim.placements}
-    for one in releasing:
-        target = found.get(one.gives_way_to) if one.gives_way_to else None
+    found = {placement.cluster: placement for placement in claim.placements}
+    for placement in releasing:
+        target = found.get(placement.gives_way_to) if placement.gives_way_to else None
         if target is not None:
-            found[one.gives_way_to] = part_of(target, (target.replicas or 0) - (one.replicas or 0))
-    for one in releasing:
-        if stays(one):
-            here = found.get(one.cluster)
+            found[placement.gives_way_to] = part_of(
+                target, (target.replicas or 0) - (placement.replicas or 0)
+            )
+    for placement in releasing:
+        if stays(placement):
+            here = found.get(placement.cluster)
             if here is None or not here.replicas:
-                found[one.cluster] = _plain(one)
-            elif (here.attempt or claim.attempt) == one.attempt:
-                found[one.cluster] = _joined(here, one)
+                found[placement.cluster] = _plain(placement)
+            elif (here.attempt or claim.attempt) == placement.attempt:
+                found[placement.cluster] = _joined(here, placement)
             else:
-                found[one.cluster] = _plain(one)  # what comes anew waits until it is gone
-    return tuple(one for one in found.values() if one.replicas != 0)
+                found[placement.cluster] = _plain(
+                    placement
+                )  # what comes anew waits until it is gone
+    return tuple(placement for placement in found.values() if placement.replicas != 0)
 
 
 def stays(placement: Placement) -> bool:
@@ -61,16 +65,17 @@ def part_of(placement: Placement, replicas: int) -> Placement:
     if many == whole:
         return placement
     pod_sets = tuple(
-        replace(one, count=one.count * many // max(1, whole), domains={})
-        for one in placement.pod_sets
+        replace(pod_set, count=pod_set.count * many // max(1, whole), domains={})
+        for pod_set in placement.pod_sets
     )
     return replace(placement, replicas=many, pod_sets=pod_sets)
 
 
 def _joined(here: Placement, more: Placement) -> Placement:
-    counts = {one.name: one.count for one in more.pod_sets}
+    counts = {pod_set.name: pod_set.count for pod_set in more.pod_sets}
     pod_sets = tuple(
-        replace(one, count=one.count + counts.get(one.name, 0)) for one in here.pod_sets
+        replace(pod_set, count=pod_set.count + counts.get(pod_set.name, 0))
+        for pod_set in here.pod_sets
     )
     return replace(here, replicas=(here.replicas or 0) + (more.replicas or 0), pod_sets=pod_sets)
 
@@ -92,8 +97,8 @@ def may_outlast(case: LifecycleCase, status: WorkloadStatus, troubles: Sequence[
     """Whether a service runs on though all its places are in trouble."""
     if case.workload.spec.mode != "Divided":
         return False
-    return any(one.leaves == "WhenReplaced" for one in status.releasing) or any(
-        stays(leaving(case.workload, one.placement, one.reason)) for one in troubles
+    return any(placement.leaves == "WhenReplaced" for placement in status.releasing) or any(
+        stays(leaving(case.workload, trouble.placement, trouble.reason)) for trouble in troubles
     )
 
 
@@ -117,7 +122,7 @@ def let_go(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     if claim is None or not any(map(stays, status.releasing)):
         return status
     ready = _ready(case, claim, status.releasing)
-    placed = sum(one.replicas or 0 for one in claim.placements)
+    placed = sum(placement.replicas or 0 for placement in claim.placements)
     wanted = case.workload.spec.replicas
     wanted = 1 if wanted is None else wanted
     least = {
@@ -125,28 +130,31 @@ def let_go(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
         "WithinBudget": wanted - (budget_of(case.workload) or 0),
     }
     left: list[Placement] = []
-    for one in status.releasing:
-        left.extend(_parted(one, claim, ready, least) if stays(one) else (one,))
+    for placement in status.releasing:
+        left.extend(_parted(placement, claim, ready, least) if stays(placement) else (placement,))
     return replace(status, releasing=tuple(left))
 
 
 def _ready(case: LifecycleCase, claim: Claim, releasing: Iterable[Placement]) -> _Ready:
     found = _Ready(by_cluster={}, unseen=set())
     going: dict[str, int] = {}
-    for one in releasing:
-        if not stays(one):
-            going[one.cluster] = going.get(one.cluster, 0) + (one.replicas or 0)
-    for one in placements_now(claim, tuple(releasing)):
-        seen = case.works.get(one.cluster)
-        if seen is None or seen.attempt != (one.attempt or claim.attempt):
-            found.unseen.add(one.cluster)
+    for placement in releasing:
+        if not stays(placement):
+            going[placement.cluster] = going.get(placement.cluster, 0) + (placement.replicas or 0)
+    for placement in placements_now(claim, tuple(releasing)):
+        seen = case.works.get(placement.cluster)
+        if seen is None or seen.attempt != (placement.attempt or claim.attempt):
+            found.unseen.add(placement.cluster)
             continue
-        each = {pods.name: max(1, pods.count // max(1, one.replicas or 1)) for pods in one.pod_sets}
+        each = {
+            pods.name: max(1, pods.count // max(1, placement.replicas or 1))
+            for pods in placement.pod_sets
+        }
         known = [(seen.pods.get(name, PodsSeen()), pods) for name, pods in each.items()]
         serving = min((pods.ready // many for pods, many in known), default=0)
         ending = min((pods.terminating // many for pods, many in known), default=0)
-        serving -= max(0, going.get(one.cluster, 0) - ending)
-        found.by_cluster[one.cluster] = max(0, min(serving, one.replicas or 0))
+        serving -= max(0, going.get(placement.cluster, 0) - ending)
+        found.by_cluster[placement.cluster] = max(0, min(serving, placement.replicas or 0))
     return found
 
 
@@ -158,7 +166,9 @@ def _parted(
     if cluster in ready.unseen:
         yield leaving
         return
-    kept = sum(one.replicas or 0 for one in claim.placements if one.cluster == cluster)
+    kept = sum(
+        placement.replicas or 0 for placement in claim.placements if placement.cluster == cluster
+    )
     serving = min(replicas, max(0, ready.by_cluster.get(cluster, 0) - kept))
     spared = min(serving, max(0, ready.total() - least[leaving.leaves]))
     going = replicas - serving + spared  # what does not serve is not missed
@@ -174,35 +184,35 @@ def restored(status: WorkloadStatus, lost: int) -> WorkloadStatus:
     claim = status.claim
     if claim is None or lost <= 0:
         return status
-    placements = {one.cluster: one for one in claim.placements}
+    placements = {placement.cluster: placement for placement in claim.placements}
     left: list[Placement] = []
-    for one in status.releasing:
-        here = placements.get(one.cluster)
-        back = min(lost, one.replicas or 0) if one.leaves == "WhenReplaced" else 0
-        if here is not None and (here.attempt or claim.attempt) != one.attempt:
+    for placement in status.releasing:
+        here = placements.get(placement.cluster)
+        back = min(lost, placement.replicas or 0) if placement.leaves == "WhenReplaced" else 0
+        if here is not None and (here.attempt or claim.attempt) != placement.attempt:
             back = 0
         if back:
             lost -= back
-            returns = _plain(part_of(one, back))
-            placements[one.cluster] = returns if here is None else _joined(here, returns)
-        if back < (one.replicas or 0):
-            left.append(part_of(one, (one.replicas or 0) - back))
+            returns = _plain(part_of(placement, back))
+            placements[placement.cluster] = returns if here is None else _joined(here, returns)
+        if back < (placement.replicas or 0):
+            left.append(part_of(placement, (placement.replicas or 0) - back))
     found = tuple(placements[name] for name in sorted(placements))
     return replace(
         status,
         claim=replace(claim, placements=found),
         releasing=tuple(left),
-        replicas=sum(one.replicas or 0 for one in found),
+        replicas=sum(placement.replicas or 0 for placement in found),
     )
 
 
 def pods_that_stay(placement: Placement, status: WorkloadStatus) -> dict[str, int] | None:
     """Pods of the same attempt that are to run on in a place that is left; None: no others are."""
     now: Mapping[str, Placement] = {
-        one.cluster: one for one in placements_now(status.claim, status.releasing)
+        other.cluster: other for other in placements_now(status.claim, status.releasing)
     }
     here = now.get(placement.cluster)
     attempt = status.claim.attempt if status.claim else 0
     if here is None or (here.attempt or attempt) not in (0, placement.attempt):
         return None
-    return {one.name: one.count for one in here.pod_sets}
+    return {pod_set.name: pod_set.count for pod_set in here.pod_sets}

@@ -64,7 +64,7 @@ def _waiting(case: LifecycleCase) -> Change:
     claim = claim_of(list(case.sent.values()), case.workload, case.now)
     if claim is not None and case.workload.metadata.deletion_timestamp is None:
         # Its hub had forgotten what it runs; what people ask of it is seen to next.
-        replicas = sum(one.replicas or 0 for one in claim.placements)
+        replicas = sum(placement.replicas or 0 for placement in claim.placements)
         return Change(status=replace(status, phase="Claimed", claim=claim, replicas=replicas))
     if spec.cancelled:
         return Change(status=attempt_ends.cancelled(case, status))
@@ -109,7 +109,7 @@ def _over(case: LifecycleCase) -> Change:
     left = _still_there(case, status)
     if len(left) != len(status.releasing):
         return Change(status=replace(status, releasing=left))
-    moments = [gives_up_at(case, one) for one in left]
+    moments = [gives_up_at(case, placement) for placement in left]
     seconds = case.settings.finished_seconds
     if seconds is not None and status.finished_at is not None:
         due = status.finished_at.timestamp() + seconds
@@ -129,13 +129,15 @@ def _stopping(case: LifecycleCase) -> Change:
     if len(left) != len(status.releasing) or not left:
         status = replace(status, releasing=left, pods=counts.counted(case, status))
         status = settled(case, status)
-    due = min((gives_up_at(case, one) for one in left), default=NEVER)
+    due = min((gives_up_at(case, placement) for placement in left), default=NEVER)
     return Change(status=status, wake_at=None if due == NEVER else due)
 
 
 def _still_there(case: LifecycleCase, status: WorkloadStatus) -> tuple[Placement, ...]:
     """What of the places that a workload leaves is not confirmed gone."""
-    return tuple(one for one in status.releasing if not _is_gone(case, one, status))
+    return tuple(
+        placement for placement in status.releasing if not _is_gone(case, placement, status)
+    )
 
 
 def _is_gone(case: LifecycleCase, placement: Placement, status: WorkloadStatus) -> bool:
@@ -171,16 +173,18 @@ def _overtaken(case: LifecycleCase) -> WorkloadStatus | None:
     found = claim_of(list(case.sent.values()), case.workload, case.now)
     if found is None or status.claim is None or found.attempt <= last_attempt(status):
         return None
-    there = {one.cluster for one in found.placements}
-    others = tuple(one for one in status.claim.placements if one.cluster not in there)
+    there = {placement.cluster for placement in found.placements}
+    others = tuple(
+        placement for placement in status.claim.placements if placement.cluster not in there
+    )
     is_whole = case.workload.spec.mode == "Gang"
     placements = found.placements if is_whole else (*found.placements, *others)
-    releasing = tuple(one for one in status.releasing if one.cluster not in there)
+    releasing = tuple(placement for placement in status.releasing if placement.cluster not in there)
     return replace(
         status,
         phase="Claimed",
         claim=replace(found, placements=placements),
-        replicas=sum(one.replicas or 0 for one in placements),
+        replicas=sum(placement.replicas or 0 for placement in placements),
         releasing=(*releasing, *others) if is_whole else releasing,
     )
 
@@ -220,8 +224,10 @@ def _outcome(
             end = End(reason=Code.TASKS_FAILED.value, blame="Program", is_retried=False)
             return ended(case, told, end)
         return attempt_ends.succeeded(case, told) if sweep.is_over else None
-    seen = [case.seen(one) for one in status.claim.placements]
-    if seen and all(one is not None and one.phase == "Succeeded" for one in seen):
+    seen = [case.seen(placement) for placement in status.claim.placements]
+    if seen and all(
+        observation is not None and observation.phase == "Succeeded" for observation in seen
+    ):
         counted = counts.counted(case, status)
         return replace(attempt_ends.succeeded(case, status), pods=counted)
     return None
@@ -277,9 +283,9 @@ def _with_tasks(case: LifecycleCase, status: WorkloadStatus, sweep: Swept) -> Wo
 def _placed(case: LifecycleCase, status: WorkloadStatus) -> Change:
     """Troubles first; what is well may become Running."""
     assert status.claim is not None, "only what holds a claim is looked at"
-    looks = [trouble_of(case, one) for one in status.claim.placements]
-    troubles = [one for one in looks if isinstance(one, Trouble)]
-    times = [one for one in looks if isinstance(one, float)]
+    looks = [trouble_of(case, placement) for placement in status.claim.placements]
+    troubles = [item for item in looks if isinstance(item, Trouble)]
+    times = [item for item in looks if isinstance(item, float)]
     if troubles:
         return _troubled(case, status, troubles, times)
     status = resize.resized(case, _with_readiness(case, status))
@@ -293,14 +299,14 @@ def _troubled(
     assert status.claim is not None, "only what holds a claim is looked at"
     is_whole = case.workload.spec.mode == "Gang" or len(troubles) == len(status.claim.placements)
     is_whole = is_whole and not leaving_replicas.may_outlast(case, status, troubles)
-    before = sum(one.replicas or 0 for one in status.claim.placements)
-    stuck = [one for one in troubles if resize.leaves_some(case, one)]
+    before = sum(placement.replicas or 0 for placement in status.claim.placements)
+    stuck = [trouble for trouble in troubles if resize.leaves_some(case, trouble)]
     if stuck:
         status = resize.taken_back(case, status, stuck)
-        troubles = [one for one in troubles if one not in stuck]
+        troubles = [trouble for trouble in troubles if trouble not in stuck]
         is_whole = False
-    nodes = tuple(one.node for one in troubles if one.node is not None)
-    moves = sum(one.is_move for one in (*troubles, *stuck))
+    nodes = tuple(trouble.node for trouble in troubles if trouble.node is not None)
+    moves = sum(trouble.is_move for trouble in (*troubles, *stuck))
     if troubles:
         end = attempt_ends.end_of(troubles)
         if is_whole or attempt_ends.is_final(case, status, end):
@@ -308,7 +314,7 @@ def _troubled(
         else:
             status = attempt_ends.shrunk(case, status, troubles)
     if status.claim is not None:
-        after = sum(one.replicas or 0 for one in status.claim.placements)
+        after = sum(placement.replicas or 0 for placement in status.claim.placements)
         status = _summarised(leaving_replicas.restored(status, before - after))
         status = _with_readiness(case, status)  # what is left may be well, or done
         if case.workload.spec.tasks is None:
@@ -336,9 +342,13 @@ def _trimmed(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
 
 
 _READY: Mapping[str, Callable[[LifecycleCase, Sequence[Placement]], bool]] = {
-    "Gang": lambda case, placed: all(counts.is_ready(case, one) for one in placed),
-    "Divided": lambda case, placed: any(counts.has_ready_pod(case, one) for one in placed),
-    "Independent": lambda case, placed: any(counts.has_started(case, one) for one in placed),
+    "Gang": lambda case, placed: all(counts.is_ready(case, placement) for placement in placed),
+    "Divided": lambda case, placed: any(
+        counts.has_ready_pod(case, placement) for placement in placed
+    ),
+    "Independent": lambda case, placed: any(
+        counts.has_started(case, placement) for placement in placed
+    ),
 }
 
 
@@ -367,8 +377,12 @@ def _with_readiness(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStat
 
 def _ready_at(case: LifecycleCase, claim: Claim) -> float:
     """When it was ready by the agents' clocks, but neither before it was decided nor after now."""
-    seen = [case.seen(one) for one in claim.placements]
-    times = [one.ready_at for one in seen if one is not None and one.ready_at is not None]
+    seen = [case.seen(placement) for placement in claim.placements]
+    times = [
+        observation.ready_at
+        for observation in seen
+        if observation is not None and observation.ready_at is not None
+    ]
     latest = max(times, default=case.now)
     return min(case.now, max(latest, claim.decided_at.timestamp()))
 
@@ -376,7 +390,7 @@ def _ready_at(case: LifecycleCase, claim: Claim) -> float:
 def _with_counts(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """Counts and feedback, if anything else is written or they are worth it by themselves."""
     pods = counts.counted(case, status)
-    feedback = counts.feedback_of([case.sent[one] for one in sorted(case.sent)])
+    feedback = counts.feedback_of([case.sent[name] for name in sorted(case.sent)])
     changed = replace(status, pods=pods, feedback=feedback)
     if status != case.workload.status or feedback != status.feedback:
         return changed
@@ -391,7 +405,7 @@ def _wake_at(case: LifecycleCase, status: WorkloadStatus, times: Sequence[float]
     due = [
         *times,
         _limit_at(case, status),
-        *(gives_up_at(case, one) for one in status.releasing),
+        *(gives_up_at(case, placement) for placement in status.releasing),
         until.timestamp() if until else NEVER,
     ]
     earliest = min(due)

@@ -99,12 +99,12 @@ def causes() -> tuple[Cause, ...]:
 
 def sentences() -> Mapping[str, str]:
     """Each cause in English."""
-    return {one.cause: one.says for one in causes()}
+    return {cause.cause: cause.says for cause in causes()}
 
 
 def cause_of(failure: Failure) -> Cause:
     """The first cause of the table that matches; the last matches everything."""
-    return next(one for one in causes() if any(_matches(each, failure) for each in one.when))
+    return next(cause for cause in causes() if any(_matches(each, failure) for each in cause.when))
 
 
 def _matches(match: _Match, failure: Failure) -> bool:
@@ -118,7 +118,7 @@ def _matches(match: _Match, failure: Failure) -> bool:
 @lru_cache(maxsize=1024)
 def _plain(reason: str) -> str:
     """A reason as reports can hold it: letters and digits only."""
-    return "".join(one for one in reason if one.isalnum())
+    return "".join(name for name in reason if name.isalnum())
 
 
 @lru_cache(maxsize=256)

@@ -45,25 +45,29 @@ def resized(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
 def _grown(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """Without the word that pods are still to come, once they have."""
     assert status.claim is not None, "only what holds a claim is looked at"
-    if not any(one.type == _RESIZED for one in status.conditions):
+    if not any(condition.type == _RESIZED for condition in status.conditions):
         return status
-    placed = {pods.name: pods.count for one in status.claim.placements for pods in one.pod_sets}
+    placed = {
+        pods.name: pods.count
+        for placement in status.claim.placements
+        for pods in placement.pod_sets
+    }
     if any(count > placed.get(name, 0) for name, count in _wanted(case).items()):
         return status
-    others = tuple(one for one in status.conditions if one.type != _RESIZED)
+    others = tuple(condition for condition in status.conditions if condition.type != _RESIZED)
     return replace(status, conditions=others, increased_at=None)
 
 
 def _wanted(case: LifecycleCase) -> dict[str, int]:
     """How many pods of each set a gang asks for, as it says or as its kind does."""
     given = case.workload.spec.pod_sets or derived_pod_sets(case.workload)
-    return {one.name: one.count for one in given}
+    return {pod_set.name: pod_set.count for pod_set in given}
 
 
 def _resized_service(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     assert status.claim is not None, "only what holds a claim is looked at"
     wanted = case.workload.spec.replicas
-    placed = sum(one.replicas or 0 for one in status.claim.placements)
+    placed = sum(placement.replicas or 0 for placement in status.claim.placements)
     status = replace(status, observed_generation=case.workload.metadata.generation)
     is_more = wanted is not None and wanted > placed
     return replace(status, increased_at=moment(case.now)) if is_more else status
@@ -79,10 +83,12 @@ def _resized_gang(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus
     if len(claim.placements) != 1 or claim.alternative or not wanted:
         return status
     placement = claim.placements[0]
-    fewer = tuple(_at_most(one, wanted.get(one.name, one.count)) for one in placement.pod_sets)
+    fewer = tuple(
+        _at_most(pod_set, wanted.get(pod_set.name, pod_set.count)) for pod_set in placement.pod_sets
+    )
     claim = replace(claim, placements=(replace(placement, pod_sets=fewer),))
-    is_more = any(wanted.get(one.name, 0) > one.count for one in fewer)
-    others = tuple(one for one in status.conditions if one.type != _RESIZED)
+    is_more = any(wanted.get(pod_set.name, 0) > pod_set.count for pod_set in fewer)
+    others = tuple(condition for condition in status.conditions if condition.type != _RESIZED)
     reason = "WaitsForRoom" if can_grow else "NextAttempt"
     waits = Condition(
         type=_RESIZED,
@@ -129,15 +135,19 @@ def taken_back(
     """Stuck replicas leave the claim at once: a pod without a node holds nothing."""
     claim = status.claim
     assert claim is not None, "only what holds a claim is looked at"
-    taken = {one.placement.cluster: _stuck_replicas(case, one.placement) for one in troubles}
-    avoided = sorted(one.placement.cluster for one in troubles if one.avoids_cluster)
-    placements = tuple(_fewer(one, taken.get(one.cluster, 0)) for one in claim.placements)
+    taken = {
+        trouble.placement.cluster: _stuck_replicas(case, trouble.placement) for trouble in troubles
+    }
+    avoided = sorted(trouble.placement.cluster for trouble in troubles if trouble.avoids_cluster)
+    placements = tuple(
+        _fewer(placement, taken.get(placement.cluster, 0)) for placement in claim.placements
+    )
     return replace(
         status,
         reason=troubles[0].reason,
         message=troubles[0].message,
         claim=replace(claim, placements=placements),
-        replicas=sum(one.replicas or 0 for one in placements),
+        replicas=sum(placement.replicas or 0 for placement in placements),
         requeue=avoiding(case, status.requeue, avoided),
     )
 
@@ -145,7 +155,7 @@ def taken_back(
 def _stuck_replicas(case: LifecycleCase, placement: Placement) -> int:
     """Replicas of which at least one pod is stuck."""
     replicas = placement.replicas or 1
-    counts = {one.name: max(1, one.count // replicas) for one in placement.pod_sets}
+    counts = {pod_set.name: max(1, pod_set.count // replicas) for pod_set in placement.pod_sets}
     return max((-(-many // counts[name]) for name, many, _ in stuck(case, placement)), default=0)
 
 
@@ -154,6 +164,7 @@ def _fewer(placement: Placement, replicas: int) -> Placement:
         return placement
     left = placement.replicas - replicas
     pod_sets = tuple(
-        replace(one, count=one.count * left // placement.replicas) for one in placement.pod_sets
+        replace(pod_set, count=pod_set.count * left // placement.replicas)
+        for pod_set in placement.pod_sets
     )
     return replace(placement, replicas=left, pod_sets=pod_sets)

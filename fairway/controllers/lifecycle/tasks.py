@@ -38,19 +38,21 @@ def swept(case: LifecycleCase, tasks: Tasks) -> Swept:
     succeeded = set(_numbers(status.succeeded_tasks))
     failed = set(_numbers(status.failed_tasks))
     placements = status.claim.placements if status.claim else ()
-    for one in placements:
-        seen = case.seen(one)
+    for placement in placements:
+        seen = case.seen(placement)
         if seen is not None:
-            own = _numbers(one.tasks)  # a cluster speaks for the tasks that it was given, no others
-            succeeded |= _succeeded(one, seen) & own
+            own = _numbers(
+                placement.tasks
+            )  # a cluster speaks for the tasks that it was given, no others
+            succeeded |= _succeeded(placement, seen) & own
             failed |= _numbers(seen.failed_tasks) & own
     done = frozenset(succeeded) & every
     lost = (frozenset(failed) & every) - done
-    left = (_without(one, done | lost) for one in placements)
+    left = (_without(placement, done | lost) for placement in placements)
     return Swept(
         succeeded=done,
         failed=lost,
-        placements=tuple(one for one in left if one is not None),
+        placements=tuple(placement for placement in left if placement is not None),
         count=tasks.count,
     )
 
@@ -66,13 +68,14 @@ def _succeeded(placement: Placement, seen: WorkObservation) -> set[int]:
 def _without(placement: Placement, over: frozenset[int]) -> Placement | None:
     """A placement without the tasks that are over; None if none is left."""
     before = sorted(_numbers(placement.tasks))
-    left = [one for one in before if one not in over]
+    left = [number for number in before if number not in over]
     if len(left) == len(before):
         return placement
     if not left:
         return None
     pod_sets = tuple(
-        replace(one, count=one.count * len(left) // len(before)) for one in placement.pod_sets
+        replace(pod_set, count=pod_set.count * len(left) // len(before))
+        for pod_set in placement.pod_sets
     )
     return replace(placement, tasks=text(left), pod_sets=pod_sets)
 

@@ -212,10 +212,16 @@ def tainted(case: LifecycleCase, placement: Placement) -> Found:
 def _borne_until(case: LifecycleCase, taint: Taint) -> float:
     if taint.effect != "NoExecute":
         return NEVER
-    matching = [one for one in case.settings.tolerations if tolerates(one, taint)]
+    matching = [
+        toleration for toleration in case.settings.tolerations if tolerates(toleration, taint)
+    ]
     if not matching:
         return case.now
-    seconds = [one.toleration_seconds for one in matching if one.toleration_seconds is not None]
+    seconds = [
+        toleration.toleration_seconds
+        for toleration in matching
+        if toleration.toleration_seconds is not None
+    ]
     if not seconds:
         return NEVER
     claim = case.workload.status.claim
@@ -253,14 +259,14 @@ def unstocked(case: LifecycleCase, placement: Placement) -> Found:
         return NEVER
     decided_at = claim.decided_at.timestamp()
     failed = [
-        one.pool
-        for one in claim.waits_for
-        if one.type == "Provision"
-        and one.cluster == placement.cluster
-        and place.failed_pools.get(one.pool, 0.0) >= decided_at
+        victim.pool
+        for victim in claim.waits_for
+        if victim.type == "Provision"
+        and victim.cluster == placement.cluster
+        and place.failed_pools.get(victim.pool, 0.0) >= decided_at
     ]
     seen = case.seen(placement)
-    has_pods = seen is not None and any(one.total for one in seen.pods.values())
+    has_pods = seen is not None and any(pod.total for pod in seen.pods.values())
     is_waiting = any(stuck(case, placement)) if has_pods else claim.ready_at is None
     if not failed or not is_waiting:
         return NEVER
@@ -275,7 +281,7 @@ def pending(case: LifecycleCase, placement: Placement) -> Found:
     """Pods have waited for a node for too long; those that nodes are on their way for may."""
     if _is_provisioned(case, placement):
         return NEVER
-    since = [one.pending_since for _, _, one in stuck(case, placement) if one.pending_since]
+    since = [pods.pending_since for _, _, pods in stuck(case, placement) if pods.pending_since]
     if not since:
         return NEVER
     due = min(since) + case.settings.pending_seconds
@@ -299,10 +305,10 @@ def _is_provisioned(case: LifecycleCase, placement: Placement) -> bool:
     claim = case.workload.status.claim
     place = case.places.get(placement.cluster)
     return claim is not None and any(
-        one.type == "Provision"
-        and one.cluster == placement.cluster
-        and (claim.ready_at is None or (place is not None and one.pool in place.awaited_pools))
-        for one in claim.waits_for
+        victim.type == "Provision"
+        and victim.cluster == placement.cluster
+        and (claim.ready_at is None or (place is not None and victim.pool in place.awaited_pools))
+        for victim in claim.waits_for
     )
 
 

@@ -91,7 +91,9 @@ class Rollouts:
     async def run(self) -> None:
         """Looks at every Rollout once, then at what changes, until cancelled."""
         surged = {
-            name[0] for name, one in self._cache.mirror(WORKLOADS).items() if _SURGE in one.raw
+            name[0]
+            for name, stored in self._cache.mirror(WORKLOADS).items()
+            if _SURGE in stored.raw
         }
         forgotten = [(namespace, "") for namespace in sorted(surged)]
         await self._loop.run([*self._cache.names(ROLLOUTS), *forgotten])
@@ -107,8 +109,8 @@ class Rollouts:
             self._loop.mark(name)
 
     def _mark_all(self) -> None:
-        for one in self._cache.names(ROLLOUTS):
-            self._loop.mark(one)
+        for name in self._cache.names(ROLLOUTS):
+            self._loop.mark(name)
 
     def _state_changed(self, cluster: str, work: str) -> None:
         workload = self._roster.workload_of(work)
@@ -154,8 +156,8 @@ class Rollouts:
         due = gate_numbers.due(rollout, found.status, now)
         if due:
             answers = [
-                await gate_numbers.ask(self._measuring, rollout, found.status, one, now=now)
-                for one in due
+                await gate_numbers.ask(self._measuring, rollout, found.status, gate, now=now)
+                for gate in due
             ]
             found = advance(with_fields(case, status=found.status, answers=tuple(answers)))
         kept = history.kept(
@@ -166,7 +168,7 @@ class Rollouts:
         found = with_fields(found, status=replace(found.status, history=kept))
         await self._surge(rollout, workload, found.status)
         again = await self._keep(stored, rollout, found)
-        await self._tidy(rollout, {one.mark for one in kept})
+        await self._tidy(rollout, {revision.mark for revision in kept})
         return again
 
     async def _noted(self, rollout: Rollout, workload: Workload, now: float) -> RolloutStatus:
@@ -190,7 +192,7 @@ class Rollouts:
     def _is_marked(self, workload: Workload, mark: str) -> bool:
         """Whether its pods carry the mark already, from a Rollout that went; or there are none."""
         works = self._roster.works((workload.metadata.namespace, workload.metadata.name))
-        return all(one.metadata.annotations.get(REVISION) == mark for one in works.values())
+        return all(work.metadata.annotations.get(REVISION) == mark for work in works.values())
 
     async def _create(self, rollout: Rollout, workload: Workload, name: str, mark: str) -> None:
         metadata = rollout.metadata
@@ -284,7 +286,7 @@ class Rollouts:
 
     async def _tidy(self, rollout: Rollout, kept: set[str]) -> None:
         """Removes revisions that nothing speaks of any more, neither now nor as last written."""
-        kept = kept | {one.mark for one in rollout.status.history}
+        kept = kept | {revision.mark for revision in rollout.status.history}
         name = (rollout.metadata.namespace, rollout.metadata.name)
         if self._tidied.get(name) == kept:
             return
@@ -307,7 +309,7 @@ class Rollouts:
                 continue
             found = self._cache.get(Revision, name, namespace)
             if found is not None and any(
-                one.uid == rollout.metadata.uid for one in found.metadata.owner_references
+                owner.uid == rollout.metadata.uid for owner in found.metadata.owner_references
             ):
                 yield found
 
@@ -315,7 +317,7 @@ class Rollouts:
 def _without_counts(status: RolloutStatus) -> RolloutStatus:
     """What of a status is worth a write by itself."""
     clusters = tuple(
-        replace(one, replicas=0, updated=0, ready=0, available=0) for one in status.clusters
+        replace(cluster, replicas=0, updated=0, ready=0, available=0) for cluster in status.clusters
     )
     return replace(
         status,
@@ -339,7 +341,7 @@ def conditions_of(
         "Completed": status.phase == "Completed" and not fault,
         "Failed": bool(status.failure or fault),
     }
-    before = {one.type: one for one in status.conditions}
+    before = {condition.type: condition for condition in status.conditions}
     made = []
     for name, holds in wanted.items():
         word: Literal["True", "False"] = "True" if holds else "False"

@@ -17,13 +17,13 @@ def due(rollout: Rollout, status: RolloutStatus, now: float) -> list[Gate]:
     if status.phase not in _HEARD:
         return []
     gates = rollout.spec.strategy.gates
-    return [one for one in gates if due_at(one, status.gates) <= now]
+    return [gate for gate in gates if due_at(gate, status.gates) <= now]
 
 
 def filled_in(query: str, rollout: Rollout, status: RolloutStatus) -> str:
     """A query about this very revision."""
     namespace, workload = workload_of(rollout)
-    clusters = [one.cluster for one in status.clusters if one.mark == status.target]
+    clusters = [cluster.cluster for cluster in status.clusters if cluster.mark == status.target]
     words = {
         "${revision}": status.target,
         "${namespace}": namespace,

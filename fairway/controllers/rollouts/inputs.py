@@ -64,13 +64,13 @@ def _places(
     policy: PlacementPolicy | None,
 ) -> Iterable[ClusterPart]:
     claim = workload.status.claim
-    groups = [one.name for one in policy.spec.groups] if policy is not None else []
-    marks = {"" if one.is_unmarked else one.mark: one.mark for one in history}
+    groups = [group.name for group in policy.spec.groups] if policy is not None else []
+    marks = {"" if revision.is_unmarked else revision.mark: revision.mark for revision in history}
     work = work_name(workload.metadata.namespace, workload.metadata.name)
-    for one in placements_now(claim, workload.status.releasing):
-        if not one.cluster:
+    for other in placements_now(claim, workload.status.releasing):
+        if not other.cluster:
             continue
-        placement = replace(one, attempt=one.attempt or (claim.attempt if claim else 0))
+        placement = replace(other, attempt=other.attempt or (claim.attempt if claim else 0))
         state = states.get(placement.cluster, work)
         found = cache.get(Cluster, placement.cluster)
         rank = groups.index(placement.group) if placement.group in groups else len(groups)
@@ -93,28 +93,31 @@ def counted(
     """
     if state is None or not placement.replicas or state.attempt != placement.attempt:
         return {}
-    told = {one.name: _by_mark(one) for one in state.pods}
-    seen = {mark for one in told.values() for mark in one}
+    told = {pod.name: _by_mark(pod) for pod in state.pods}
+    seen = {mark for entry in told.values() for mark in entry}
     found = {}
     for mark in sorted(seen):
         counts = [
             (
-                told.get(one.name, {}).get(mark, Counted()),
-                max(1, one.count // placement.replicas),
+                told.get(pod_set.name, {}).get(mark, Counted()),
+                max(1, pod_set.count // placement.replicas),
             )
-            for one in placement.pod_sets
+            for pod_set in placement.pod_sets
         ]
         if counts:
             found[marks.get(mark, mark)] = Counted(
-                total=min(one.total // each for one, each in counts),
-                ready=min(one.ready // each for one, each in counts),
+                total=min(count.total // each for count, each in counts),
+                ready=min(count.ready // each for count, each in counts),
             )
     return found
 
 
 def _by_mark(pods: PodSetStatus) -> dict[str, Counted]:
-    marked = {one.mark: Counted(total=one.pods, ready=one.ready) for one in pods.revisions}
+    marked = {
+        revision.mark: Counted(total=revision.pods, ready=revision.ready)
+        for revision in pods.revisions
+    }
     live = pods.pending + pods.bound + pods.ready
-    total = live - sum(one.total for one in marked.values())
-    ready = pods.ready - sum(one.ready for one in marked.values())
+    total = live - sum(count.total for count in marked.values())
+    ready = pods.ready - sum(count.ready for count in marked.values())
     return {**marked, "": Counted(total=total, ready=ready)} if total > 0 else marked

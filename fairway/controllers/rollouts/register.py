@@ -49,9 +49,9 @@ class Register:
             return None
         name = (workload.metadata.namespace, workload.metadata.name)
         found = [
-            self._cache.get(Rollout, one[1], one[0]) for one in self._by_workload.get(name, ())
+            self._cache.get(Rollout, pair[1], pair[0]) for pair in self._by_workload.get(name, ())
         ]
-        there = [one for one in found if one is not None]
+        there = [rollout for rollout in found if rollout is not None]
         return min(there, key=_age, default=None)
 
     def rollouts_of(self, workload: Name) -> list[Name]:
@@ -68,7 +68,7 @@ class Register:
         if after is not None:
             self._workloads[name] = after
             self._by_workload.setdefault(after, set()).add(name)
-        self._tell({one for one in (before, after) if one is not None})
+        self._tell({pair for pair in (before, after) if pair is not None})
 
     def _revised(self, name: Name, stored: Stored | None) -> None:
         found = self._cache.get(Revision, name[1], name[0]) if stored is not None else None
@@ -100,20 +100,20 @@ def stages_of(
     namespace, template = workload.metadata.namespace, workload.spec.template
     assert template is not None, "only workloads with a template have Rollouts that count"
     own = mark_of(template.manifests, kinds)
-    notes = {one.mark: one for one in rollout.status.history}
+    notes = {revision.mark: revision for revision in rollout.status.history}
     templates = {own: template}
     found = {}
-    for one in rollout.status.clusters:
-        if one.mark not in templates:
-            name = revision_name(rollout.metadata.name, one.mark)
+    for cluster in rollout.status.clusters:
+        if cluster.mark not in templates:
+            name = revision_name(rollout.metadata.name, cluster.mark)
             revision = cache.get(Revision, name, namespace)
             if revision is None:
                 continue  # it is there before it is spoken of, and told in a moment
-            templates[one.mark] = revision.spec.template
-        note = notes.get(one.mark)
-        mark = "" if note is not None and note.is_unmarked else one.mark
-        pace = Pace(mark=mark, share=one.share, allowance=one.allowance)
-        found[one.cluster] = Stage(template=templates[one.mark], pace=pace)
+            templates[cluster.mark] = revision.spec.template
+        note = notes.get(cluster.mark)
+        mark = "" if note is not None and note.is_unmarked else cluster.mark
+        pace = Pace(mark=mark, share=cluster.share, allowance=cluster.allowance)
+        found[cluster.cluster] = Stage(template=templates[cluster.mark], pace=pace)
     return found
 
 

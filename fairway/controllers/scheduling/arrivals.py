@@ -71,11 +71,11 @@ class Arrivals:
 
     def _missing(self) -> bool:
         return any(
-            one.spec.mode == "Manage"
-            and one.spec.accepted
-            and one.status.phase in _AWAITED
-            and one.metadata.name not in self._heard
-            for one in self._cache.all(Cluster)
+            cluster.spec.mode == "Manage"
+            and cluster.spec.accepted
+            and cluster.status.phase in _AWAITED
+            and cluster.metadata.name not in self._heard
+            for cluster in self._cache.all(Cluster)
         )
 
     def _report_changed(self, _name: Name, stored: Stored | None) -> None:

@@ -46,7 +46,7 @@ def restrained(
         stopped = stopped or next((staying[key] for key in _awaited(deal) if key in staying), None)
         if stopped is not None:
             found.refused.update({step.workload: stopped for step in deal})
-            staying.update({one.workload: stopped for one in deal if isinstance(one, Preempt)})
+            staying.update({item.workload: stopped for item in deal if isinstance(item, Preempt)})
             continue
         kept.extend(deal)
         for name, nanos in costs:

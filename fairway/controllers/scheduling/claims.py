@@ -70,14 +70,20 @@ def claimed(
     before = status.claim
     attempt = before.attempt if before else last_attempt(status) + 1
     # What stays where it is keeps its attempt, so that nothing there is made anew.
-    kept = {one.cluster: one.attempt for one in before.placements} if before else {}
-    placements = tuple(placement_of(one, kept.get(one.cluster) or attempt) for one in step.placed)
+    kept = (
+        {placement.cluster: placement.attempt for placement in before.placements} if before else {}
+    )
+    placements = tuple(
+        placement_of(placement, kept.get(placement.cluster) or attempt) for placement in step.placed
+    )
     waits_for = (
         *(
             WaitsFor(
-                type="Preemption", workload=_mention(key, one.uid, workload), attempt=one.attempt
+                type="Preemption",
+                workload=_mention(key, value.uid, workload),
+                attempt=value.attempt,
             )
-            for key, one in (leaving or {}).items()
+            for key, value in (leaving or {}).items()
         ),
         *(
             WaitsFor(type="Provision", cluster=cluster, pool=pool, count=count)
@@ -110,7 +116,7 @@ def claimed(
         claim=claim,
         reservation=None,
         releasing=(*status.releasing, *left),
-        replicas=sum(one.replicas or 0 for one in placements),
+        replicas=sum(placement.replicas or 0 for placement in placements),
         requeue=replace(status.requeue, not_before=None) if status.requeue else None,
     )
 
@@ -120,12 +126,12 @@ def _asked(
 ) -> dict[tuple[str, str], int]:
     """Nodes that the claim asks of pools in all: who asks for more has still asked for the rest,
     where it stays with what it asked for."""
-    stays = {one.cluster for one in placements}
-    stays &= {one.cluster for one in before.placements} if before else set()
+    stays = {placement.cluster for placement in placements}
+    stays &= {placement.cluster for placement in before.placements} if before else set()
     found: dict[tuple[str, str], int] = {}
-    for one in before.waits_for if before else ():
-        if one.type == "Provision" and one.cluster in stays:
-            found[one.cluster, one.pool] = one.count
+    for victim in before.waits_for if before else ():
+        if victim.type == "Provision" and victim.cluster in stays:
+            found[victim.cluster, victim.pool] = victim.count
     for step in provisions:
         place = (step.cluster, step.pool)
         found[place] = found.get(place, 0) + step.count
@@ -142,7 +148,7 @@ def preempted(
     reason = step.reasons[0].code.value if step.reasons else "Preempted"
     receipt = PastAttempt(
         attempt=claim.attempt,
-        clusters=tuple(one.cluster for one in claim.placements if one.cluster),
+        clusters=tuple(placement.cluster for placement in claim.placements if placement.cluster),
         started_at=claim.ready_at,
         ended_at=context.moment,
         reason=reason,
@@ -159,7 +165,10 @@ def preempted(
         phase="Stopping" if receipt.clusters else "Waiting",
         reason=reason,
         claim=None,
-        releasing=(*status.releasing, *(one for one in claim.placements if one.cluster)),
+        releasing=(
+            *status.releasing,
+            *(placement for placement in claim.placements if placement.cluster),
+        ),
         history=(*status.history, receipt)[-_HISTORY_MOST:],
         queued_at=status.queued_at or workload.metadata.creation_timestamp,
         ran_seconds=status.ran_seconds + _ran(claim, context),
@@ -176,7 +185,7 @@ def moved(workload: Workload, step: plan.Move, context: Context) -> WorkloadStat
     status = workload.status
     assert status.claim is not None, "only what runs can move"
     claim = status.claim
-    after = {one.cluster: one for one in claim.placements}
+    after = {placement.cluster: placement for placement in claim.placements}
     known = after.get(step.placed.cluster)
     target = placement_of(step.placed, known.attempt if known else claim.attempt)
     source = after[step.source]
@@ -201,10 +210,10 @@ def moved(workload: Workload, step: plan.Move, context: Context) -> WorkloadStat
         releasing=(
             *status.releasing,
             *(
-                replace(one, gives_way_to=target.cluster)
+                replace(placement, gives_way_to=target.cluster)
                 if step.stops_first
-                else replace(one, leaves="WhenReplaced")
-                for one in _taken_away(claim.placements, placements)
+                else replace(placement, leaves="WhenReplaced")
+                for placement in _taken_away(claim.placements, placements)
             ),
         ),
     )
@@ -230,8 +239,8 @@ def reserved(
 
 def last_attempt(status: WorkloadStatus) -> int:
     """The highest attempt there ever was."""
-    known = [one.attempt for one in status.history]
-    known.extend(one.attempt for one in status.releasing)
+    known = [attempt.attempt for attempt in status.history]
+    known.extend(placement.attempt for placement in status.releasing)
     if status.claim is not None:
         known.append(status.claim.attempt)
     return max(known, default=0)
@@ -244,7 +253,7 @@ def placement_of(placed: model.Placed, attempt: int) -> Placement:
         group=placed.group,
         replicas=placed.replicas or None,
         tasks=placed.tasks,
-        pod_sets=tuple(_pod_set_of(one) for one in placed.pods),
+        pod_sets=tuple(_pod_set_of(pod) for pod in placed.pods),
         attempt=attempt,
     )
 
@@ -266,9 +275,9 @@ def _pod_set_of(pods: model.PlacedPods) -> PlacedPodSet:
 def summary_of(placements: Sequence[Placement]) -> str:
     """The clusters, for people: `hangzhou-1, shanghai-2 (3)`."""
     parts = [
-        f"{one.cluster} ({one.replicas})" if one.replicas else one.cluster
-        for one in placements
-        if one.cluster
+        f"{placement.cluster} ({placement.replicas})" if placement.replicas else placement.cluster
+        for placement in placements
+        if placement.cluster
     ]
     text = ", ".join(parts)
     return text if len(text) <= _SUMMARY_MOST else f"{text[: _SUMMARY_MOST - 4]} ..."
@@ -279,16 +288,16 @@ def _taken_away(before: Sequence[Placement], after: Sequence[Placement]) -> Iter
 
     Tasks that are not placed any more have ended; only pods that are asked to go are listed.
     """
-    now = {one.cluster: one for one in after}
+    now = {placement.cluster: placement for placement in after}
     for old in before:
         if not old.cluster or old.tasks:
             continue
         new = now.get(old.cluster)
-        counts = {one.name: one.count for one in new.pod_sets} if new else {}
+        counts = {pod_set.name: pod_set.count for pod_set in new.pod_sets} if new else {}
         pod_sets = tuple(
-            replace(one, count=one.count - counts.get(one.name, 0), domains={})
-            for one in old.pod_sets
-            if one.count > counts.get(one.name, 0)
+            replace(pod_set, count=pod_set.count - counts.get(pod_set.name, 0), domains={})
+            for pod_set in old.pod_sets
+            if pod_set.count > counts.get(pod_set.name, 0)
         )
         if pod_sets:
             replicas = (old.replicas or 0) - ((new.replicas or 0) if new else 0)
@@ -296,7 +305,9 @@ def _taken_away(before: Sequence[Placement], after: Sequence[Placement]) -> Iter
 
 
 def _scaled(placement: Placement, part: int, whole: int) -> Placement:
-    pod_sets = tuple(replace(one, count=one.count * part // whole) for one in placement.pod_sets)
+    pod_sets = tuple(
+        replace(pod_set, count=pod_set.count * part // whole) for pod_set in placement.pod_sets
+    )
     return replace(placement, replicas=part, pod_sets=pod_sets)
 
 

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 BY_SCHEDULER = Write(user="system:fairway", manager="fairway-scheduler")
 _WIDTH = 64  # writes under way at a time
 _TRIES_MOST = 3
-_STATUS_FIELDS = frozenset(one.encode_name for one in fields(WorkloadStatus))
+_STATUS_FIELDS = frozenset(other.encode_name for other in fields(WorkloadStatus))
 
 MakeStatus = Callable[[Workload], WorkloadStatus]
 
@@ -107,8 +107,8 @@ class Committer:
                 continue
             _refuse(deal, outcome)
             if any(isinstance(step, Preempt) for step in deal):
-                for one in deals[position + 1 :]:
-                    _refuse(one, outcome)
+                for other in deals[position + 1 :]:
+                    _refuse(other, outcome)
                 break
         return kept
 
@@ -150,7 +150,7 @@ class Committer:
                 for deal in deals
             ]
         for position, answers in enumerate(written):
-            if not all(one.result() for one in answers):
+            if not all(answer.result() for answer in answers):
                 for deal in deals[position:]:
                     _refuse(deal, outcome)
                 return deals[:position]
@@ -187,7 +187,7 @@ class Committer:
             stored = outcome.stored.get(name) or self._latest(name)
             body = stored.object() if stored is not None else {}
             leaving = (body.get("status") or {}).get("releasing") or ()
-            attempts = [one.get("attempt", 0) for one in leaving]
+            attempts = [item.get("attempt", 0) for item in leaving]
             if attempts:
                 uid = body["metadata"].get("uid", "")
                 found[key] = claims.Leaving(uid=uid, attempt=max(attempts))
@@ -354,8 +354,8 @@ def deals_of(steps: Sequence[Step]) -> list[list[Step]]:
 
 
 def _refuse(deal: Sequence[Step], outcome: Outcome) -> None:
-    for one in deal:
-        outcome.refused.setdefault(one.workload, "what it hangs on was not written")
+    for item in deal:
+        outcome.refused.setdefault(item.workload, "what it hangs on was not written")
 
 
 def _admitting(

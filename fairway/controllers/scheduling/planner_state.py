@@ -222,7 +222,7 @@ class Planning:
     def _wake_at(self) -> float | None:
         moments = [self._looked_at + _AGAIN_SECONDS] if self._codes else []
         next_moment = self._notice.next_moment()
-        moments.extend(one for one in (next_moment, self._home_at()) if one is not None)
+        moments.extend(number for number in (next_moment, self._home_at()) if number is not None)
         return min(moments, default=None)
 
     def _changed_codes(self, plan: Plan) -> dict[str, str]:
@@ -230,12 +230,12 @@ class Planning:
         changed: dict[str, str] = {}
         for step in plan.steps:
             self._codes.pop(step.workload, None)
-        for one in plan.waiting:
+        for waiting_workload in plan.waiting:
             if len(changed) >= _CODES_MOST:
                 break
-            code = headline(one.reasons)
-            if self._codes.get(one.workload) != code:
-                self._codes[one.workload] = changed[one.workload] = code
+            code = headline(waiting_workload.reasons)
+            if self._codes.get(waiting_workload.workload) != code:
+                self._codes[waiting_workload.workload] = changed[waiting_workload.workload] = code
         return changed
 
     def standings(self, now: float) -> list[QueueState]:
@@ -262,9 +262,9 @@ class Planning:
         """Which of those who wait would get something in clusters that are only shadowed."""
         facts = self._view.facts(now)
         opened = {
-            name: replace(one, is_open=True, closed_because="")
-            for name, one in facts.clusters.items()
-            if one.closed_because == SHADOWED
+            name: replace(cluster, is_open=True, closed_because="")
+            for name, cluster in facts.clusters.items()
+            if cluster.closed_because == SHADOWED
         }
         if not opened:
             return {}
@@ -288,12 +288,12 @@ class Planning:
 def _changed_reservations(plan: Plan, snapshot: Snapshot) -> dict[str, Reservation | None]:
     """Reservations that are not what the workloads say; those of who is admitted go by itself."""
     admitted = {step.workload for step in plan.steps if isinstance(step, Admit)}
-    held = {one.workload: one for one in plan.reservations}
+    held = {reservation.workload: reservation for reservation in plan.reservations}
     changed: dict[str, Reservation | None] = {}
     workloads = snapshot.facts.workloads
-    for key, one in held.items():
-        if workloads[key].reservation != (one.cluster, one.flavors):
-            changed[key] = one
+    for key, reservation in held.items():
+        if workloads[key].reservation != (reservation.cluster, reservation.flavors):
+            changed[key] = reservation
     for key in snapshot.reserving:
         if key not in held and key not in admitted:
             changed[key] = None

@@ -102,7 +102,7 @@ class RecordingPlanner:
             await self._feed(take())
 
     async def _feed(self, events: Sequence[Fed]) -> None:
-        told = [[msgspec.Raw(one.raw), one.is_removed] for one in events]
+        told = [[msgspec.Raw(event.raw), event.is_removed] for event in events]
         self._sink.write(_encode({"call": "feed", "events": told}))
         await self._planner.feed(events)
 
@@ -174,7 +174,8 @@ def answer_of(planned: Planned) -> dict[str, Any]:
     return {
         "steps": [step.render() for step in planned.steps],
         "reservations": {
-            key: one.render() if one else None for key, one in planned.reservations.items()
+            key: reservation.render() if reservation else None
+            for key, reservation in planned.reservations.items()
         },
         "waiting": planned.waiting,
     }

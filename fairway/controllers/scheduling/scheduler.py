@@ -250,7 +250,7 @@ class Scheduler:
     def _taken(self) -> list[Fed]:
         """What the planner is told next; asked for only once it listens, so nothing is lost if
         whoever feeds it is cancelled while waiting for that."""
-        return [self._pending.pop(one) for one in list(islice(self._pending, _FED_MOST))]
+        return [self._pending.pop(pair) for pair in list(islice(self._pending, _FED_MOST))]
 
     async def _plan(self) -> float | None:
         """Plans and commits until nothing is left to decide; when to look again."""
@@ -264,7 +264,7 @@ class Scheduler:
                 except (NotLeader, ApiError, OSError) as fault:
                     # Nothing was written yet: the first thing that is would be the term.
                     _log.warning("what was planned is dropped, the term is not ours: %r", fault)
-                    dropped = {one.workload for one in planned.steps}
+                    dropped = {step.workload for step in planned.steps}
                     self._planner.take_back(dropped, planned.now)
                     await self._forget(dropped)
                     return self._clock.now() + _AGAIN_SECONDS
@@ -280,13 +280,15 @@ class Scheduler:
 
     async def _tell_of(self, set_aside: Sequence[SetAside]) -> None:
         """Says of objects that cannot be read that they are set aside, and why."""
-        for one in set_aside:
-            _log.error("%s %s/%s is set aside: %s", one.kind, one.namespace, one.name, one.fault)
+        for other in set_aside:
+            _log.error(
+                "%s %s/%s is set aside: %s", other.kind, other.namespace, other.name, other.fault
+            )
             for mirror in (self._cache.mirror(kind) for kind in FED):
-                stored = mirror.get((one.namespace, one.name))
-                if stored is None or stored.object().get("kind") != one.kind:
+                stored = mirror.get((other.namespace, other.name))
+                if stored is None or stored.object().get("kind") != other.kind:
                     continue
-                await self._notes.warn(stored.object(), "Unreadable", one.fault)
+                await self._notes.warn(stored.object(), "Unreadable", other.fault)
 
     def _back_off(self) -> float:
         doubled: float = _BACK_OFF_SECONDS * 2 ** min(self._failures, 10)
@@ -357,9 +359,9 @@ class Scheduler:
     def _price_of(self, cluster: str, pool: str) -> int:
         """The price of one node of a pool for an hour; one that has none costs nothing."""
         found = self._cache.get(Cluster, cluster)
-        for one in pools_of(found) if found is not None else ():
-            if found is not None and one.name == pool:
-                return node_price(found, one, self._cache.all(Flavor)) or 0
+        for other in pools_of(found) if found is not None else ():
+            if found is not None and other.name == pool:
+                return node_price(found, other, self._cache.all(Flavor)) or 0
         return 0
 
     async def explain(self, key: str) -> Explanation | None:

@@ -55,8 +55,8 @@ class Notice:
                 labels = plain["metadata"].get("labels")
                 kept = {key: status.get(key) for key in _CLUSTER_STATUS}
                 if self._matters(plain, (plain.get("spec"), labels, kept)):
-                    for one in status.get("stock", ()):
-                        self._wake_at(_EVERYBODY, one.get("tryAt"), one.get("outUntil"))
+                    for item in status.get("stock", ()):
+                        self._wake_at(_EVERYBODY, item.get("tryAt"), item.get("outUntil"))
             case "Fleet":
                 self._matters(plain, (plain.get("spec"), _open_breakers(plain)))
             case "PersistentVolumeClaim":
@@ -122,9 +122,9 @@ class Notice:
             self._wake(key, moment)
 
     def _wake_at(self, key: str, *moments: str | None) -> None:
-        for one in moments:
-            if one:
-                self._wake(key, parse_timestamp(one))
+        for moment in moments:
+            if moment:
+                self._wake(key, parse_timestamp(moment))
 
     def _wake(self, key: str, moment: float) -> None:
         if (moment, key) not in self._set:
@@ -142,7 +142,9 @@ class Notice:
 
 
 def _charged(placements: Sequence[Mapping[str, Any]]) -> int:
-    pods = sum(one.get("count", 0) for each in placements for one in each.get("podSets", ()))
+    pods = sum(
+        pod_set.get("count", 0) for each in placements for pod_set in each.get("podSets", ())
+    )
     return int(pods) + len(placements)
 
 
@@ -153,11 +155,15 @@ def _key(plain: Mapping[str, Any]) -> str:
 
 def _open_breakers(fleet: Mapping[str, Any]) -> list[Any]:
     status = fleet.get("status") or {}
-    return [one.get("name") for one in status.get("breakers", ()) if one.get("openSince")]
+    return [
+        breaker.get("name") for breaker in status.get("breakers", ()) if breaker.get("openSince")
+    ]
 
 
 def _stock(spec: Mapping[str, Any]) -> Any:
-    return [(one.get("name"), one.get("nodes"), one.get("stock")) for one in spec.get("pools", ())]
+    return [
+        (pool.get("name"), pool.get("nodes"), pool.get("stock")) for pool in spec.get("pools", ())
+    ]
 
 
 def _moments(plain: Mapping[str, Any]) -> Iterator[float]:
@@ -170,6 +176,6 @@ def _moments(plain: Mapping[str, Any]) -> Iterator[float]:
     alternatives = plain["spec"].get("alternatives") or ()
     if since and alternatives:
         moment = parse_timestamp(since)
-        for one in alternatives:
-            moment += one.get("afterSeconds", 0)
+        for alternative in alternatives:
+            moment += alternative.get("afterSeconds", 0)
             yield moment

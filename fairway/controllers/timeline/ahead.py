@@ -38,13 +38,13 @@ class Ahead:
 
 def ahead(facts: Facts) -> list[Ahead]:
     """Expected starts in order, then reservations whose start is not known."""
-    waiting = [one for one in facts.workloads.values() if one.is_waiting]
+    waiting = [workload for workload in facts.workloads.values() if workload.is_waiting]
     if not waiting:
         return []
-    queues = len({one.queue for one in waiting})
+    queues = len({workload.queue for workload in waiting})
     depth = max(1, min(_DEPTH_MOST, _HEADS_MOST // queues))
     size = len(facts.workloads) - len(waiting) + min(len(waiting), depth * queues)
-    size += sum(len(one.nodes) for one in facts.clusters.values())
+    size += sum(len(cluster.nodes) for cluster in facts.clusters.values())
     plans = min(_PLANS_MOST, _LOOKS_MOST // max(1, size))
     starts = first_starts(facts, depth=depth, plans_max=plans) if plans >= _PLANS_LEAST else {}
     found = [
@@ -62,18 +62,32 @@ def ahead(facts: Facts) -> list[Ahead]:
         for placed in start.placed
         for flavor, gpus in _gpus_by_flavor(placed.pods).items()
     ]
-    found.sort(key=lambda one: (one.start or 0.0, one.workload, one.cluster, one.flavor))
-    kept = (one for one in waiting if one.reservation is not None and one.key not in starts)
-    return [*found, *(_reserved(one) for one in sorted(kept, key=lambda one: one.key))]
+    found.sort(
+        key=lambda expected: (
+            expected.start or 0.0,
+            expected.workload,
+            expected.cluster,
+            expected.flavor,
+        )
+    )
+    kept = (
+        workload
+        for workload in waiting
+        if workload.reservation is not None and workload.key not in starts
+    )
+    return [
+        *found,
+        *(_reserved(workload) for workload in sorted(kept, key=lambda other: other.key)),
+    ]
 
 
 def _reserved(workload: Workload) -> Ahead:
     assert workload.reservation is not None, "asked only for those"
     cluster, flavors = workload.reservation
     gpus = sum(
-        amount * one.count * unit_nanos(resource)
-        for one in workload.forms[0].pod_sets
-        for resource, amount in one.shape.requests
+        amount * pod_set.count * unit_nanos(resource)
+        for pod_set in workload.forms[0].pod_sets
+        for resource, amount in pod_set.shape.requests
         if is_accelerator(resource)
     )
     return Ahead(
@@ -90,12 +104,12 @@ def _reserved(workload: Workload) -> Ahead:
 def _gpus_by_flavor(pods: tuple[PlacedPods, ...]) -> dict[str, int]:
     """Thousandths of accelerators, by the flavor that they are of."""
     found: dict[str, int] = {}
-    for one in pods:
-        flavor = flavor_of(one.flavors)
+    for pod in pods:
+        flavor = flavor_of(pod.flavors)
         nanos = sum(
             amount * unit_nanos(resource)
-            for resource, amount in one.shape.requests
+            for resource, amount in pod.shape.requests
             if is_accelerator(resource)
         )
-        found[flavor] = found.get(flavor, 0) + nanos * one.count // MILLI
+        found[flavor] = found.get(flavor, 0) + nanos * pod.count // MILLI
     return found

@@ -101,20 +101,22 @@ def of_ahead(
     ahead: Iterable[Ahead], reserved: Mapping[str, tuple[str, Reserved]]
 ) -> Iterable[Drawn]:
     """What is expected; room that is kept for somebody whose start nobody knows is left out."""
-    for one in ahead:
-        said = reserved.get(one.workload)
-        start = one.start if one.start is not None else starts_at(said[1]) if said else None
+    for expected in ahead:
+        said = reserved.get(expected.workload)
+        start = (
+            expected.start if expected.start is not None else starts_at(said[1]) if said else None
+        )
         if start is not None:
             yield Drawn(
-                workload=one.workload,
-                cluster=one.cluster,
-                queue=one.queue,
-                flavor=one.flavor,
-                gpus=one.gpus,
+                workload=expected.workload,
+                cluster=expected.cluster,
+                queue=expected.queue,
+                flavor=expected.flavor,
+                gpus=expected.gpus,
                 start=start,
-                end=one.until if one.until is not None else float("inf"),
-                sort="reserved" if one.is_reserved else "expected",
-                until=one.until,
+                end=expected.until if expected.until is not None else float("inf"),
+                sort="reserved" if expected.is_reserved else "expected",
+                until=expected.until,
             )
 
 
@@ -134,41 +136,41 @@ async def picture(
 ) -> dict[str, Any]:
     """Groups, those with the most room first; `rooms` has what each could hold, by flavor."""
     groups: dict[str, _Group] = {name: _Group(name) for name in rooms}
-    async for one in _within(drawn, wanted):
-        name = one.cluster if wanted.by == "cluster" else one.queue
+    async for row in _within(drawn, wanted):
+        name = row.cluster if wanted.by == "cluster" else row.queue
         group = groups.get(name) or groups.setdefault(name, _Group(name))
-        group.drawn.append(one)
-        group.area += one.area(wanted)
+        group.drawn.append(row)
+        group.area += row.area(wanted)
     found = sorted(
         groups.values(),
-        key=lambda one: (-sum(rooms.get(one.name, {}).values()), -one.area, one.name),
+        key=lambda group: (-sum(rooms.get(group.name, {}).values()), -group.area, group.name),
     )
     shown = found[:_GROUPS_MOST]
     most = min(wanted.most, max(_LEAST, _SPANS_MOST // max(1, len(shown))))
     rendered = [
-        _rendered(one, wanted, most=most, room=rooms.get(one.name, {}), may_name=may_name)
-        async for one in in_slices(shown, 8)
+        _rendered(group, wanted, most=most, room=rooms.get(group.name, {}), may_name=may_name)
+        async for group in in_slices(shown, 8)
     ]
     return {"groups": rendered, "groupsLeft": len(found) - len(shown)}
 
 
 async def _within(drawn: Iterable[Drawn], wanted: Wanted) -> AsyncIterator[Drawn]:
-    async for one in in_slices(drawn):
-        if one.end > wanted.start and one.start < wanted.end:
-            yield one
+    async for row in in_slices(drawn):
+        if row.end > wanted.start and row.start < wanted.end:
+            yield row
 
 
 def _rendered(
     group: _Group, wanted: Wanted, *, most: int, room: Mapping[str, int], may_name: MayName
 ) -> dict[str, Any]:
     drawn = sorted(
-        group.drawn, key=lambda one: (-one.area(wanted), one.start, one.workload, one.cluster)
+        group.drawn, key=lambda row: (-row.area(wanted), row.start, row.workload, row.cluster)
     )
-    first = sorted(drawn[:most], key=lambda one: (one.start, one.workload, one.cluster, one.flavor))
+    first = sorted(drawn[:most], key=lambda row: (row.start, row.workload, row.cluster, row.flavor))
     return {
         "name": group.name,
         "room": {flavor: gpus / 1000 for flavor, gpus in sorted(room.items())},
-        "spans": [one.render(may_name) for one in first],
+        "spans": [row.render(may_name) for row in first],
         "more": _summed(drawn[most:], wanted),
     }
 
@@ -176,8 +178,8 @@ def _rendered(
 def _summed(rest: Sequence[Drawn], wanted: Wanted) -> list[dict[str, Any]]:
     """Those that are not drawn one by one: how many, and the GPUs of each flavor over time."""
     by_flavor: dict[str, list[Drawn]] = {}
-    for one in rest:
-        by_flavor.setdefault(one.flavor, []).append(one)
+    for row in rest:
+        by_flavor.setdefault(row.flavor, []).append(row)
     return [
         {"flavor": flavor, "count": len(many), "gpus": _bins(many, wanted)}
         for flavor, many in sorted(by_flavor.items())
@@ -189,18 +191,19 @@ def _bins(many: Sequence[Drawn], wanted: Wanted) -> list[float]:
     width = (wanted.end - wanted.start) / _BINS
     found = [0.0] * _BINS
     steps = [0] * (_BINS + 1)  # by how much more is in use throughout a part than in the one before
-    for one in many:
-        start, end = max(one.start, wanted.start), min(one.end, wanted.end)
+    for row in many:
+        start, end = max(row.start, wanted.start), min(row.end, wanted.end)
         first = min(_BINS - 1, int((start - wanted.start) / width))
         last = min(_BINS - 1, int((end - wanted.start) / width))
         if first == last:
-            found[first] += one.gpus * (end - start)
+            found[first] += row.gpus * (end - start)
             continue
-        found[first] += one.gpus * (wanted.start + (first + 1) * width - start)
-        found[last] += one.gpus * (end - wanted.start - last * width)
-        steps[first + 1] += one.gpus
-        steps[last] -= one.gpus
+        found[first] += row.gpus * (wanted.start + (first + 1) * width - start)
+        found[last] += row.gpus * (end - wanted.start - last * width)
+        steps[first + 1] += row.gpus
+        steps[last] -= row.gpus
     throughout = accumulate(steps)
     return [
-        round((one / width + more) / 1000, 3) for one, more in zip(found, throughout, strict=False)
+        round((value / width + more) / 1000, 3)
+        for value, more in zip(found, throughout, strict=False)
     ]

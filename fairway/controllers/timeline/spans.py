@@ -115,11 +115,11 @@ class Spans:
     def _take_up(self) -> None:
         """What the last hub kept; between its end and now something may be missing."""
         try:
-            found = [one for line in self._keeper.kept() if (one := _read(line)) is not None]
+            found = [read for line in self._keeper.kept() if (read := _read(line)) is not None]
         except OSError as fault:
             _log.warning("the spans of the last hub cannot be read: %s", fault)
             return
-        self.since = min((self.since, *(one.decided_at for one in found)))
+        self.since = min((self.since, *(span.decided_at for span in found)))
         if len(found) >= _ENDED_MOST:  # there were more
             self.since = max(self.since, found[0].ended_at or 0.0)
         for span in found:
@@ -129,7 +129,7 @@ class Spans:
 
     def ended_after(self, moment: float) -> Iterator[Span]:
         """Spans that ended after a moment; some are told of long after they ended."""
-        return (one for one in self._ended if (one.ended_at or 0.0) > moment)
+        return (span for span in self._ended if (span.ended_at or 0.0) > moment)
 
     def lasting(self) -> Iterator[Span]:
         for places in self._open.values():
@@ -146,7 +146,7 @@ class Spans:
         else:
             self.reserved.pop(key, None)
         before, now = self._open.pop(name, {}), self._clock.now()
-        if seen is not None and any(one.uid != seen.metadata.uid for one in before.values()):
+        if seen is not None and any(span.uid != seen.metadata.uid for span in before.values()):
             for span in before.values():
                 self._end(span, None, now, stays=False)
             before = {}

@@ -73,10 +73,10 @@ class Timeline:
     def _drawn(self, wanted: Wanted, known: _Known, now: float) -> Iterator[Drawn]:
         # Gathered at once, so that what ends meanwhile does not come twice.
         lasting, ended = list(self.spans.lasting()), list(self.spans.ended_after(wanted.start))
-        held = {one.workload for one in lasting}
-        yield from (of_span(one, now) for one in lasting)
-        yield from (of_span(one, now) for one in ended)
-        ahead = [one for one in known.ahead if one.workload not in held]
+        held = {span.workload for span in lasting}
+        yield from (of_span(span, now) for span in lasting)
+        yield from (of_span(span, now) for span in ended)
+        ahead = [expected for expected in known.ahead if expected.workload not in held]
         yield from of_ahead(ahead, self.spans.reserved)
 
     async def _asked(self) -> _Known:
@@ -96,19 +96,19 @@ class Timeline:
 
     async def _ask(self) -> _Known:
         clusters: dict[str, dict[str, int]] = {
-            one.metadata.name: {} for one in self._cache.all(Cluster)
+            cluster.metadata.name: {} for cluster in self._cache.all(Cluster)
         }
         for (cluster, flavor), gpus in (await self._scheduler.supplies()).items():
             clusters.setdefault(cluster, {})[flavor] = gpus
         standings = await self._scheduler.standings()
-        parents = {one.parent for one in standings}
+        parents = {standing.parent for standing in standings}
         queues = {
-            one.queue: {
+            standing.queue: {
                 each.flavor: each.nominal // MILLI
-                for each in one.holdings
+                for each in standing.holdings
                 if is_accelerator(each.resource)
             }
-            for one in standings
-            if one.queue not in parents
+            for standing in standings
+            if standing.queue not in parents
         }
         return _Known(ahead=await self._scheduler.ahead(), clusters=clusters, queues=queues)

@@ -81,12 +81,14 @@ class Traffic:
     def _are_routes_served(self) -> bool:
         stored = self._definitions.get(_DEFINITION)
         versions = listed(stored.object(), "spec", "versions") if stored is not None else []
-        return any(one.get("name") == "v1" and one.get("served") for one in versions)
+        return any(version.get("name") == "v1" and version.get("served") for version in versions)
 
     # What changed.
 
     def _services(self) -> list[Name]:
-        return [name for name, one in self._cache.mirror(WORKLOADS).items() if _DIVIDED in one.raw]
+        return [
+            name for name, stored in self._cache.mirror(WORKLOADS).items() if _DIVIDED in stored.raw
+        ]
 
     def _mark_all(self) -> None:
         for name in self._services():
@@ -120,9 +122,9 @@ class Traffic:
         if stored is None or workload is None or workload.spec.mode != "Divided":
             return None
         wanted = traffic_of(self._cache, self._states, workload)
-        after = {one.cluster: one.weight for one in wanted}
+        after = {weight.cluster: weight.weight for weight in wanted}
         due = [await self._tell_routes(name, after)]
-        before = {one.cluster: one.weight for one in workload.status.traffic}
+        before = {weight.cluster: weight.weight for weight in workload.status.traffic}
         if differs(before, after, least=_LEAST):
             next_at = self._written.get(name, 0.0) + _AGAIN_SECONDS
             if self._clock.now() < next_at:
@@ -131,7 +133,7 @@ class Traffic:
                 self._written[name] = self._clock.now()
                 status = replace(workload.status, traffic=wanted)
                 await write_status(self._store, head_of(stored), status, _WRITE)
-        return min((one for one in due if one is not None), default=None)
+        return min((number for number in due if number is not None), default=None)
 
     async def _tell_routes(self, workload: Name, weights: dict[str, int]) -> float | None:
         """Gives routes of a workload their weights; when to look again."""
@@ -142,7 +144,7 @@ class Traffic:
             route = stored.object()
             if routes.workload_of(route) == workload[1]:
                 due.append(await self._tell_route(name, route, weights))
-        return min((one for one in due if one is not None), default=None)
+        return min((number for number in due if number is not None), default=None)
 
     async def _tell_route(
         self, name: Name, route: JsonObject, weights: dict[str, int]
@@ -182,8 +184,8 @@ class Traffic:
             if workload is None or workload.spec.mode != "Divided":
                 continue
             clusters = [
-                {"cluster": one.cluster, "weight": one.weight, "ready": one.ready}
-                for one in traffic_of(self._cache, self._states, workload)
+                {"cluster": weight.cluster, "weight": weight.weight, "ready": weight.ready}
+                for weight in traffic_of(self._cache, self._states, workload)
             ]
             services.append({"namespace": key[0], "name": key[1], "clusters": clusters})
         return {"now": self._clock.now(), "services": services}

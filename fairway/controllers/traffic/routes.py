@@ -27,7 +27,7 @@ def workload_of(route: JsonObject) -> str:
 
 def named(route: JsonObject) -> dict[str, str]:
     """Clusters of backends, as the route says."""
-    pairs = (one.partition("=") for one in annotation(route, BACKENDS).split(","))
+    pairs = (part.partition("=") for part in annotation(route, BACKENDS).split(","))
     return {backend.strip(): cluster.strip() for cluster, sign, backend in pairs if sign}
 
 
@@ -35,7 +35,9 @@ def cluster_of(backend: str, clusters: Collection[str], given: Mapping[str, str]
     """The cluster of a backend; empty where it is of none."""
     if backend in given:
         return given[backend] if given[backend] in clusters else ""
-    ending = [one for one in clusters if backend == one or backend.endswith(f"-{one}")]
+    ending = [
+        cluster for cluster in clusters if backend == cluster or backend.endswith(f"-{cluster}")
+    ]
     return max(ending, key=len, default="")
 
 
@@ -51,8 +53,10 @@ def changes(route: JsonObject, weights: Mapping[str, int], *, least: int) -> lis
     given = named(route)
     for at, rule in enumerate(listed(route, "spec", "rules")):
         references = listed(rule, "backendRefs")
-        owners = [cluster_of(text(one, "name"), weights.keys(), given) for one in references]
-        known = [(str(where), one) for where, one in enumerate(owners) if one]
+        owners = [
+            cluster_of(text(reference, "name"), weights.keys(), given) for reference in references
+        ]
+        known = [(str(where), owner) for where, owner in enumerate(owners) if owner]
         before = {
             where: number(references[int(where)], "weight", default=_WEIGHT) for where, _ in known
         }
@@ -68,5 +72,5 @@ def changes(route: JsonObject, weights: Mapping[str, int], *, least: int) -> lis
 
 def weights_in(route: JsonObject) -> Iterable[int]:
     for rule in listed(route, "spec", "rules"):
-        for one in listed(rule, "backendRefs"):
-            yield number(one, "weight", default=_WEIGHT)
+        for backend_ref in listed(rule, "backendRefs"):
+            yield number(backend_ref, "weight", default=_WEIGHT)

@@ -25,8 +25,8 @@ def traffic_of(cache: Cache, states: States, workload: Workload) -> tuple[Traffi
     backends = list(backends_of(cache, states, workload))
     shares = weights(backends)
     return tuple(
-        TrafficWeight(cluster=one.cluster, weight=shares[one.cluster], ready=one.ready)
-        for one in sorted(backends, key=lambda each: each.cluster)
+        TrafficWeight(cluster=backend.cluster, weight=shares[backend.cluster], ready=backend.ready)
+        for backend in sorted(backends, key=lambda each: each.cluster)
     )
 
 
@@ -40,10 +40,10 @@ def backends_of(cache: Cache, states: States, workload: Workload) -> Iterable[Ba
     if workload.spec.mode != "Divided" or claim is None:
         return
     work = work_name(workload.metadata.namespace, workload.metadata.name)
-    for one in placements_now(claim, workload.status.releasing):
-        if not one.cluster:
+    for other in placements_now(claim, workload.status.releasing):
+        if not other.cluster:
             continue
-        placement = replace(one, attempt=one.attempt or claim.attempt)
+        placement = replace(other, attempt=other.attempt or claim.attempt)
         found = cache.get(Cluster, placement.cluster)
         is_lost = found is None or found.status.phase == "Lost"
         state = None if is_lost else states.get(placement.cluster, work)
@@ -58,10 +58,10 @@ def ready_replicas(placement: Placement, state: WorkState | None) -> int:
     """Replicas of which every pod is ready."""
     if state is None or not placement.replicas or state.attempt != placement.attempt:
         return 0
-    told = {one.name: one.ready for one in state.pods}
+    told = {pod.name: pod.ready for pod in state.pods}
     counts = [
-        told.get(one.name, 0) // max(1, one.count // placement.replicas)
-        for one in placement.pod_sets
+        told.get(pod_set.name, 0) // max(1, pod_set.count // placement.replicas)
+        for pod_set in placement.pod_sets
     ]
     return min(placement.replicas, *counts) if counts else 0
 
@@ -71,9 +71,9 @@ def speed_of(cache: Cache, placement: Placement) -> Fraction:
     flavors = {
         (resource, name) for pods in placement.pod_sets for resource, name in pods.flavors.items()
     }
-    telling = [one for one in flavors if is_accelerator(one[0])] or flavors
+    telling = [flavor for flavor in flavors if is_accelerator(flavor[0])] or flavors
     found = [cache.get(Flavor, name) for _, name in telling]
     return min(
-        (Fraction(one.spec.speed.nanos, NANO) for one in found if one is not None),
+        (Fraction(flavor.spec.speed.nanos, NANO) for flavor in found if flavor is not None),
         default=Fraction(1),
     )

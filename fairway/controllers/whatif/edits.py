@@ -95,9 +95,10 @@ def confirm_seen(change: Change, may: MayLook) -> None:
 
     What is found by its name is named thereby.
     """
-    put = (_identity(one)[1] for one in _put_in(change))
+    put = (_identity(entry)[1] for entry in _put_in(change))
     removed = (
-        one.namespace or ("default" if one.kind in _NAMESPACED else "") for one in change.remove
+        named.namespace or ("default" if named.kind in _NAMESPACED else "")
+        for named in change.remove
     )
     for namespace in (*put, *removed):
         if namespace and not may(namespace):
@@ -110,16 +111,16 @@ def confirm_seen(change: Change, may: MayLook) -> None:
 def changed(objects: Iterable[JsonObject], change: Change, now: float) -> list[JsonObject]:
     """The objects with the change made; the same that one would write into a dumped snapshot."""
     objects = list(objects)
-    known = {_identity(one): one for one in objects}
-    put = [_submitted(one, known, now) for one in _put_in(change)]
-    replaced = {_identity(one) for one in put}
-    removed = {_found(one, known) for one in change.remove}
+    known = {_identity(object_): object_ for object_ in objects}
+    put = [_submitted(entry, known, now) for entry in _put_in(change)]
+    replaced = {_identity(entry) for entry in put}
+    removed = {_found(named, known) for named in change.remove}
     _confirm_known(known, change)
     lost = frozenset(change.lose)
     kept = [
-        _without(one, lost)
-        for one in objects
-        if _identity(one) not in replaced | removed and not _is_of(one, lost)
+        _without(object_, lost)
+        for object_ in objects
+        if _identity(object_) not in replaced | removed and not _is_of(object_, lost)
     ]
     found = [*kept, *put]
     for number, quota in enumerate(change.quota):
@@ -134,10 +135,10 @@ def _confirm_known(known: Container[Identity], change: Change) -> None:
     for number, name in enumerate(change.lose):
         if ("Cluster", "", name) not in known:
             raise BadRequest(f"lose[{number}]: there is no cluster {name}")
-    for number, one in enumerate(change.remove):
-        if _found(one, known) not in known:
-            where = f"{one.namespace}/{one.name}" if one.namespace else one.name
-            raise BadRequest(f"remove[{number}]: there is no {one.kind} {where}")
+    for number, named in enumerate(change.remove):
+        if _found(named, known) not in known:
+            where = f"{named.namespace}/{named.name}" if named.namespace else named.name
+            raise BadRequest(f"remove[{number}]: there is no {named.kind} {where}")
 
 
 def _found(named: Named, known: Container[Identity]) -> Identity:
@@ -148,17 +149,17 @@ def _found(named: Named, known: Container[Identity]) -> Identity:
 
 
 def _put_in(change: Change) -> Iterator[JsonObject]:
-    for one in (*change.apply, *_read(change.manifests)):
-        if not isinstance(one.get("metadata"), dict):
-            raise BadRequest(f"a {one.get('kind') or 'manifest'} in the change has no metadata")
-        yield one
+    for entry in (*change.apply, *_read(change.manifests)):
+        if not isinstance(entry.get("metadata"), dict):
+            raise BadRequest(f"a {entry.get('kind') or 'manifest'} in the change has no metadata")
+        yield entry
 
 
 def _read(text: str) -> list[JsonObject]:
     if not text.strip():
         return []
     try:
-        return [dict(one.value) for one in read_documents(text, "manifests")]
+        return [dict(document.value) for document in read_documents(text, "manifests")]
     except ManifestError as fault:
         raise BadRequest(fault.message) from fault
 
@@ -195,16 +196,16 @@ def _without(plain: JsonObject, lost: frozenset[str]) -> JsonObject:
     status = plain.get("status") if plain.get("kind") == "Workload" else None
     if not lost or not status:
         return plain
-    leaving = [one for one in status.get("releasing") or () if one.get("cluster") not in lost]
+    leaving = [item for item in status.get("releasing") or () if item.get("cluster") not in lost]
     if len(leaving) != len(status.get("releasing") or ()):
         status = {**status, "releasing": leaving}
     if (status.get("reservation") or {}).get("cluster") in lost:
         status = {key: value for key, value in status.items() if key != "reservation"}
     claim = status.get("claim") or {}
     placements = claim.get("placements") or ()
-    if not any(one.get("cluster") in lost for one in placements):
+    if not any(placement.get("cluster") in lost for placement in placements):
         return {**plain, "status": status}
-    left = [one for one in placements if one.get("cluster") not in lost]
+    left = [placement for placement in placements if placement.get("cluster") not in lost]
     if left and plain["spec"].get("mode", "Gang") != "Gang":
         return {**plain, "status": status | {"claim": {**claim, "placements": left}}}
     rest = {key: value for key, value in status.items() if key != "claim"}
@@ -215,30 +216,30 @@ def _without(plain: JsonObject, lost: frozenset[str]) -> JsonObject:
 
 
 def _with_quota(objects: list[JsonObject], quota: Quota, path: str) -> Iterator[JsonObject]:
-    if ("Queue", "", quota.queue) not in {_identity(one) for one in objects}:
+    if ("Queue", "", quota.queue) not in {_identity(object_) for object_ in objects}:
         raise BadRequest(f"{path}.queue: there is no queue {quota.queue}")
-    for one in objects:
-        if one.get("kind") == "Queue" and one["metadata"]["name"] == quota.queue:
-            queue = deepcopy(one)
+    for object_ in objects:
+        if object_.get("kind") == "Queue" and object_["metadata"]["name"] == quota.queue:
+            queue = deepcopy(object_)
             _set_quota(queue, quota, path)
             yield queue
         else:
-            yield one
+            yield object_
 
 
 def _set_quota(queue: JsonObject, quota: Quota, path: str) -> None:
     """Sets what is owned; a flavor or resource that the queue's groups allow is added to them."""
     groups = queue.setdefault("spec", {}).setdefault("resourceGroups", [])
-    group = next((one for one in groups if quota.resource in one.get("resources", ())), None)
+    group = next((group for group in groups if quota.resource in group.get("resources", ())), None)
     if group is None:
         raise BadRequest(f"{path}.resource: queue {quota.queue} has no group with {quota.resource}")
     flavors = group.setdefault("flavors", [])
-    flavor = next((one for one in flavors if one["name"] == quota.flavor), None)
+    flavor = next((flavor for flavor in flavors if flavor["name"] == quota.flavor), None)
     if flavor is None:
         flavor = {"name": quota.flavor}
         flavors.append(flavor)
     quotas = flavor.setdefault("quotas", [])
-    held = next((one for one in quotas if one["resource"] == quota.resource), None)
+    held = next((other for other in quotas if other["resource"] == quota.resource), None)
     if held is None:
         held = {"resource": quota.resource}
         quotas.append(held)
@@ -253,13 +254,13 @@ def _new_cluster(
 ) -> list[JsonObject]:
     if not wanted.name:
         raise BadRequest(f"{path}.name: a cluster needs a name")
-    if ("Cluster", "", wanted.name) in {_identity(one) for one in objects}:
+    if ("Cluster", "", wanted.name) in {_identity(object_) for object_ in objects}:
         raise BadRequest(f"{path}.name: there is a cluster {wanted.name} already")
     if bool(wanted.copy_of) == bool(wanted.nodes):
         raise BadRequest(f"{path}: a new cluster needs either copyOf or nodes")
     if wanted.copy_of:
         return _copied(before, wanted, path)
-    pools = [_pool(objects, one, f"{path}.nodes[{at}]") for at, one in enumerate(wanted.nodes)]
+    pools = [_pool(objects, node, f"{path}.nodes[{at}]") for at, node in enumerate(wanted.nodes)]
     spec = {"simulated": {"nodePools": pools}, "priceFactor": str(wanted.price_factor)}
     return [
         {
@@ -274,9 +275,9 @@ def _new_cluster(
 def _pool(objects: list[JsonObject], wanted: Nodes, path: str) -> JsonObject:
     if not 0 < wanted.count <= _NODES_MOST:
         raise BadRequest(f"{path}.count: expected 1 to {_NODES_MOST} nodes, got {wanted.count}")
-    for one in objects:
-        if one.get("kind") == "Flavor" and one["metadata"]["name"] == wanted.flavor:
-            spec = one.get("spec") or {}
+    for object_ in objects:
+        if object_.get("kind") == "Flavor" and object_["metadata"]["name"] == wanted.flavor:
+            spec = object_.get("spec") or {}
             return {
                 "name": wanted.flavor,
                 "count": wanted.count,
@@ -290,18 +291,22 @@ def _pool(objects: list[JsonObject], wanted: Nodes, path: str) -> JsonObject:
 def _copied(objects: list[JsonObject], wanted: NewCluster, path: str) -> list[JsonObject]:
     """A cluster with its nodes, on which nothing of ours runs."""
     found = []
-    for one in objects:
-        if one.get("kind") == "Cluster" and one["metadata"]["name"] == wanted.copy_of:
-            labels = {**(one["metadata"].get("labels") or {}), **wanted.labels}
-            spec = {**one["spec"], "priceFactor": str(wanted.price_factor)}
+    for object_ in objects:
+        if object_.get("kind") == "Cluster" and object_["metadata"]["name"] == wanted.copy_of:
+            labels = {**(object_["metadata"].get("labels") or {}), **wanted.labels}
+            spec = {**object_["spec"], "priceFactor": str(wanted.price_factor)}
             metadata = {"name": wanted.name, "labels": labels}
-            found.append({**one, "metadata": metadata, "spec": spec})
-        elif one.get("kind") == "ClusterReport" and one["spec"]["cluster"] == wanted.copy_of:
-            seen = {key: part for key, part in one["spec"].items() if key not in _SEEN_IN_REPORTS}
-            name = f"{wanted.name}-{one['metadata']['name']}"
+            found.append({**object_, "metadata": metadata, "spec": spec})
+        elif (
+            object_.get("kind") == "ClusterReport" and object_["spec"]["cluster"] == wanted.copy_of
+        ):
+            seen = {
+                key: part for key, part in object_["spec"].items() if key not in _SEEN_IN_REPORTS
+            }
+            name = f"{wanted.name}-{object_['metadata']['name']}"
             found.append(
-                {**one, "metadata": {"name": name}, "spec": {**seen, "cluster": wanted.name}}
+                {**object_, "metadata": {"name": name}, "spec": {**seen, "cluster": wanted.name}}
             )
-    if not any(one["kind"] == "Cluster" for one in found):
+    if not any(entry["kind"] == "Cluster" for entry in found):
         raise BadRequest(f"{path}.copyOf: there is no cluster {wanted.copy_of}")
     return found

@@ -38,8 +38,8 @@ class Side:
     def of(cls, facts: Facts, plan: Plan) -> Side:
         then = after(facts, plan)
         starts: dict[str, float] = {}
-        for one in ahead(then):
-            _first(starts, one)
+        for expected in ahead(then):
+            _first(starts, expected)
         return cls(facts=facts, plan=plan, then=then, ahead=starts)
 
     def states(self) -> dict[str, dict[str, Any]]:
@@ -59,9 +59,9 @@ class Side:
                 case _:
                     continue
         return {
-            key: self._state(one, steps.get(key, ""), whom.get(key, ""))
-            for key, one in self.then.workloads.items()
-            if not one.is_over
+            key: self._state(workload, steps.get(key, ""), whom.get(key, ""))
+            for key, workload in self.then.workloads.items()
+            if not workload.is_over
         }
 
     def _state(self, workload: Workload, step: str, whom: str) -> dict[str, Any]:
@@ -69,8 +69,8 @@ class Side:
         found: dict[str, Any] = {"state": step or ("Runs" if held is not None else "Waits")}
         if held is not None:
             found["places"] = [
-                {"cluster": one.cluster, "gpus": sum(_gpus(one).values()) / 1000}
-                for one in held.placed
+                {"cluster": placement.cluster, "gpus": sum(_gpus(placement).values()) / 1000}
+                for placement in held.placed
             ]
         elif workload.key in self.ahead:
             found["expected"] = self.ahead[workload.key]
@@ -86,16 +86,16 @@ class Side:
             for placed in _placed(workload):
                 for flavor, gpus in _gpus(placed).items():
                     here = found.setdefault(placed.cluster, {})
-                    one = here.setdefault(flavor, {"room": 0.0, "used": 0.0})
-                    one["used"] += gpus / 1000
+                    setdefault = here.setdefault(flavor, {"room": 0.0, "used": 0.0})
+                    setdefault["used"] += gpus / 1000
         return {name: amounts for name, amounts in found.items() if amounts}
 
     def queues(self) -> Amounts:
         found: Amounts = {}
-        for one in standings(Snapshot(self.then)):
-            for each in one.holdings:
+        for standing in standings(Snapshot(self.then)):
+            for each in standing.holdings:
                 if is_accelerator(each.resource):
-                    found.setdefault(one.queue, {})[each.flavor] = {
+                    found.setdefault(standing.queue, {})[each.flavor] = {
                         "room": each.nominal / MILLI / 1000,
                         "used": each.used / MILLI / 1000,
                     }
@@ -117,7 +117,7 @@ def compared(before: Side, other: Side) -> dict[str, Any]:
         if _differ(was.get(key, {}), now.get(key, {}))
     ]
     # Who fares differently comes before those who only wait for a different time.
-    touched.sort(key=lambda one: one["before"]["state"] == one["after"]["state"])
+    touched.sort(key=lambda entry: entry["before"]["state"] == entry["after"]["state"])
     return {
         "touched": touched[:_TOUCHED_MOST],
         "touchedLeft": max(0, len(touched) - _TOUCHED_MOST),
@@ -126,21 +126,21 @@ def compared(before: Side, other: Side) -> dict[str, Any]:
     }
 
 
-def _differ(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _differ(entry: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two fates differ by more than the moment in which a start is expected."""
-    was, then = one.get("expected"), other.get("expected")
-    if was is None or then is None or {**one, "expected": then} != other:
-        return one != other
+    was, then = entry.get("expected"), other.get("expected")
+    if was is None or then is None or {**entry, "expected": then} != other:
+        return entry != other
     return bool(abs(was - then) >= _SAME_SECONDS)
 
 
-def _queue(one: Side, other: Side, key: str) -> str:
-    return (one.facts.workloads.get(key) or other.facts.workloads[key]).queue
+def _queue(side: Side, other: Side, key: str) -> str:
+    return (side.facts.workloads.get(key) or other.facts.workloads[key]).queue
 
 
-def _wanted(one: Side, other: Side, key: str) -> float:
+def _wanted(side: Side, other: Side, key: str) -> float:
     """GPUs that it holds, or asks for."""
-    workload = one.then.workloads.get(key) or other.then.workloads[key]
+    workload = side.then.workloads.get(key) or other.then.workloads[key]
     held = sum(gpus for placed in _placed(workload) for gpus in _gpus(placed).values())
     if held:
         return held / 1000
@@ -171,6 +171,8 @@ def _gpus(placed: Placed) -> dict[str, int]:
     return found
 
 
-def _first(starts: dict[str, float], one: Ahead) -> None:
-    if one.start is not None:
-        starts[one.workload] = min(one.start, starts.get(one.workload, one.start))
+def _first(starts: dict[str, float], expected: Ahead) -> None:
+    if expected.start is not None:
+        starts[expected.workload] = min(
+            expected.start, starts.get(expected.workload, expected.start)
+        )

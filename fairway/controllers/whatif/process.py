@@ -35,7 +35,7 @@ def answered(before: list[JsonObject], change: Change, now: float) -> JsonObject
     """Both plans, and whom the difference touches."""
     after = changed(before, change, now)
     facts = [Objects.of(objects).facts(now) for objects in (before, after)]
-    plans = [_plan(one) for one in facts]
+    plans = [_plan(fact) for fact in facts]
     was, then = (Side.of(*both) for both in zip(facts, plans, strict=True))
     return {
         "before": with_shortfalls(facts[0], plans[0]).render(),

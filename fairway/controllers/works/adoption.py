@@ -42,7 +42,9 @@ def placement_of(work: Work) -> Placement | None:
 
 def _guessed(work: Work, workload: Workload) -> Placement:
     """What an agent made up from what it saw running: the pods are known, their flavors are not."""
-    pod_sets = tuple(PlacedPodSet(name=one.name, count=one.count) for one in work.spec.pod_sets)
+    pod_sets = tuple(
+        PlacedPodSet(name=pod_set.name, count=pod_set.count) for pod_set in work.spec.pod_sets
+    )
     is_service = workload.spec.mode == "Divided" and bool(pod_sets)
     return Placement(
         cluster=work.spec.cluster,
@@ -55,15 +57,15 @@ def _guessed(work: Work, workload: Workload) -> Placement:
 
 def claim_of(works: Sequence[Work], workload: Workload, now: float) -> Claim | None:
     """The claim that adopted works were derived from; None where there are none."""
-    found = [one for one in works if is_adopted(one)]
+    found = [work for work in works if is_adopted(work)]
     if not found:
         return None
-    placements = [placement_of(one) or _guessed(one, workload) for one in found]
+    placements = [placement_of(work) or _guessed(work, workload) for work in found]
     return Claim(
-        attempt=max(one.attempt for one in placements),
-        term=max(one.spec.term for one in found),
+        attempt=max(placement.attempt for placement in placements),
+        term=max(work.spec.term for work in found),
         decided_at=datetime.fromtimestamp(now, UTC),
         queue=workload.status.queue or workload.spec.queue,
-        summary=", ".join(one.cluster for one in placements)[:1024],
-        placements=tuple(sorted(placements, key=lambda one: one.cluster)),
+        summary=", ".join(placement.cluster for placement in placements)[:1024],
+        placements=tuple(sorted(placements, key=lambda placement: placement.cluster)),
     )

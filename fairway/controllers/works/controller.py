@@ -122,8 +122,8 @@ class Works:
 
     def _may_have_works(self, name: Name, stored: Stored) -> bool:
         raw = stored.raw
-        for one in _TELLING:
-            if one in raw:
+        for chunk in _TELLING:
+            if chunk in raw:
                 return True
         return self._roster.has(name)
 
@@ -196,7 +196,7 @@ class Works:
 
     async def _may_speak(self, works: dict[str, Work]) -> bool:
         """Whether our term is as high as all that works were told in; else whoever leads looks."""
-        heard = max((max(one.spec.term, one.status.term) for one in works.values()), default=0)
+        heard = max((max(work.spec.term, work.status.term) for work in works.values()), default=0)
         if heard > self._terms.term:
             try:
                 await self._terms.rise_above(heard)
@@ -213,13 +213,13 @@ class Works:
             return False
         seen = inputs.states_of(self._states, name, set(works))
         return workload.metadata.deletion_timestamp is None and all(
-            is_own(one, workload)
-            and not one.spec.tombstone
+            is_own(work, workload)
+            and not work.spec.tombstone
             and self._cache.get(Cluster, cluster) is not None
             and cluster in seen
             and seen[cluster].is_over
-            and seen[cluster].attempt >= one.spec.attempt
-            for cluster, one in works.items()
+            and seen[cluster].attempt >= work.spec.attempt
+            for cluster, work in works.items()
         )
 
     def _is_overtaken(self, name: Name, workload: Workload, works: dict[str, Work]) -> bool:
@@ -227,7 +227,7 @@ class Works:
         if workload.status.claim is None:
             return False
         last, own = last_attempt(workload.status), work_name(*name)
-        if any(is_adopted(one) and one.spec.attempt > last for one in works.values()):
+        if any(is_adopted(work) and work.spec.attempt > last for work in works.values()):
             return True  # its claim is about to be what it was
         return any(
             state.attempt > last and not inputs.seen_of(state).is_over
@@ -241,22 +241,26 @@ class Works:
         Most events on a workload change nothing that its works say, and deriving them is dear.
         """
         if workload is None or any(
-            one.spec.desired != "Run" or one.spec.tombstone or is_refused(one)
-            for one in works.values()
+            work.spec.desired != "Run" or work.spec.tombstone or is_refused(work)
+            for work in works.values()
         ):
             return None
         claim, metadata = workload.status.claim, workload.metadata
         if claim is None or claim.waits_for:
             return None
-        clusters = [one.cluster for one in (*claim.placements, *workload.status.releasing)]
+        clusters = [
+            placement.cluster for placement in (*claim.placements, *workload.status.releasing)
+        ]
         return (
             metadata.uid,
             metadata.generation,
             metadata.deletion_timestamp,
             (claim.attempt, claim.alternative, claim.placements, workload.status.releasing),
-            sorted((key, one.metadata.uid, one.metadata.generation) for key, one in works.items()),
+            sorted(
+                (key, work.metadata.uid, work.metadata.generation) for key, work in works.items()
+            ),
             self._stages(workload),
-            [self._cache.get(Cluster, one) is not None for one in clusters],
+            [self._cache.get(Cluster, cluster) is not None for cluster in clusters],
         )
 
     async def _known(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> Known:
@@ -264,16 +268,16 @@ class Works:
         if workload is not None:
             claim = workload.status.claim
             placed = (*(claim.placements if claim else ()), *workload.status.releasing)
-            clusters |= {one.cluster for one in placed if one.cluster}
+            clusters |= {placement.cluster for placement in placed if placement.cluster}
         fleet = self._cache.fleet().spec
-        found = {one: self._cache.get(Cluster, one) for one in clusters}
+        found = {cluster: self._cache.get(Cluster, cluster) for cluster in clusters}
         known = Known(
             workload=workload,
             now=self._clock.now(),
             term=self._terms.term,
             works=works,
             seen=inputs.states_of(self._states, name, clusters),
-            clusters={name: one for name, one in found.items() if one is not None},
+            clusters={name: cluster for name, cluster in found.items() if cluster is not None},
             kinds=self._kinds,
         )
         if workload is None:
@@ -309,7 +313,7 @@ class Works:
             for flavor in pods.flavors.values()
         }
         found = {name: self._cache.get(Flavor, name) for name in names}
-        return {name: one for name, one in found.items() if one is not None}
+        return {name: flavor for name, flavor in found.items() if flavor is not None}
 
     def _victims(self, name: Name, workload: Workload) -> dict[str, Workload]:
         claim = workload.status.claim
@@ -318,29 +322,39 @@ class Works:
             if wait.workload is None:
                 continue
             victim = self._incarnations.name(wait.workload)
-            one = self._cache.get(Workload, victim[1], victim[0]) if victim else None
-            if victim is not None and one is not None:
+            other = self._cache.get(Workload, victim[1], victim[0]) if victim else None
+            if victim is not None and other is not None:
                 self._waiting_for.setdefault(victim, {})[name] = None
-                found[mentioned(wait.workload)] = one
+                found[mentioned(wait.workload)] = other
         return found
 
     async def _objects(self, workload: Workload, stages: Stages) -> list[JsonObject]:
         """What travels along, as far as the hub has it; the rest may be in the cluster already."""
         found = []
-        revisions = [as_staged(workload, stages, one) for one in sorted(stages or ())] or [workload]
-        needed = {one: None for each in revisions for one in dependencies_of(each, self._kinds)}
-        for one in needed:
-            kind = resource_of(one.api_version, one.kind)
+        revisions = [as_staged(workload, stages, stage) for stage in sorted(stages or ())] or [
+            workload
+        ]
+        needed = {
+            dependency: None
+            for each in revisions
+            for dependency in dependencies_of(each, self._kinds)
+        }
+        for reference in needed:
+            kind = resource_of(reference.api_version, reference.kind)
             try:
-                stored = await self._store.get(kind, one.name, workload.metadata.namespace)
+                stored = await self._store.get(kind, reference.name, workload.metadata.namespace)
             except NotFound:
                 continue
             except Forbidden:
                 # Without it the pods would fail for no reason that their owner could see.
-                message = f"the hub may not read {one.kind} {one.name}, which its pods need"
+                message = (
+                    f"the hub may not read {reference.kind} {reference.name}, which its pods need"
+                )
                 await self._notes.warn(codec.to_plain(workload), "DependencyForbidden", message)
                 raise
-            found.append({"apiVersion": one.api_version, "kind": one.kind, **stored.object()})
+            found.append(
+                {"apiVersion": reference.api_version, "kind": reference.kind, **stored.object()}
+            )
         return found
 
     def _wait(self, write: WorkWrite) -> float:

@@ -106,8 +106,8 @@ def derive(known: Known) -> Derived:
     claim = workload.status.claim
     faults = permitted.faults(manifests, workload.metadata.namespace)
     if claim is not None:
-        names = {one.cluster for one in claim.placements}
-        placed = [one for name, one in known.clusters.items() if name in names]
+        names = {placement.cluster for placement in claim.placements}
+        placed = [cluster for name, cluster in known.clusters.items() if name in names]
         faults += generated.faults(workload, placed)
         faults += _refused_there(known, manifests, placed)
     writes: list[WorkWrite] = []
@@ -132,8 +132,8 @@ def _is_behind(known: Known, workload: Workload) -> bool:
     """Whether its works tell of a later attempt: it was claimed anew, which is told in a moment."""
     last = last_attempt(workload.status)
     return any(
-        one.spec.attempt > last and not one.spec.tombstone and not is_adopted(one)
-        for one in _own(known, workload).values()
+        work.spec.attempt > last and not work.spec.tombstone and not is_adopted(work)
+        for work in _own(known, workload).values()
     )
 
 
@@ -149,7 +149,7 @@ def _refused_there(
         for position, several in found.items():
             if position < len(manifests):
                 where = f"spec.template.manifests[{position}]"
-                yield from (f"{where}.{one} (in {cluster.metadata.name})" for one in several)
+                yield from (f"{where}.{name} (in {cluster.metadata.name})" for name in several)
 
 
 def _is_remembered(known: Known, placement: Placement) -> bool:
@@ -161,7 +161,7 @@ def _is_remembered(known: Known, placement: Placement) -> bool:
 
 def _own(known: Known, workload: Workload) -> dict[str, Work]:
     """Its works, without those of an earlier workload of the same name."""
-    return {name: one for name, one in known.works.items() if is_own(one, workload)}
+    return {name: work for name, work in known.works.items() if is_own(work, workload)}
 
 
 def _is_managed(known: Known, cluster: str) -> bool:
@@ -175,8 +175,8 @@ def _may_run(known: Known, workload: Workload, placement: Placement) -> bool:
     if not _is_managed(known, cluster):
         return False
     if any(
-        one.cluster == cluster and one.attempt != placement.attempt
-        for one in workload.status.releasing
+        other.cluster == cluster and other.attempt != placement.attempt
+        for other in workload.status.releasing
     ):
         return False
     work = known.works.get(cluster)
@@ -211,8 +211,12 @@ def _with_whole_runs(workload: Workload, placement: Placement, same: Work | None
     sent, wanted = ranges.parse(same.spec.tasks), ranges.parse(placement.tasks)
     if not set(ranges.numbers(wanted)) - set(ranges.numbers(sent)):
         return _with_tasks(placement, sent)
-    runs = {(one - asked.first) // asked.range_size for one in ranges.numbers(wanted)}
-    kept = [one for one in ranges.numbers(sent) if (one - asked.first) // asked.range_size in runs]
+    runs = {(number - asked.first) // asked.range_size for number in ranges.numbers(wanted)}
+    kept = [
+        number
+        for number in ranges.numbers(sent)
+        if (number - asked.first) // asked.range_size in runs
+    ]
     return _with_tasks(placement, ranges.union([wanted, ranges.of(kept)]))
 
 
@@ -220,7 +224,8 @@ def _with_tasks(placement: Placement, tasks: ranges.Ranges) -> Placement:
     """A placement of other tasks, with pods in proportion."""
     before = max(1, ranges.size(ranges.parse(placement.tasks)))
     pod_sets = tuple(
-        replace(one, count=one.count * ranges.size(tasks) // before) for one in placement.pod_sets
+        replace(pod_set, count=pod_set.count * ranges.size(tasks) // before)
+        for pod_set in placement.pod_sets
     )
     return replace(placement, tasks=ranges.text(tasks), pod_sets=pod_sets)
 
@@ -281,9 +286,9 @@ def _avoided(known: Known, cluster: Cluster, same: Work | None) -> tuple[str, ..
         names = same.metadata.annotations.get(AVOIDED_NODES, "")
         return tuple(names.split(",")) if names else ()
     aside = [
-        one.name
-        for one in cluster.status.avoided_nodes
-        if one.until is None or one.until.timestamp() > known.now
+        node.name
+        for node in cluster.status.avoided_nodes
+        if node.until is None or node.until.timestamp() > known.now
     ]
     return tuple(sorted(aside)[:_AVOIDED_MOST])
 
@@ -292,26 +297,26 @@ def _desired(known: Known, workload: Workload, claim: Claim, same: Work | None) 
     """Run; or hold capacity with placeholders until every part of the gang has its own."""
     if same is not None and same.spec.desired == "Run":
         return "Run"
-    if any(one.type == "Data" for one in claim.waits_for):
+    if any(victim.type == "Data" for victim in claim.waits_for):
         return "Hold"
     gang = workload.spec.gang
     start = (gang.start if gang else None) or known.settings.fleet.defaults.gang_start
     if workload.spec.mode != "Gang" or gang is None or not gang.placeholders or start != "Reserve":
         return "Run"
     are_reserved = all(
-        (seen := known.seen.get(one.cluster)) is not None
-        and seen.attempt == one.attempt
+        (seen := known.seen.get(placement.cluster)) is not None
+        and seen.attempt == placement.attempt
         and seen.phase in ("Reserved", "Running", "Succeeded")
-        for one in claim.placements
+        for placement in claim.placements
     )
     return "Run" if are_reserved else "Reserve"
 
 
 def _provision(claim: Claim, cluster: str) -> tuple[PoolNodes, ...]:
     return tuple(
-        PoolNodes(pool=one.pool, count=one.count)
-        for one in claim.waits_for
-        if one.type == "Provision" and one.cluster == cluster and one.pool
+        PoolNodes(pool=victim.pool, count=victim.count)
+        for victim in claim.waits_for
+        if victim.type == "Provision" and victim.cluster == cluster and victim.pool
     )
 
 
@@ -358,11 +363,11 @@ def is_refused(work: Work) -> bool:
     a later one first; the leader's word of today is then to be said again in the term of today.
     """
     return any(
-        one.type == _ACCEPTED
-        and one.status == "False"
-        and one.reason == "TermTooLow"
-        and one.observed_generation == work.metadata.generation
-        for one in work.status.conditions
+        condition.type == _ACCEPTED
+        and condition.status == "False"
+        and condition.reason == "TermTooLow"
+        and condition.observed_generation == work.metadata.generation
+        for condition in work.status.conditions
     )
 
 
@@ -388,8 +393,14 @@ def _kept(before: Work, after: Work) -> ObjectMeta:
 def _rest(known: Known, workload: Workload, running: set[str]) -> Iterator[WorkWrite]:
     """Works that no placement of the claim asks for."""
     status = workload.status
-    claimed = {one.cluster for one in status.claim.placements} if status.claim else set()
-    leaving = {one.cluster: one for one in status.releasing if one.cluster not in running}
+    claimed = (
+        {placement.cluster for placement in status.claim.placements} if status.claim else set()
+    )
+    leaving = {
+        placement.cluster: placement
+        for placement in status.releasing
+        if placement.cluster not in running
+    }
     for cluster, placement in leaving.items():
         if cluster not in known.works and _is_managed(known, cluster):
             yield Create(work=_tombstone(known, workload, placement))

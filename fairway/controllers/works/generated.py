@@ -27,25 +27,25 @@ def faults(workload: Workload, clusters: Sequence[Cluster]) -> list[str]:
     """Why a workload without a template cannot run in its clusters."""
     if workload.spec.template is not None:
         return []
-    real = [one.metadata.name for one in clusters if one.spec.simulated is None]
+    real = [cluster.metadata.name for cluster in clusters if cluster.spec.simulated is None]
     if real:
         where = ", ".join(sorted(real))
         why = f"without one there is nothing to run in {where}"
         return [f"spec.template: {why}; only simulated clusters run pod sets alone"]
     is_sweep = workload.spec.mode == "Independent"
-    if is_sweep and [one.count for one in workload.spec.pod_sets] != [1]:
+    if is_sweep and [pod_set.count for pod_set in workload.spec.pod_sets] != [1]:
         return ["spec.podSets: without a template a task is one pod set of one pod"]
     return []
 
 
 def manifests(workload: Workload, placement: Placement) -> list[JsonObject]:
     """An object for each pod set of a placement, with its counts."""
-    given = {one.name: one for one in workload.spec.pod_sets}
+    given = {pod_set.name: pod_set for pod_set in workload.spec.pod_sets}
     make = _deployment if workload.spec.mode == "Divided" else _job
     return [
-        make(workload, given[one.name], one.count)
-        for one in placement.pod_sets
-        if one.name in given and one.count
+        make(workload, given[pod_set.name], pod_set.count)
+        for pod_set in placement.pod_sets
+        if pod_set.name in given and pod_set.count
     ]
 
 
@@ -101,11 +101,11 @@ def _template(pods: PodSet, *, restarts: str) -> JsonObject:
     if pods.node_selector:
         spec["nodeSelector"] = dict(pods.node_selector)
     if pods.node_affinity:
-        terms = [to_plain(one) for one in pods.node_affinity]
+        terms = [to_plain(term) for term in pods.node_affinity]
         required = {"nodeSelectorTerms": terms}
         spec["affinity"] = {
             "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
         }
     if pods.tolerations:
-        spec["tolerations"] = [plain_toleration(one) for one in pods.tolerations]
+        spec["tolerations"] = [plain_toleration(toleration) for toleration in pods.tolerations]
     return {"metadata": {"labels": {POD_SET_LABEL: pods.name}}, "spec": spec}

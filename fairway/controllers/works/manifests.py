@@ -52,24 +52,24 @@ def manifests_of(
     """The objects that a cluster is to have for a placement."""
     namespace = workload.metadata.namespace
     if workload.spec.template is not None:
-        plain = [cleaned(one) for one in workload.spec.template.manifests]
-        first, *others = (_at_home(one, workload, namespace) for one in plain)
+        plain = [cleaned(manifest) for manifest in workload.spec.template.manifests]
+        first, *others = (_at_home(entry, workload, namespace) for entry in plain)
         running = _running(workload, placement, work, _counted(first, placement, around), around)
     else:
         others = []
         running = [
             made
-            for one in generated.manifests(workload, placement)
-            for made in _running(workload, placement, work, one, around)
+            for manifest in generated.manifests(workload, placement)
+            for made in _running(workload, placement, work, manifest, around)
         ]
-    made = [_dependency(one, namespace) for one in around.objects]
+    made = [_dependency(object_, namespace) for object_ in around.objects]
     own = around.cluster.spec.profile
-    for one in others:
-        made.append(Manifest(object=profile.applied(around.kinds.of(one), one, own)))
+    for entry in others:
+        made.append(Manifest(object=profile.applied(around.kinds.of(entry), entry, own)))
     # Values cost a write of the work's own status whenever they change.
     feedback = (_WELL_KNOWN, _STATUS) if workload.spec.source else ()
-    for one in running:
-        fitted = profile.applied(around.kinds.of(one), one, own)
+    for entry in running:
+        fitted = profile.applied(around.kinds.of(entry), entry, own)
         made.append(Manifest(object=fitted, feedback=feedback))
     return tuple(made)
 
@@ -128,7 +128,9 @@ def _counted(manifest: JsonObject, placement: Placement, around: Surroundings) -
         return manifest
     if placement.replicas is not None:
         return kind.with_counts(manifest, {"replicas": placement.replicas})
-    return kind.with_counts(manifest, {one.name: one.count for one in placement.pod_sets})
+    return kind.with_counts(
+        manifest, {pod_set.name: pod_set.count for pod_set in placement.pod_sets}
+    )
 
 
 def _changes(
@@ -137,11 +139,14 @@ def _changes(
     chosen = workload.status.claim.alternative if workload.status.claim else ""
     other = {
         change.name: change
-        for one in workload.spec.alternatives
-        if one.name == chosen
-        for change in one.pod_sets
+        for alternative in workload.spec.alternatives
+        if alternative.name == chosen
+        for change in alternative.pod_sets
     }
-    return {one.name: _change(one, other.get(one.name), around) for one in placement.pod_sets}
+    return {
+        pod_set.name: _change(pod_set, other.get(pod_set.name), around)
+        for pod_set in placement.pod_sets
+    }
 
 
 def _change(
@@ -151,7 +156,9 @@ def _change(
         node_selector=node_selector(pods, around.flavors),
         node_affinity=_affinity(pods, around),
         tolerations=tolerations(pods, around.flavors),
-        environment={one.name: one.value for one in other.environment} if other else {},
+        environment={variable.name: variable.value for variable in other.environment}
+        if other
+        else {},
         requests=other.requests if other else {},
         image=other.image if other else "",
     )
@@ -160,14 +167,16 @@ def _change(
 def node_selector(pods: PlacedPodSet, flavors: Mapping[str, Flavor]) -> dict[str, str]:
     """Labels of the nodes that were chosen, by the flavors of the pods."""
     found: dict[str, str] = {}
-    for one in _flavors(pods, flavors):
-        found.update(one.spec.node_labels)
+    for flavor in _flavors(pods, flavors):
+        found.update(flavor.spec.node_labels)
     return found
 
 
 def tolerations(pods: PlacedPodSet, flavors: Mapping[str, Flavor]) -> tuple[Toleration, ...]:
-    found = [one for flavor in _flavors(pods, flavors) for one in flavor.spec.tolerations]
-    return tuple(one for at, one in enumerate(found) if one not in found[:at])
+    found = [
+        toleration for flavor in _flavors(pods, flavors) for toleration in flavor.spec.tolerations
+    ]
+    return tuple(toleration for at, toleration in enumerate(found) if toleration not in found[:at])
 
 
 def _flavors(pods: PlacedPodSet, flavors: Mapping[str, Flavor]) -> Iterator[Flavor]:
@@ -182,23 +191,25 @@ def _affinity(pods: PlacedPodSet, around: Surroundings) -> tuple[NodeTerm, ...]:
     aside = around.avoided_nodes[:_VALUES_MOST]
     if aside:
         away = NodeRequirement(key=HOSTNAME, operator="NotIn", values=aside)
-        terms = [(*one, away) for one in terms]
-    return tuple(NodeTerm(match_expressions=one) for one in terms if one)
+        terms = [(*term, away) for term in terms]
+    return tuple(NodeTerm(match_expressions=term) for term in terms if term)
 
 
 def _domain_terms(pods: PlacedPodSet, cluster: Cluster) -> Iterator[tuple[NodeRequirement, ...]]:
     levels = cluster.spec.topology
-    position = next((at for at, one in enumerate(levels) if one.name == pods.topology_level), None)
+    position = next(
+        (at for at, level in enumerate(levels) if level.name == pods.topology_level), None
+    )
     if position is None or not pods.domains:
         return
     label = levels[position].node_label
-    plain = sorted(one for one in pods.domains if "/" not in one)
+    plain = sorted(domain for domain in pods.domains if "/" not in domain)
     for start in range(0, len(plain), _VALUES_MOST):
         values = tuple(plain[start : start + _VALUES_MOST])
         yield (NodeRequirement(key=label, operator="In", values=values),)
-    for one in sorted(set(pods.domains) - set(plain)):
+    for domain in sorted(set(pods.domains) - set(plain)):
         # Racks of the same name in two blocks are told apart by the block: block/rack.
-        parts = one.split("/")
+        parts = domain.split("/")
         around = levels[max(0, position + 1 - len(parts)) : position + 1]
         yield tuple(
             NodeRequirement(key=level.node_label, operator="In", values=(part,))
@@ -210,12 +221,12 @@ def _domain_terms(pods: PlacedPodSet, cluster: Cluster) -> Iterator[tuple[NodeRe
 def work_pod_sets(placement: Placement, flavors: Mapping[str, Flavor]) -> tuple[WorkPodSet, ...]:
     return tuple(
         WorkPodSet(
-            name=one.name,
-            count=one.count,
-            node_selector=node_selector(one, flavors),
-            tolerations=tolerations(one, flavors),
+            name=pod_set.name,
+            count=pod_set.count,
+            node_selector=node_selector(pod_set, flavors),
+            tolerations=tolerations(pod_set, flavors),
         )
-        for one in placement.pod_sets
+        for pod_set in placement.pod_sets
     )
 
 
@@ -227,14 +238,18 @@ def dependencies_of(workload: Workload, kinds: KnownKinds) -> tuple[ObjectRefere
         if kind is not None:
             found.update(dict.fromkeys(kind.dependencies(manifest)))
     given = {
-        (str(one.get("apiVersion")), str(one.get("kind")), text(one, "metadata", "name"))
-        for one in (workload.spec.template.manifests if workload.spec.template else ())
+        (
+            str(manifest.get("apiVersion")),
+            str(manifest.get("kind")),
+            text(manifest, "metadata", "name"),
+        )
+        for manifest in (workload.spec.template.manifests if workload.spec.template else ())
     }
     own = ("", workload.metadata.namespace)
     return tuple(
-        one
-        for one in found
-        if one.namespace in own
-        and (one.api_version, one.kind, one.name) not in given
-        and (one.kind, one.name) != ("ServiceAccount", "default")
+        reference
+        for reference in found
+        if reference.namespace in own
+        and (reference.api_version, reference.kind, reference.name) not in given
+        and (reference.kind, reference.name) != ("ServiceAccount", "default")
     )

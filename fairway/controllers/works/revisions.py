@@ -29,9 +29,9 @@ def manifests_in_use(workload: Workload, stages: Stages) -> Sequence[JsonObject]
     """Manifests of all revisions that are to run somewhere."""
     templates = [workload.spec.template] if workload.spec.template else []
     if stages is not None:
-        staged = [stages[one].template for one in sorted(stages)]
-        templates = [one for at, one in enumerate(staged) if one not in staged[:at]]
-    return [manifest for one in templates for manifest in one.manifests]
+        staged = [stages[stage].template for stage in sorted(stages)]
+        templates = [template for at, template in enumerate(staged) if template not in staged[:at]]
+    return [manifest for template in templates for manifest in template.manifests]
 
 
 def pace_of(

@@ -50,7 +50,7 @@ class _Chunk:
     def joined(self) -> dict[str, WorkState]:
         if self.whole is None:
             return {}
-        states = {one.work: one for one in self.whole.states}
+        states = {state.work: state for state in self.whole.states}
         changes = self.changes
         if (
             changes is not None
@@ -59,7 +59,7 @@ class _Chunk:
         ):
             for work in changes.removed_works:
                 states.pop(work, None)
-            states.update({one.work: one for one in changes.states})
+            states.update({state.work: state for state in changes.states})
         return states
 
 

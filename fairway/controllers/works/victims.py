@@ -82,7 +82,7 @@ _decode = msgspec.json.Decoder(_Head).decode
 def _is_here(victim: Workload, attempt: int) -> bool:
     """Whether anything of a victim is left, up to an attempt."""
     claim = victim.status.claim
-    attempts = [one.attempt for one in victim.status.releasing]
+    attempts = [placement.attempt for placement in victim.status.releasing]
     if claim is not None:
         attempts.append(claim.attempt)
-    return any(one <= attempt for one in attempts)
+    return any(number <= attempt for number in attempts)

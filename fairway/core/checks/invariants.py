@@ -45,7 +45,9 @@ def broken(facts: Facts, plan: Plan) -> list[str]:
 
 def unanswered(facts: Facts, plan: Plan) -> list[str]:
     """Workloads that a whole plan forgets: neither started, nor told why they wait."""
-    answered = {step.workload for step in plan.steps} | {one.workload for one in plan.waiting}
+    answered = {step.workload for step in plan.steps} | {
+        waiting_workload.workload for waiting_workload in plan.waiting
+    }
     return [
         f"{key} waits, and the plan says nothing of it"
         for key, workload in sorted(facts.workloads.items())
@@ -58,9 +60,9 @@ def overfull(facts: Facts, growing: Collection[str] = ()) -> list[str]:
     return Proof(Snapshot(facts)).overfull(growing)
 
 
-def same(one: Plan, other: Plan) -> bool:
+def same(plan: Plan, other: Plan) -> bool:
     """Whether two plans are the same, byte for byte."""
-    return rendered(one) == rendered(other)
+    return rendered(plan) == rendered(other)
 
 
 def rendered(plan: Plan) -> str:
@@ -121,7 +123,9 @@ class _Walk:
         if place not in self._left:
             self.say(step.workload, f"asks for nodes of {step.pool}, which {step.cluster} lacks")
             return
-        pool = next(one for one in self.facts.clusters[step.cluster].pools if one.name == step.pool)
+        pool = next(
+            pool for pool in self.facts.clusters[step.cluster].pools if pool.name == step.pool
+        )
         if step.count <= 0 or step.count % pool.unit:
             self.say(step.workload, f"asks for {step.count} nodes, not whole units of {pool.unit}")
         self._left[place] -= step.count
@@ -217,16 +221,18 @@ class _Walk:
             self.say(workload.key, f"is put into {placed.cluster}, which does not exist")
             return
         new = [
-            one for one in self.provisions.get(workload.key, ()) if one.cluster == placed.cluster
+            provision
+            for provision in self.provisions.get(workload.key, ())
+            if provision.cluster == placed.cluster
         ]
-        form = next((one for one in workload.forms if one.name == step.form), workload.forms[0])
+        form = next((form for form in workload.forms if form.name == step.form), workload.forms[0])
         self._check_room(workload, form, placed, new)
 
     def _check_room(
         self, workload: Workload, form: Form, placed: Placed, new: Sequence[Provision]
     ) -> None:
         if workload.mode != "Gang":
-            pods = {one.name: one.count for one in placed.pods}
+            pods = {pod.name: pod.count for pod in placed.pods}
             first = form.pod_sets[0]
             form = times(form, max(1, pods.get(first.name, 0) // max(1, first.count)))
         found = self.proof.enter(workload, form, placed, new)
@@ -238,17 +244,19 @@ class _Walk:
 
         Which nodes a plan had in mind is not known; that there are some is what counts.
         """
-        if any(one.cluster == cluster for some in self.provisions.values() for one in some):
+        if any(
+            provision.cluster == cluster for some in self.provisions.values() for provision in some
+        ):
             return False
         done = Plan(now=self.facts.now, steps=tuple(self.done))
-        return not any(cluster in one for one in overfull(after(self.facts, done)))
+        return not any(cluster in name for name in overfull(after(self.facts, done)))
 
     # Move.
 
     def move(self, step: Move) -> None:
         workload = self.facts.workloads.get(step.workload)
         held = workload.held.placed if workload is not None and workload.held else ()
-        source = next((one for one in held if one.cluster == step.source), None)
+        source = next((placement for placement in held if placement.cluster == step.source), None)
         if source is None or workload is None:
             self.say(step.workload, f"is moved from {step.source}, where it is not")
             return
@@ -258,7 +266,9 @@ class _Walk:
         if step.workload in self.admitted or step.workload in self.preempted:
             self.say(step.workload, "is moved by the plan that starts or preempts it")
         now = self.moved.get(step.workload, held)
-        before = sum(one.replicas for one in now if one.cluster == step.placed.cluster)
+        before = sum(
+            placement.replicas for placement in now if placement.cluster == step.placed.cluster
+        )
         if step.placed.replicas != before + step.count:
             self.say(step.workload, f"moves {step.count}, and has {step.placed.replicas} there")
         added = _added(now, (step.placed,))
@@ -266,7 +276,7 @@ class _Walk:
         self._check_where(workload, added)
         for placed in added:
             self._check_room(workload, workload.forms[0], placed, ())
-        others = (one for one in now if one.cluster != step.placed.cluster)
+        others = (placement for placement in now if placement.cluster != step.placed.cluster)
         self.moved[step.workload] = (*others, step.placed)
 
     def _charge_move(

@@ -89,9 +89,9 @@ class Proof:
         room = self._snapshot.ledger.rooms[placed.cluster]
         masks = {pods.name: self._mask(room, pods) for pods in placed.pods}
         grown = room
-        for one in new:
-            grown, masks = self._grow(grown, one, placed, masks)
-        topology = {one.name: one.topology for one in form.pod_sets}
+        for provision in new:
+            grown, masks = self._grow(grown, provision, placed, masks)
+        topology = {pod_set.name: pod_set.topology for pod_set in form.pod_sets}
         wants: list[pack.Want] = []
         set_of: dict[str, str] = {}
         for pods in placed.pods:
@@ -101,7 +101,7 @@ class Proof:
         domain = "" if any(pods.domains for pods in placed.pods) else workload.domain
         packed = pack.pack(grown, wants, domain)
         if isinstance(packed, pack.Shortage):
-            short = ", ".join(f"{one.missing} of {set_of[one.name]}" for one in packed.short)
+            short = ", ".join(f"{short.missing} of {set_of[short.name]}" for short in packed.short)
             return [*found, f"has no room in {placed.cluster}: {short}"]
         here = len(room.cluster.nodes)
         existing = {
@@ -124,12 +124,12 @@ class Proof:
 
     def _check_totals(self, placed: Placed, new: Sequence[Provision]) -> list[str]:
         cluster = self._snapshot.facts.clusters[placed.cluster]
-        for one in new:
-            pool = next(each for each in cluster.pools if each.name == one.pool)
+        for provision in new:
+            pool = next(each for each in cluster.pools if each.name == provision.pool)
             for resource, amount in pool.shape:
                 for key in [key for key in self._left if key[0] == cluster.name]:
                     if key[2] == resource:
-                        self._left[key] += amount * one.count
+                        self._left[key] += amount * provision.count
         before = dict(self._left)
         self._add(placed, -1)
         return [
@@ -151,7 +151,7 @@ class Proof:
         self, room: Room, step: Provision, placed: Placed, masks: dict[str, Mask]
     ) -> tuple[Room, dict[str, Mask]]:
         cluster = self._snapshot.facts.clusters[placed.cluster]
-        pool = next(one for one in cluster.pools if one.name == step.pool)
+        pool = next(pool for pool in cluster.pools if pool.name == step.pool)
         rivals = self._snapshot.eligibility.rivals
         takes = {
             pods.name: pool_takes(cluster, pool, pods.shape, self._flavors(pods), rivals)

@@ -9,7 +9,7 @@ from fairway.core.plan import Admit
 
 def partly_placed(workload: Workload, step: Admit, now: float, policy: Policy) -> list[str]:
     """What is missing, or is there twice."""
-    clusters = [one.cluster for one in step.placed]
+    clusters = [placement.cluster for placement in step.placed]
     if not clusters:
         return [] if workload.held else ["is started nowhere"]
     if len(set(clusters)) < len(clusters):
@@ -24,7 +24,7 @@ def partly_placed(workload: Workload, step: Admit, now: float, policy: Policy) -
 
 
 def _gang(workload: Workload, step: Admit, now: float) -> list[str]:
-    form = next((one for one in workload.forms if one.name == step.form), None)
+    form = next((form for form in workload.forms if form.name == step.form), None)
     if form is None:
         return [f"is started in a form that it does not have: {step.form}"]
     found = []
@@ -32,23 +32,28 @@ def _gang(workload: Workload, step: Admit, now: float) -> list[str]:
         found.append(f"is started as {form.name} before it gave up earlier forms")
     if len(step.placed) > max(1, workload.clusters_max):
         found.append(f"is one gang in {len(step.placed)} clusters")
-    for one in form.pod_sets:
+    for pod_set in form.pod_sets:
         counts = [
-            pods.count for placed in step.placed for pods in placed.pods if pods.name == one.name
+            pods.count
+            for placed in step.placed
+            for pods in placed.pods
+            if pods.name == pod_set.name
         ]
-        if not one.least <= sum(counts) <= one.count:
-            found.append(f"has {sum(counts)} pods of {one.name}, not {one.least} to {one.count}")
-        if len(counts) > 1 and any(count % max(1, one.member_size) for count in counts):
-            found.append(f"has a member of {one.name} in two clusters")
+        if not pod_set.least <= sum(counts) <= pod_set.count:
+            found.append(
+                f"has {sum(counts)} pods of {pod_set.name}, not {pod_set.least} to {pod_set.count}"
+            )
+        if len(counts) > 1 and any(count % max(1, pod_set.member_size) for count in counts):
+            found.append(f"has a member of {pod_set.name} in two clusters")
     return [*found, *_strangers(form, step.placed), *_domains(workload, form, step.placed)]
 
 
 def _strangers(form: Form, placed: tuple[Placed, ...]) -> list[str]:
-    shapes = {one.name: one.shape for one in form.pod_sets}
+    shapes = {pod_set.name: pod_set.shape for pod_set in form.pod_sets}
     return [
         f"has pods that are not its own: {pods.name}"
-        for one in placed
-        for pods in one.pods
+        for placement in placed
+        for pods in placement.pods
         if shapes.get(pods.name) != pods.shape
     ]
 
@@ -56,9 +61,9 @@ def _strangers(form: Form, placed: tuple[Placed, ...]) -> list[str]:
 def _domains(workload: Workload, form: Form, placed: tuple[Placed, ...]) -> list[str]:
     """Whether pods that must be near each other are in as few domains as they must."""
     found = []
-    topology_of = {one.name: one.topology for one in form.pod_sets}
-    for one in placed:
-        for pods in one.pods:
+    topology_of = {pod_set.name: pod_set.topology for pod_set in form.pod_sets}
+    for placement in placed:
+        for pods in placement.pods:
             topology = topology_of.get(pods.name)
             if topology is None or not pods.count:
                 continue
@@ -76,10 +81,10 @@ def _service(workload: Workload, step: Admit, policy: Policy) -> list[str]:
     found = _strangers(workload.forms[0], step.placed)
     for placed in step.placed:
         counts = {pods.name: pods.count for pods in placed.pods}
-        for one in workload.forms[0].pod_sets:
-            if counts.get(one.name, 0) != one.count * placed.replicas:
+        for pod_set in workload.forms[0].pod_sets:
+            if counts.get(pod_set.name, 0) != pod_set.count * placed.replicas:
                 found.append(
-                    f"has {counts.get(one.name, 0)} pods of {one.name} in {placed.cluster}"
+                    f"has {counts.get(pod_set.name, 0)} pods of {pod_set.name} in {placed.cluster}"
                 )
         # Of a slow flavor more are needed where replicas are counted by speed.
         most = placed.replicas if policy.division.counts_speed else workload.replicas
@@ -94,9 +99,9 @@ def _sweep(workload: Workload, step: Admit) -> list[str]:
     for placed in step.placed:
         numbers = list(numbers_of(placed.tasks))
         counts = {pods.name: pods.count for pods in placed.pods}
-        for one in workload.forms[0].pod_sets:
-            if counts.get(one.name, 0) != one.count * len(numbers):
-                found.append(f"has {counts.get(one.name, 0)} pods for {len(numbers)} tasks")
+        for pod_set in workload.forms[0].pod_sets:
+            if counts.get(pod_set.name, 0) != pod_set.count * len(numbers):
+                found.append(f"has {counts.get(pod_set.name, 0)} pods for {len(numbers)} tasks")
         for number in numbers:
             if number in seen:
                 found.append(f"runs task {number} in {seen[number]} and in {placed.cluster}")

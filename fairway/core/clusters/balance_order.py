@@ -34,7 +34,9 @@ class Order(Sequence[Ranked]):
     ) -> None:
         """`names` are sorted; `others` and `unwelcome` have an entry for each."""
         self.names = names
-        self._weights = [(one.name == "Balance", one.weight) for one in scores if one.weight]
+        self._weights = [
+            (score.name == "Balance", score.weight) for score in scores if score.weight
+        ]
         self._values = balance_of(others)
         self._totals = self._values * sum(weight for counts, weight in self._weights if counts)
         keys = -self._totals
@@ -53,7 +55,7 @@ class Order(Sequence[Ranked]):
     def __getitem__(self, at: slice) -> list[Ranked]: ...
     def __getitem__(self, at: int | slice) -> Ranked | list[Ranked]:
         if isinstance(at, slice):
-            return [self._ranked(one) for one in self._order[at].tolist()]
+            return [self._ranked(number) for number in self._order[at].tolist()]
         return self._ranked(int(self._order[at]))
 
     def __iter__(self) -> Iterator[Ranked]:
@@ -125,7 +127,7 @@ class ClusterBalance:
         self._most = 0
         self._position = {place: at for at, place in enumerate(places.tolist())}
         # One number a cluster says it all, the least the best: unwelcome, total, name.
-        self._step = len(names) * sum(one.weight for one in scores if one.name == "Balance")
+        self._step = len(names) * sum(score.weight for score in scores if score.name == "Balance")
         self._floor: npt.NDArray[np.int64] = np.arange(len(names), dtype=np.int64)
         if unwelcome is not None:
             self._floor += unwelcome * _UNWELCOME

@@ -211,7 +211,11 @@ def ladder(policy: Policy, groups: Sequence[str]) -> tuple[tuple[str, Rung], ...
 
 def next_change(policy: Policy, clusters: Mapping[str, Cluster], now: float) -> float | None:
     """When, after `now`, a toleration or a score in use first runs out; None: never by itself."""
-    used = {(one.name, one.item) for one in policy.scores if not one.is_built_in and one.weight}
+    used = {
+        (score.name, score.item)
+        for score in policy.scores
+        if not score.is_built_in and score.weight
+    }
     earliest = EVER
     for name, cluster in clusters.items():
         if not _chooses(policy.clusters, name) or group_of(name, policy) is None:

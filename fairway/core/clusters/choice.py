@@ -69,16 +69,16 @@ def choose(
     )
     order = _order(policy, ranked, found.unwelcome)
     options = [
-        Option(name=one.cluster, domains=domains(clusters[one.cluster], policy.spread))
-        for one in order
+        Option(name=ranked.cluster, domains=domains(clusters[ranked.cluster], policy.spread))
+        for ranked in order
     ]
     selection = select(options, policy.spread, wanted)
     if selection.unmet:
         kept = {name: clusters[name] for name in allowed}
         return _kept(policy, kept, ranked, unmet=selection.unmet, found=found, wanted=wanted)
-    chosen = [one for one in order if one.cluster in selection.chosen]
+    chosen = [ranked for ranked in order if ranked.cluster in selection.chosen]
     return Choice(
-        chosen=tuple(_chosen(one, policy) for one in chosen),
+        chosen=tuple(_chosen(ranked, policy) for ranked in chosen),
         missing=max(wanted - len(chosen), 0),
         refused=found.refused,
         changes_at=found.changes_at,
@@ -106,15 +106,15 @@ def _order(policy: Policy, ranked: list[Ranked], unwelcome: frozenset[str]) -> l
     position = {group.name: index for index, group in enumerate(policy.groups)}
     bonus = max(policy.move_margin, 1) - 1
 
-    def key(one: Ranked) -> tuple[int, bool, int, bool, str]:
-        is_chosen = one.cluster in policy.chosen
-        group = group_of(one.cluster, policy) or ""
+    def key(pair: Ranked) -> tuple[int, bool, int, bool, str]:
+        is_chosen = pair.cluster in policy.chosen
+        group = group_of(pair.cluster, policy) or ""
         return (
             position.get(group, 0),
-            one.cluster in unwelcome,
-            -(one.total + (bonus if is_chosen else 0)),
+            pair.cluster in unwelcome,
+            -(pair.total + (bonus if is_chosen else 0)),
             not is_chosen,
-            one.cluster,
+            pair.cluster,
         )
 
     return sorted(ranked, key=key)
@@ -152,7 +152,7 @@ def _kept(
     faults: tuple[str, ...] = (),
 ) -> Choice:
     """The last choice, as far as the clusters are there."""
-    known = {one.cluster: one for one in ranked}
+    known = {ranked_cluster.cluster: ranked_cluster for ranked_cluster in ranked}
     chosen = tuple(
         _chosen(known.get(name, Ranked(name, 0)), policy)
         for name in policy.chosen
@@ -168,5 +168,7 @@ def _kept(
     )
 
 
-def _chosen(one: Ranked, policy: Policy) -> Chosen:
-    return Chosen(cluster=one.cluster, group=group_of(one.cluster, policy) or "", score=one.total)
+def _chosen(ranked: Ranked, policy: Policy) -> Chosen:
+    return Chosen(
+        cluster=ranked.cluster, group=group_of(ranked.cluster, policy) or "", score=ranked.total
+    )

@@ -53,22 +53,22 @@ class Chance:
         """Pods that lack room: a row a pod set, a column a cluster; of all, or of some places."""
         count = len(self.fits) if places is None else len(places)
         found: Amounts = np.zeros((len(self._pod_sets), count), dtype=np.int64)
-        for row, one, limits in zip(found, self._pod_sets, self._limits, strict=True):
+        for row, pod_set, limits in zip(found, self._pod_sets, self._limits, strict=True):
             placeable: Amounts = np.full(count, UNLIMITED, dtype=np.int64)
             for amount, totals, most in limits:
                 total = totals if places is None else totals.take(places)
                 largest = most if places is None else most.take(places)
                 placeable = np.minimum(placeable, total // amount)
                 placeable[largest < amount] = 0
-            np.maximum(one.count - placeable, 0, out=row)
+            np.maximum(pod_set.count - placeable, 0, out=row)
         return found
 
     def worst(self) -> list[tuple[int, str]]:
         """For each cluster, the pod set that lacks most, and how many pods."""
-        missing, names = self.missing(), [one.name for one in self._pod_sets]
+        missing, names = self.missing(), [pod_set.name for pod_set in self._pod_sets]
         best = [(count, names[0]) for count in missing[0].tolist()]
         for name, row in zip(names[1:], missing[1:].tolist(), strict=True):
-            best = [max(one, (count, name)) for one, count in zip(best, row, strict=True)]
+            best = [max(value, (count, name)) for value, count in zip(best, row, strict=True)]
         return best
 
 
@@ -119,9 +119,9 @@ class Stock:
             return self._last[1]
         fits: Mask | None = None
         limits: list[list[Limit]] = []
-        for one in form.pod_sets:
-            table, count = self._table(assignment, one), one.count
-            limits.append(table.limits(one, freed))
+        for pod_set in form.pod_sets:
+            table, count = self._table(assignment, pod_set), pod_set.count
+            limits.append(table.limits(pod_set, freed))
             for amount, total, largest in limits[-1] if count > 0 else ():
                 enough: Mask = total >= amount * count
                 enough &= largest >= amount
@@ -134,17 +134,17 @@ class Stock:
     def large_enough(self, assignment: Assignment, form: Form) -> Mask:
         """Which clusters have nodes large enough, were they empty; in the others no pod fits."""
         fits: Mask = np.ones(len(self._rooms), dtype=np.bool_)
-        for one in form.pod_sets:
-            table = self._table(assignment, one)
-            for resource, amount in one.shape.requests if one.count > 0 else ():
+        for pod_set in form.pod_sets:
+            table = self._table(assignment, pod_set)
+            for resource, amount in pod_set.shape.requests if pod_set.count > 0 else ():
                 fits &= table.ceiling(resource) >= amount
         return fits
 
     def look_again(self, cluster: str, assignment: Assignment, form: Form) -> None:
         """A packing failed where the bounds promised room: makes them exact there."""
         self._renewals += 1
-        for one in form.pod_sets:
-            self._table(assignment, one).renew(self.position[cluster], one)
+        for pod_set in form.pod_sets:
+            self._table(assignment, pod_set).renew(self.position[cluster], pod_set)
 
     def mask(self, cluster: str, assignment: Assignment, pod_set: PodSet) -> Mask:
         """The nodes of a cluster on which pods of a set may be."""
@@ -171,9 +171,9 @@ class Stock:
 _Asked = tuple[Assignment, Form, tuple[int, int], int]
 
 
-def _is_same(one: _Asked, other: _Asked) -> bool:
+def _is_same(pair: _Asked, other: _Asked) -> bool:
     """The very same question: the rungs of a ladder ask it one after the other."""
-    return one[0] is other[0] and one[1] is other[1] and one[2:] == other[2:]
+    return pair[0] is other[0] and pair[1] is other[1] and pair[2:] == other[2:]
 
 
 class _Bound:

@@ -105,7 +105,13 @@ def rank(
         Ranked(row.cluster, sum(map(mul, values, weights)), values, missing.get(index, ()))
         for index, (row, values) in enumerate(zip(rows, table, strict=True))
     ]
-    ranked.sort(key=lambda one: (one.cluster in unwelcome, -one.total, one.cluster))
+    ranked.sort(
+        key=lambda ranked_cluster: (
+            ranked_cluster.cluster in unwelcome,
+            -ranked_cluster.total,
+            ranked_cluster.cluster,
+        )
+    )
     return ranked
 
 
@@ -114,7 +120,7 @@ _PLAIN = frozenset({"Steady", "Balance"})
 
 def is_plain(scores: Sequence[Score]) -> bool:
     """Whether scores look at nothing but where workloads are: the default, and the fast path."""
-    return all(one.is_built_in and one.name in _PLAIN for one in scores if one.weight)
+    return all(score.is_built_in and score.name in _PLAIN for score in scores if score.weight)
 
 
 def points(ranked: Ranked, scores: Sequence[Score]) -> tuple[Points, ...]:

@@ -79,20 +79,20 @@ def pick(
         least = min(rule.least, total // max(opening, 1)) if rule.least > 1 else 0
         most = len(options) if rule.most is None else max(rule.most, len(open_now))
         bounds.append(_Bounds(position, open_now, least, most))
-    if wanted <= 0 or all(one.is_idle(options) for one in bounds):
+    if wanted <= 0 or all(bound.is_idle(options) for bound in bounds):
         return Picked(allowed=tuple(options), cover=())
-    unmet = tuple(rules[one.position] for one in bounds if one.is_hopeless(unused))
+    unmet = tuple(rules[bound.position] for bound in bounds if bound.is_hopeless(unused))
     if unmet:
         return Unmet(rules=unmet)
     room = sum(option.room for option in used)
     find = _exact if len(unused) <= _EXACT else _greedy
     found = find(unused, bounds, wanted, room, opening)
     if found is None:
-        return Unmet(rules=tuple(rules[one.position] for one in bounds))
+        return Unmet(rules=tuple(rules[bound.position] for bound in bounds))
     allowed, cover = found
     names = {option.name for option in (*used, *allowed)}
     # A full domain still counts for evenness, unless `most` leaves domains out anyway.
-    if all(rules[one.position].most is None for one in bounds):
+    if all(rules[bound.position].most is None for bound in bounds):
         names.update(option.name for option in options if not option.room)
     return Picked(
         allowed=tuple(option for option in options if option.name in names), cover=tuple(cover)
@@ -107,10 +107,10 @@ def fewest(options: Sequence[Option], wanted: int) -> list[Option]:
     """
     chosen: list[Option] = []
     for part in (
-        [one for one in options if one.seats],
-        [one for one in options if not one.seats],
+        [option for option in options if option.seats],
+        [option for option in options if not option.seats],
     ):
-        left = wanted - sum(one.room for one in chosen)
+        left = wanted - sum(option.room for option in chosen)
         if left <= 0:
             break
         chosen += _shortest(part, left)
@@ -118,7 +118,7 @@ def fewest(options: Sequence[Option], wanted: int) -> list[Option]:
 
 
 def _shortest(options: Sequence[Option], wanted: int) -> list[Option]:
-    rooms = sorted((one.room for one in options), reverse=True)
+    rooms = sorted((option.room for option in options), reverse=True)
     count, total = 0, 0
     while count < len(rooms) and total < wanted:
         total += rooms[count]
@@ -126,13 +126,13 @@ def _shortest(options: Sequence[Option], wanted: int) -> list[Option]:
     if total < wanted:
         return list(options)
     chosen: list[Option] = []
-    for one in options:
+    for option in options:
         if len(chosen) == count:
             break
-        rooms.remove(one.room)
-        if one.room + sum(rooms[: count - len(chosen) - 1]) >= wanted:
-            chosen.append(one)
-            wanted -= one.room
+        rooms.remove(option.room)
+        if option.room + sum(rooms[: count - len(chosen) - 1]) >= wanted:
+            chosen.append(option)
+            wanted -= option.room
     return chosen
 
 
@@ -167,13 +167,13 @@ def _exact(
     bits = [1 << (size - 1 - index) for index in range(size)]
     rooms = [0] * sets
     is_legal, is_cover = [True] * sets, [True] * sets
-    for one in bounds:
+    for bound in bounds:
         codes: dict[str, int] = {}
-        for name in sorted(one.open_now):
+        for name in sorted(bound.open_now):
             codes[name] = 1 << len(codes)
         start = sum(codes.values())
         of_bit = {
-            bit: codes.setdefault(option.domains[one.position], 1 << len(codes))
+            bit: codes.setdefault(option.domains[bound.position], 1 << len(codes))
             for bit, option in zip(bits, unused, strict=True)
         }
         reach = [start] * sets
@@ -182,8 +182,8 @@ def _exact(
             reach[number] = reach[number ^ low] | of_bit[low]
         for number in range(sets):
             domains_open = reach[number].bit_count()
-            is_legal[number] = is_legal[number] and one.least <= domains_open <= one.most
-            is_cover[number] = is_cover[number] and one.least <= domains_open
+            is_legal[number] = is_legal[number] and bound.least <= domains_open <= bound.most
+            is_cover[number] = is_cover[number] and bound.least <= domains_open
     of_room = {bit: option.room for bit, option in zip(bits, unused, strict=True)}
     for number in range(1, sets):
         low = number & -number
@@ -218,7 +218,7 @@ def _greedy(
     found: _Found = None
     found_room = -1
     for order in (unused, roomiest):
-        open_now = [set(one.open_now) for one in bounds]
+        open_now = [set(bound.open_now) for bound in bounds]
         cover = _cover(order, bounds, open_now)
         if cover is None or len(cover) * opening > wanted:
             continue
@@ -235,10 +235,10 @@ def _greedy(
 
 def _domain_room(option: Option, unused: Sequence[Option], bounds: Sequence[_Bounds]) -> int:
     """Room of its whole domain, by the first rule that limits how many there are."""
-    for one in bounds:
-        if len({other.domains[one.position] for other in unused} | one.open_now) > one.most:
-            name = option.domains[one.position]
-            return sum(other.room for other in unused if other.domains[one.position] == name)
+    for bound in bounds:
+        if len({other.domains[bound.position] for other in unused} | bound.open_now) > bound.most:
+            name = option.domains[bound.position]
+            return sum(other.room for other in unused if other.domains[bound.position] == name)
     return 0
 
 
@@ -247,7 +247,7 @@ def _cover(
 ) -> list[Option] | None:
     """Options that open the domains still needed, those that serve most rules at once first."""
     cover: list[Option] = []
-    while any(len(names) < one.least for one, names in zip(bounds, open_now, strict=True)):
+    while any(len(names) < bound.least for bound, names in zip(bounds, open_now, strict=True)):
         best: Option | None = None
         best_gain = 0
         for option in order:
@@ -264,18 +264,18 @@ def _cover(
 def _opens(option: Option, bounds: Sequence[_Bounds], open_now: Sequence[set[str]]) -> int | None:
     """How many needed domains it would open; None if that would be too many somewhere."""
     gain = 0
-    for one, names in zip(bounds, open_now, strict=True):
-        if option.domains[one.position] in names:
+    for bound, names in zip(bounds, open_now, strict=True):
+        if option.domains[bound.position] in names:
             continue
-        if len(names) >= one.most:
+        if len(names) >= bound.most:
             return None
-        gain += len(names) < one.least
+        gain += len(names) < bound.least
     return gain
 
 
 def _open(option: Option, bounds: Sequence[_Bounds], open_now: Sequence[set[str]]) -> None:
-    for one, names in zip(bounds, open_now, strict=True):
-        names.add(option.domains[one.position])
+    for bound, names in zip(bounds, open_now, strict=True):
+        names.add(option.domains[bound.position])
 
 
 LABELS = {
@@ -313,7 +313,7 @@ def relaxations(rules: Sequence[Spread]) -> Iterator[tuple[int, ...]]:
     yield active
     for position in reversed(active):
         if rules[position].is_preferred:
-            active = tuple(one for one in active if one != position)
+            active = tuple(number for number in active if number != position)
             yield active
 
 
@@ -394,7 +394,7 @@ class Tally:
         seats = self._in_group[position, option.group]
         name = option.domains[position]
         after = seats[name] + step
-        return after - min((one for key, one in seats.items() if key != name), default=after)
+        return after - min((seat for key, seat in seats.items() if key != name), default=after)
 
     def is_even(self, option: Option) -> bool:
         """Whether its domains are within the skew now."""
@@ -450,11 +450,15 @@ def fill(
         give(option)
     # Sorting is stable and the options come in a total order, so equal turns are decided too.
     waiting = sorted(
-        ((turn(one, tally.seats[one.name]), one) for one in picked.allowed if one.room),
+        (
+            (turn(option, tally.seats[option.name]), option)
+            for option in picked.allowed
+            if option.room
+        ),
         key=itemgetter(0),
     )
     while left > 0:
-        position = next((at for at, (_, one) in enumerate(waiting) if give(one)), None)
+        position = next((at for at, (_, option) in enumerate(waiting) if give(option)), None)
         if position is None:
             break
         option = waiting.pop(position)[1]

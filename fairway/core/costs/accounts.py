@@ -100,7 +100,9 @@ class Accounts:
     def supply(self, supplies: Mapping[ClusterFlavor, Supply], at: int) -> None:
         """From a moment on clusters have this much of each flavor."""
         places = {
-            one for one in {*self._supply, *supplies} if self._supply.get(one) != supplies.get(one)
+            pair
+            for pair in {*self._supply, *supplies}
+            if self._supply.get(pair) != supplies.get(pair)
         }
         self._supply = dict(supplies)
         for place in sorted(places):
@@ -108,8 +110,8 @@ class Accounts:
 
     def lose(self, holdings: Iterable[Holding], milliseconds: int, at: int) -> None:
         """Work of so long that these did was lost at a moment."""
-        for one in holdings:
-            lost = replace(one, key=replace(one.key, use="Lost"))
+        for holding in holdings:
+            lost = replace(holding, key=replace(holding.key, use="Lost"))
             self._put(at // DAY, lost.key, lost.over(milliseconds))
 
     def read(self, at: int) -> None:
@@ -128,10 +130,10 @@ class Accounts:
 
     def _count(self, holdings: tuple[Holding, ...], sign: int) -> set[ClusterFlavor]:
         places = set()
-        for one in holdings:
-            if one.key.use == "Used":
-                place = (one.key.cluster, one.key.flavor)
-                self._used[place] = self._used.get(place, 0) + sign * one.gpus
+        for holding in holdings:
+            if holding.key.use == "Used":
+                place = (holding.key.cluster, holding.key.flavor)
+                self._used[place] = self._used.get(place, 0) + sign * holding.gpus
                 places.add(place)
         return places
 
@@ -149,8 +151,8 @@ class Accounts:
 
     def _add(self, holdings: Iterable[Holding], since: int, until: int) -> None:
         for day, milliseconds in days_of(since, until):
-            for one in holdings:
-                self._put(day, one.key, one.over(milliseconds))
+            for holding in holdings:
+                self._put(day, holding.key, holding.over(milliseconds))
 
     def _put(self, day: int, key: Key, more: Sum) -> None:
         if more != Sum():
@@ -175,7 +177,7 @@ def folded(sums: Mapping[Key, Sum], most: int) -> dict[Key, Sum]:
     for shorten in _SHORTER:
         if len(sums) <= most:
             break
-        ranked = sorted(sums, key=lambda one: (-sums[one].money, -sums[one].gpu_time, one))
+        ranked = sorted(sums, key=lambda total: (-sums[total].money, -sums[total].gpu_time, total))
         kept = {key: sums[key] for key in ranked[: most // 2]}
         for key in ranked[most // 2 :]:
             short = shorten(key)
@@ -199,11 +201,11 @@ def supplies(snapshot: Snapshot) -> dict[ClusterFlavor, int]:
     """
     found: dict[ClusterFlavor, int] = {}
     for name, cluster in snapshot.facts.clusters.items():
-        counted = [one for one in cluster.nodes.capacity if is_accelerator(one)]
+        counted = [other for other in cluster.nodes.capacity if is_accelerator(other)]
         if not counted:
             continue
         left = cluster.nodes.ready.copy()
-        total = np.sum([cluster.nodes.capacity[one] for one in counted], axis=0)
+        total = np.sum([cluster.nodes.capacity[other] for other in counted], axis=0)
         for flavor in (*sorted(snapshot.facts.flavors), ""):
             mine = left.copy()
             if flavor:

@@ -33,10 +33,10 @@ class Line:
         """The line for programs: hours and money as decimal texts, rounded once."""
         found: dict[str, Any] = {"name": self.name}
         for use in ("Used", "Lost", "Lent", "Idle"):
-            one, word = self.of(use), use.lower()
-            found[f"{word}GpuHours"] = hours(one)
+            total, word = self.of(use), use.lower()
+            found[f"{word}GpuHours"] = hours(total)
             if use != "Lent":  # who uses it pays for it
-                found[f"{word}Cost"] = money(one)
+                found[f"{word}Cost"] = money(total)
         return found
 
 
@@ -52,16 +52,16 @@ def report(rows: Iterable[CostRow], by: By) -> Report:
     lines: dict[str, Line] = {}
     total = Line("total")
     for row in rows:
-        one, name = sum_of(row), name_of(row, by)
-        lines.setdefault(name, Line(name)).add(row.use, one)
-        total.add(row.use, one)
+        other, name = sum_of(row), name_of(row, by)
+        lines.setdefault(name, Line(name)).add(row.use, other)
+        total.add(row.use, other)
     ordered = sorted(
         lines.values(),
-        key=lambda one: (
-            one.name == NOBODY,
-            -one.of("Used").money,
-            -one.of("Used").gpu_time,
-            one.name,
+        key=lambda line: (
+            line.name == NOBODY,
+            -line.of("Used").money,
+            -line.of("Used").gpu_time,
+            line.name,
         ),
     )
     return Report(by=by, lines=tuple(ordered), total=total)
@@ -74,9 +74,9 @@ def name_of(row: CostRow, by: By) -> str:
     return found or NOBODY
 
 
-def row_of(key: Key, one: Sum) -> CostRow:
+def row_of(key: Key, total: Sum) -> CostRow:
     """A sum as it is stored."""
-    nanos, rest = divmod(one.money, HOUR)
+    nanos, rest = divmod(total.money, HOUR)
     return CostRow(
         use=key.use,
         namespace=key.namespace,
@@ -85,7 +85,7 @@ def row_of(key: Key, one: Sum) -> CostRow:
         workload=key.workload,
         cluster=key.cluster,
         flavor=key.flavor,
-        gpu_seconds=Quantity(one.gpu_time * _GPU_TIME_NANOS),
+        gpu_seconds=Quantity(total.gpu_time * _GPU_TIME_NANOS),
         money=Quantity(nanos),
         rest=rest,
     )
@@ -119,14 +119,14 @@ def sums_of(rows: Iterable[CostRow]) -> Mapping[Key, Sum]:
     return found
 
 
-def hours(one: Sum) -> str:
+def hours(total: Sum) -> str:
     """GPU-hours, with two digits."""
-    return _rounded(one.gpu_time, 1000 * HOUR)
+    return _rounded(total.gpu_time, 1000 * HOUR)
 
 
-def money(one: Sum) -> str:
+def money(total: Sum) -> str:
     """Money, with two digits."""
-    return _rounded(one.money, NANO * HOUR)
+    return _rounded(total.money, NANO * HOUR)
 
 
 def _rounded(amount: int, unit: int) -> str:

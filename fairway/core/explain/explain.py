@@ -41,7 +41,7 @@ def explain(facts: Facts, key: str) -> Explanation:
     workload = facts.workloads[key]
     base = Explanation(now=facts.now, workload=key, state="Waits", queue=workload.queue)
     if workload.held is not None:
-        clusters = tuple(one.cluster for one in workload.held.placed)
+        clusters = tuple(placement.cluster for placement in workload.held.placed)
         return replace(base, state="Runs", clusters=clusters, reasons=_lacking(facts, workload))
     never = impossible(facts, workload)
     if never is not None:
@@ -54,13 +54,17 @@ def explain(facts: Facts, key: str) -> Explanation:
         tried = facts
         step, made = _decision(tried, key)
     if step is not None:
-        clusters = tuple(one.cluster for one in step.placed)
+        clusters = tuple(placement.cluster for placement in step.placed)
         return replace(base, state="Starts", clusters=clusters)
     line = sorted(
-        (one for one in facts.workloads.values() if one.is_waiting and one.queue == workload.queue),
+        (
+            other
+            for other in facts.workloads.values()
+            if other.is_waiting and other.queue == workload.queue
+        ),
         key=precedence,
     )
-    position = 1 + [one.key for one in line].index(key)
+    position = 1 + [workload.key for workload in line].index(key)
     expected = _expected(facts, workload, position)
     base = _with_room(base, alone, workload)
     trial = _Trial(alone, heads(facts, min(position, _DEPTH_MAX)))
@@ -79,7 +83,7 @@ def explain(facts: Facts, key: str) -> Explanation:
 
 def _lacking(facts: Facts, workload: Workload) -> tuple[Reason, ...]:
     """Why some replicas of a service have no place while others of it run."""
-    placed = sum(one.replicas for one in workload.held.placed) if workload.held else 0
+    placed = sum(placement.replicas for placement in workload.held.placed) if workload.held else 0
     if workload.mode != "Divided" or placed >= workload.replicas:
         return ()
     made, _ = plan(Snapshot(_alone(facts, workload)))
@@ -89,9 +93,9 @@ def _lacking(facts: Facts, workload: Workload) -> tuple[Reason, ...]:
 def _alone(facts: Facts, workload: Workload) -> Facts:
     """The fleet as if nobody else waited, but those for whom room is kept."""
     kept = {
-        key: one
-        for key, one in facts.workloads.items()
-        if not one.is_waiting or one.releasing or one.reservation or key == workload.key
+        key: value
+        for key, value in facts.workloads.items()
+        if not value.is_waiting or value.releasing or value.reservation or key == workload.key
     }
     return replace(facts, workloads={**kept, workload.key: workload})
 
@@ -107,7 +111,9 @@ def _decision(facts: Facts, key: str) -> tuple[Admit | None, Plan]:
 
 def _reasons(facts: Facts, made: Plan, key: str) -> tuple[Reason, ...]:
     """Why a plan lets a workload wait, with the missing amounts."""
-    waiting = tuple(one for one in made.waiting if one.workload == key)
+    waiting = tuple(
+        waiting_workload for waiting_workload in made.waiting if waiting_workload.workload == key
+    )
     found = with_shortfalls(facts, replace(made, waiting=waiting))
     return tuple(found.waiting[0].reasons) if found.waiting else ()
 
@@ -132,8 +138,8 @@ def _with_room(base: Explanation, facts: Facts, workload: Workload) -> Explanati
     if not options:
         return base
     option = options[0]
-    quota = [quota_reason(desk, workload, full_usage(form, one), one) for one in options]
-    is_short = all(one is not None and one.code == Code.QUOTA_EXCEEDED for one in quota)
+    quota = [quota_reason(desk, workload, full_usage(form, option), option) for option in options]
+    is_short = all(reason is not None and reason.code == Code.QUOTA_EXCEEDED for reason in quota)
     places = _places(desk, workload, form, options)
     groups = tuple(name for name, _ in desk.candidates(workload).groups)
     return replace(
@@ -150,10 +156,10 @@ def _with_room(base: Explanation, facts: Facts, workload: Workload) -> Explanati
 def _leading(form: Form) -> str:
     """The accelerator that it asks most of; empty: none."""
     total: dict[str, int] = {}
-    for one in form.pod_sets:
-        for resource, amount in one.shape.requests:
+    for pod_set in form.pod_sets:
+        for resource, amount in pod_set.shape.requests:
             if is_accelerator(resource):
-                total[resource] = total.get(resource, 0) + amount * one.count
+                total[resource] = total.get(resource, 0) + amount * pod_set.count
     return max(sorted(total), key=lambda resource: total[resource], default="")
 
 
@@ -162,9 +168,9 @@ def _amount(form: Form, resource: str, counts: dict[str, int]) -> int:
     if not resource:
         return sum(counts.values()) * _WHOLE_NANOS
     return sum(
-        amount * counts[one.name] * unit_nanos(name)
-        for one in form.pod_sets
-        for name, amount in one.shape.requests
+        amount * counts[pod_set.name] * unit_nanos(name)
+        for pod_set in form.pod_sets
+        for name, amount in pod_set.shape.requests
         if name == resource
     )
 
@@ -172,12 +178,12 @@ def _amount(form: Form, resource: str, counts: dict[str, int]) -> int:
 def _needs(
     workload: Workload, form: Form, option: Assignment, counts: dict[str, int] | None = None
 ) -> Needs:
-    counts = counts or {one.name: one.count for one in form.pod_sets}
+    counts = counts or {pod_set.name: pod_set.count for pod_set in form.pod_sets}
     resource = _leading(form)
     what = "pod" if sum(counts.values()) == 1 else "pods"
-    for one in form.pod_sets:
-        if resource in dict(one.shape.requests):
-            what = option.flavors[one.name].get(resource) or resource
+    for pod_set in form.pod_sets:
+        if resource in dict(pod_set.shape.requests):
+            what = option.flavors[pod_set.name].get(resource) or resource
     clusters_max = workload.clusters_max if workload.mode == "Gang" else 0
     nanos = _amount(form, resource, counts)
     return Needs(nanos=nanos, what=what, clusters_max=clusters_max)
@@ -188,14 +194,15 @@ def _places(
 ) -> tuple[Nearest, ...]:
     """The clusters that may take it, those in which the fewest pods are missing first."""
     resource = _leading(form)
-    full = _amount(form, resource, {one.name: one.count for one in form.pod_sets})
+    full = _amount(form, resource, {pod_set.name: pod_set.count for pod_set in form.pod_sets})
     best: dict[str, tuple[tuple[bool, int, int], Nearest]] = {}
     for order, option in enumerate(options):
         for cluster in desk.candidates(workload).allowed:
             room, wants = desk.ledger.rooms[cluster], desk.wants(cluster, option, form)
             fits = isinstance(pack.pack(room, wants, workload.domain), pack.Packed)
             counts = {
-                one.name: min(one.count, pack.count(room, one.shape, one.mask)) for one in wants
+                want.name: min(want.count, pack.count(room, want.shape, want.mask))
+                for want in wants
             }
             free = full if fits else _amount(form, resource, counts)
             found = Nearest(
@@ -260,7 +267,7 @@ def _other_flavors(trial: _Trial, workload: Workload) -> Iterator[Remedy]:
     facts = trial.facts
     snapshot = Snapshot(facts)
     desk, form = Desk(snapshot), workload.forms[0]
-    known = {name for one in desk.assignments(workload, form) for name in one.names}
+    known = {name for assignment in desk.assignments(workload, form) for name in assignment.names}
     resource = _leading(form)
     for group in groups_of(desk.queue(workload), snapshot.above(workload.queue)):
         if resource and resource not in group.resources:
@@ -268,7 +275,7 @@ def _other_flavors(trial: _Trial, workload: Workload) -> Iterator[Remedy]:
         for name in group.flavors:
             if name in known or name not in facts.flavors:
                 continue
-            kept = tuple(one for one in known if one not in group.flavors)
+            kept = tuple(other for other in known if other not in group.flavors)
             changed = _on_flavor(form, facts.flavors[name], (*sorted(kept), name))
             step = trial.starts(replace(workload, forms=(changed,)))
             if step is not None:
@@ -280,22 +287,26 @@ def _on_flavor(form: Form, flavor: Flavor, allowed: tuple[str, ...]) -> Form:
     """A form that accepts a flavor: what its pods say against the flavor's labels is left out."""
     labels = {key for key, _ in flavor.node_labels}
 
-    def accepting(one: PodSet) -> PodSet:
+    def accepting(pod_set: PodSet) -> PodSet:
         shape: Shape = replace(
-            one.shape,
-            node_selector=tuple(pair for pair in one.shape.node_selector if pair[0] not in labels),
+            pod_set.shape,
+            node_selector=tuple(
+                pair for pair in pod_set.shape.node_selector if pair[0] not in labels
+            ),
             node_affinity=(),
-            tolerations=(*one.shape.tolerations, *flavor.tolerations),
+            tolerations=(*pod_set.shape.tolerations, *flavor.tolerations),
         )
-        return replace(one, shape=shape)
+        return replace(pod_set, shape=shape)
 
-    return replace(form, flavors=allowed, pod_sets=tuple(accepting(one) for one in form.pod_sets))
+    return replace(
+        form, flavors=allowed, pod_sets=tuple(accepting(pod_set) for pod_set in form.pod_sets)
+    )
 
 
 def _fewer_pods(trial: _Trial, workload: Workload, nearest: Nearest) -> Iterator[Remedy]:
     """As many pods as fit in the cluster that lacks least."""
     form = workload.forms[0]
-    elastic = tuple(replace(one, least=min(1, one.count)) for one in form.pod_sets)
+    elastic = tuple(replace(pod_set, least=min(1, pod_set.count)) for pod_set in form.pod_sets)
     fewer = replace(form, pod_sets=elastic)
     changed = replace(workload, forms=(fewer,), pinned_to=nearest.cluster)
     step = trial.starts(changed)
@@ -329,5 +340,5 @@ def _more_quota(trial: _Trial, workload: Workload) -> Iterator[Remedy]:
 
 def _assignment(step: Admit) -> Assignment:
     flavors = {pods.name: dict(pods.flavors) for pods in step.placed[0].pods}
-    names = sorted({flavor for one in flavors.values() for flavor in one.values() if flavor})
+    names = sorted({flavor for entry in flavors.values() for flavor in entry.values() if flavor})
     return Assignment(flavors=flavors, names=tuple(names))

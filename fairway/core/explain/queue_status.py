@@ -91,7 +91,7 @@ class QueueState:
             "claimed": self.claimed,
             "running": self.running,
             "share": self.share,
-            "holdings": [one.render() for one in self.holdings],
+            "holdings": [holding.render() for holding in self.holdings],
             "heads": list(self.heads),
         }
 
@@ -122,7 +122,7 @@ def standings(snapshot: Snapshot) -> list[QueueState]:
                 running=sum(running.get(name, 0) for name in below),
                 share=shares.thousandths(node.name),
                 holdings=_holdings(tree, node.name, below),
-                heads=tuple(one.key for one in snapshot.lines.get(node.name, ())[:_HEADS]),
+                heads=tuple(line.key for line in snapshot.lines.get(node.name, ())[:_HEADS]),
                 asks=_sum(asks[name] for name in below if name in asks),
             )
         )
@@ -154,7 +154,7 @@ def _count(workload: Workload) -> int:
     held = workload.held.placed if workload.held else ()
     match workload.mode:
         case "Divided":
-            return max(1, workload.replicas - sum(one.replicas for one in held))
+            return max(1, workload.replicas - sum(placement.replicas for placement in held))
         case "Independent":
             return min(workload.concurrency or workload.tasks, workload.tasks)
         case _:
@@ -163,8 +163,8 @@ def _count(workload: Workload) -> int:
 
 def _sum(asks: Iterable[Asks]) -> Asks:
     found = Asks()
-    for one in asks:
-        found = found.plus(one)
+    for ask in asks:
+        found = found.plus(ask)
     return found
 
 

@@ -71,7 +71,7 @@ class Reasons(Sequence[Reason]):
 
     def has_said(self, reason: Reason) -> bool:
         """Whether a reason was added by itself; what is unread stays so."""
-        return any(isinstance(one, Reason) and one == reason for one in self._parts)
+        return any(isinstance(part, Reason) and part == reason for part in self._parts)
 
     # Reading.
 
@@ -84,7 +84,7 @@ class Reasons(Sequence[Reason]):
         return self._read
 
     def __bool__(self) -> bool:
-        return any(one != () for one in self._parts)
+        return any(part != () for part in self._parts)
 
     def __len__(self) -> int:
         return len(self.told)
@@ -190,11 +190,11 @@ class NoRoom:
 
     def reasons(self) -> Iterator[Reason]:
         worst, flavor = self.chance.worst(), ",".join(self.option.names)
-        for one in self.ranked:
-            reason = self.refused.get(one.cluster)
+        for ranked_cluster in self.ranked:
+            reason = self.refused.get(ranked_cluster.cluster)
             if reason is None:
-                count, name = worst[self.position[one.cluster]]
-                reason = no_room(one.cluster, self.group, flavor, name, count)
+                count, name = worst[self.position[ranked_cluster.cluster]]
+                reason = no_room(ranked_cluster.cluster, self.group, flavor, name, count)
             yield reason
 
 
@@ -218,7 +218,7 @@ class NoPools:
     ranked: Sequence[ranking.Ranked]
 
     def reasons(self) -> Iterator[Reason]:
-        return (no_pool(one.cluster) for one in self.ranked)
+        return (no_pool(ranked_cluster.cluster) for ranked_cluster in self.ranked)
 
 
 def no_pool(cluster: str) -> Reason:
@@ -233,7 +233,7 @@ class MayNotUse:
     refused: tuple[tuple[str, Refusal], ...]
 
     def reasons(self) -> Iterator[Reason]:
-        return (refusal_reason(*one) for one in self.refused)
+        return (refusal_reason(*pair) for pair in self.refused)
 
 
 def kept_reason(
@@ -260,7 +260,7 @@ def kept_reason(
 def shortage_reason(
     cluster: str, group: str, rung: Rung, option: Assignment, shortage: pack.Shortage
 ) -> Reason:
-    worst = max(shortage.short, key=lambda one: (one.missing, one.name))
+    worst = max(shortage.short, key=lambda short: (short.missing, short.name))
     return Reason(
         code=Code.DOES_NOT_FIT,
         cluster=cluster,
@@ -277,12 +277,12 @@ def warnings(desk: Desk) -> tuple[Reason, ...]:
     return tuple(
         Reason(
             code=Code.FLAVORS_OVERLAP,
-            cluster=one.cluster,
-            flavor=one.first,
-            other=one.second,
-            count=one.count,
+            cluster=overlap.cluster,
+            flavor=overlap.first,
+            other=overlap.second,
+            count=overlap.count,
         )
-        for one in desk.snapshot.overlaps()
+        for overlap in desk.snapshot.overlaps()
     )
 
 
@@ -298,9 +298,9 @@ def warnings_for(desk: Desk, workload: Workload) -> Iterator[Reason]:
         for option in desk.assignments(workload, form)
         for name in option.names
     }
-    for one in found:
-        if one.cluster in allowed and (one.flavor in flavors or one.other in flavors):
-            yield one
+    for reason in found:
+        if reason.cluster in allowed and (reason.flavor in flavors or reason.other in flavors):
+            yield reason
 
 
 def refusal_reason(cluster: str, refusal: Refusal) -> Reason:

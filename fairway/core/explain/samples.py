@@ -73,35 +73,35 @@ def gauges(snapshot: Snapshot) -> Gauges:
 
 
 def _queues(found: Sequence[QueueState]) -> dict[str, QueueGauge]:
-    kept = {one.queue: _kept(one.holdings) for one in found}
-    counted = {queue: _counted(one) for queue, one in kept.items()}
+    kept = {queue.queue: _kept(queue.holdings) for queue in found}
+    counted = {queue: _counted(value) for queue, value in kept.items()}
     fair = _fair(found, counted)
     return {
-        one.queue: QueueGauge(
-            parent=one.parent,
-            waiting=one.waiting,
-            running=one.running,
-            share=one.share,
-            used=sum(each.used for each in counted[one.queue]),
-            fair=fair[one.queue],
-            holdings=kept[one.queue],
+        queue.queue: QueueGauge(
+            parent=queue.parent,
+            waiting=queue.waiting,
+            running=queue.running,
+            share=queue.share,
+            used=sum(each.used for each in counted[queue.queue]),
+            fair=fair[queue.queue],
+            holdings=kept[queue.queue],
         )
-        for one in found
+        for queue in found
     }
 
 
 def _kept(holdings: Sequence[Holding]) -> tuple[HoldingGauge, ...]:
-    accelerators = [one for one in holdings if is_accelerator(one.resource)]
+    accelerators = [holding for holding in holdings if is_accelerator(holding.resource)]
     return tuple(
         HoldingGauge(
-            one.flavor,
-            one.resource,
-            one.nominal / _NANO,
-            one.used / _NANO,
-            one.borrowed / _NANO,
-            one.lent / _NANO,
+            accelerator.flavor,
+            accelerator.resource,
+            accelerator.nominal / _NANO,
+            accelerator.used / _NANO,
+            accelerator.borrowed / _NANO,
+            accelerator.lent / _NANO,
         )
-        for one in accelerators or holdings
+        for accelerator in accelerators or holdings
     )
 
 
@@ -120,12 +120,12 @@ def fair_shares(wishes: Sequence[Wish], pot: float) -> list[float]:
     Everybody first gets what they own, as far as they want it. What is left goes by weight to those
     who want more, and nobody gets more than they want: weighted max-min fairness.
     """
-    found = [min(one.nominal, one.wanted) for one in wishes]
+    found = [min(wish.nominal, wish.wanted) for wish in wishes]
     # By how much each could still be raised; who is satisfied first comes first.
     wanted = [
-        (one.wanted - found[at], at)
-        for at, one in enumerate(wishes)
-        if one.weight > 0 and one.wanted > found[at]
+        (wish.wanted - found[at], at)
+        for at, wish in enumerate(wishes)
+        if wish.weight > 0 and wish.wanted > found[at]
     ]
     wanted.sort(key=lambda each: (each[0] / wishes[each[1]].weight, each[1]))
     left = max(0.0, pot - sum(found))
@@ -140,27 +140,27 @@ def fair_shares(wishes: Sequence[Wish], pot: float) -> list[float]:
 
 def fair_of(found: Sequence[QueueState]) -> dict[str, float]:
     """What each queue would have if all in use were divided fairly; see `QueueGauge`."""
-    return _fair(found, {one.queue: _counted(_kept(one.holdings)) for one in found})
+    return _fair(found, {queue.queue: _counted(_kept(queue.holdings)) for queue in found})
 
 
 def _counted(kept: tuple[HoldingGauge, ...]) -> tuple[HoldingGauge, ...]:
     """What can be counted together: accelerators, or else one resource."""
     if not kept or is_accelerator(kept[0].resource):
         return kept
-    resources = [one.resource for one in kept]
+    resources = [holding.resource for holding in kept]
     chosen = _CPU if _CPU in resources else resources[0]
-    return tuple(one for one in kept if one.resource == chosen)
+    return tuple(holding for holding in kept if holding.resource == chosen)
 
 
 def _fair(
     found: Sequence[QueueState], counted: Mapping[str, tuple[HoldingGauge, ...]]
 ) -> dict[str, float]:
     siblings: dict[str, list[QueueState]] = {}
-    for one in found:
-        siblings.setdefault(one.parent, []).append(one)
+    for queue in found:
+        siblings.setdefault(queue.parent, []).append(queue)
     # Roots have nobody to share with: what they have is fair.
     roots = siblings.pop("", [])
-    fair = {one.queue: sum(each.used for each in counted[one.queue]) for one in roots}
+    fair = {root.queue: sum(each.used for each in counted[root.queue]) for root in roots}
     for parent, group in siblings.items():
         fair.update(_divided(group, counted, counted.get(parent, ())))
     return fair
@@ -172,31 +172,33 @@ def _divided(
     above: Sequence[HoldingGauge],
 ) -> dict[str, float]:
     """Of all that is counted of each, together; flavor by flavor, since one is no other."""
-    pairs = [(one.flavor, one.resource) for one in above]
+    pairs = [(holding.flavor, holding.resource) for holding in above]
     by_pair: dict[tuple[str, str], list[tuple[QueueState, HoldingGauge]]] = {}
     for queue in group:
         # Who owns nothing and waits wants some of whatever there is.
         of_others = (HoldingGauge(*pair, 0.0, 0.0, 0.0, 0.0) for pair in pairs)
         wanted = kept[queue.queue] or (tuple(of_others) if queue.waiting else ())
-        for one in wanted:
-            by_pair.setdefault((one.flavor, one.resource), []).append((queue, one))
-    fair = {one.queue: 0.0 for one in group}
-    used = {one.queue: sum(each.used for each in kept[one.queue]) for one in group}
+        for holding in wanted:
+            by_pair.setdefault((holding.flavor, holding.resource), []).append((queue, holding))
+    fair = {queue.queue: 0.0 for queue in group}
+    used = {queue.queue: sum(each.used for each in kept[queue.queue]) for queue in group}
     for held in by_pair.values():
         wishes = [
             Wish(
                 weight=queue.weight_nanos / _NANO,
-                nominal=one.nominal,
-                wanted=one.used + queue.asks.of(one.flavor),
+                nominal=holding.nominal,
+                wanted=holding.used + queue.asks.of(holding.flavor),
             )
-            for queue, one in held
+            for queue, holding in held
         ]
         # What is in use is divided: quota may promise more than there is anywhere.
-        pot = sum(one.used for _, one in held)
+        pot = sum(holding.used for _, holding in held)
         for (queue, _), amount in zip(held, fair_shares(wishes, pot), strict=True):
             fair[queue.queue] += amount
     # Who takes any flavor wants it once all the same.
-    return {one.queue: min(fair[one.queue], used[one.queue] + one.asks.total) for one in group}
+    return {
+        queue.queue: min(fair[queue.queue], used[queue.queue] + queue.asks.total) for queue in group
+    }
 
 
 # Places.
@@ -209,7 +211,7 @@ def _places(snapshot: Snapshot) -> dict[ClusterFlavor, PlaceGauge]:
     for name, cluster in snapshot.facts.clusters.items():
         elastic = _elastic(cluster, flavors)
         room = snapshot.ledger.rooms[name].free
-        counted = [one for one in cluster.nodes.capacity if is_accelerator(one)]
+        counted = [other for other in cluster.nodes.capacity if is_accelerator(other)]
         here = _by_flavor(cluster, flavors, counted, room)
         for flavor in sorted({*here, *elastic}):
             whole, free = here.get(flavor, (0.0, 0.0))
@@ -229,8 +231,8 @@ def _by_flavor(
     """How much there is and how much is free; a node counts for the first flavor it has."""
     if not counted:
         return {}
-    total = np.sum([cluster.nodes.capacity[one] for one in counted], axis=0)
-    free = np.sum([room[one] for one in counted], axis=0)
+    total = np.sum([cluster.nodes.capacity[name] for name in counted], axis=0)
+    free = np.sum([room[name] for name in counted], axis=0)
     left = cluster.nodes.ready.copy()
     found: dict[str, tuple[float, float]] = {}
     for flavor in (*flavors, None):
@@ -265,7 +267,7 @@ def _elastic(cluster: Cluster, flavors: Sequence[Flavor]) -> dict[str, float]:
     for pool in cluster.pools:
         each = sum(amount for resource, amount in pool.shape if is_accelerator(resource)) / _MILLI
         if each and pool.left > 0:
-            name = next((one.name for one in flavors if _is_of(cluster, pool, one)), "")
+            name = next((flavor.name for flavor in flavors if _is_of(cluster, pool, flavor)), "")
             found[name] = found.get(name, 0.0) + each * pool.left
     return found
 

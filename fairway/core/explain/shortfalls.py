@@ -28,14 +28,21 @@ NODE = "node"  # as a level: one node had to hold a pod
 
 def with_shortfalls(facts: Facts, plan: Plan) -> Plan:
     """The plan, made from these facts, with the missing amounts of everybody who waits."""
-    if not any(one.code == Code.DOES_NOT_FIT for each in plan.waiting for one in each.reasons):
+    if not any(
+        reason.code == Code.DOES_NOT_FIT for each in plan.waiting for reason in each.reasons
+    ):
         return plan
     found = _Shortfalls(after(facts, plan))
     return replace(
         plan,
         waiting=tuple(
-            replace(one, reasons=found.of(facts.workloads[one.workload], one.reasons))
-            for one in plan.waiting
+            replace(
+                waiting_workload,
+                reasons=found.of(
+                    facts.workloads[waiting_workload.workload], waiting_workload.reasons
+                ),
+            )
+            for waiting_workload in plan.waiting
         ),
     )
 
@@ -49,8 +56,8 @@ class _Shortfalls:
 
     def of(self, workload: Workload, reasons: Sequence[Reason]) -> tuple[Reason, ...]:
         return tuple(
-            self._completed(workload, one) if one.code == Code.DOES_NOT_FIT else one
-            for one in reasons
+            self._completed(workload, reason) if reason.code == Code.DOES_NOT_FIT else reason
+            for reason in reasons
         )
 
     def _completed(self, workload: Workload, reason: Reason) -> Reason:
@@ -73,14 +80,14 @@ class _Shortfalls:
             whole = form if workload.mode == "Gang" else _copies(form, reason)
             for option in self._desk.assignments(workload, form):
                 if ",".join(option.names) == reason.flavor:
-                    for one in self._desk.wants(reason.cluster, option, whole, is_bare=True):
-                        if one.name == reason.pod_set:
-                            yield one
+                    for want in self._desk.wants(reason.cluster, option, whole, is_bare=True):
+                        if want.name == reason.pod_set:
+                            yield want
 
 
 def _copies(form: Form, reason: Reason) -> Form:
     """As many replicas or tasks as the pods of a set that a reason counts belong to."""
-    pods = next((one.count for one in form.pod_sets if one.name == reason.pod_set), 1)
+    pods = next((pod_set.count for pod_set in form.pod_sets if pod_set.name == reason.pod_set), 1)
     return times(form, max(1, reason.count // max(1, pods)))
 
 

@@ -33,7 +33,7 @@ def impossible(facts: Facts, workload: Workload) -> Reason | None:
 
 def empty_desk(facts: Facts) -> Desk:
     """A fleet on which nothing runs; for many questions of `never_starts`."""
-    clusters = {name: _open(one) for name, one in facts.clusters.items()}
+    clusters = {name: _open(cluster) for name, cluster in facts.clusters.items()}
     return Desk(Snapshot(replace(facts, clusters=clusters, workloads={}, strays={})))
 
 
@@ -67,7 +67,7 @@ def _open(cluster: Cluster) -> Cluster:
         nodes=replace(cluster.nodes, ready=ready),
         taints=(),
         is_open=True,
-        pools=tuple(replace(one, left=_NODES_ENOUGH, is_doubtful=False) for one in cluster.pools),
+        pools=tuple(replace(pool, left=_NODES_ENOUGH, is_doubtful=False) for pool in cluster.pools),
     )
 
 
@@ -75,8 +75,8 @@ def _least(workload: Workload) -> Iterator[Form]:
     """Its forms with as few pods as will do."""
     for form in workload.forms:
         pod_sets = [
-            replace(one, count=one.least if workload.mode == "Gang" else one.count)
-            for one in form.pod_sets
+            replace(pod_set, count=pod_set.least if workload.mode == "Gang" else pod_set.count)
+            for pod_set in form.pod_sets
         ]
         yield replace(form, pod_sets=tuple(pod_sets))
 

@@ -119,5 +119,7 @@ def _endings(
         # What is leaving is as good as gone.
         end = end_of(workload, desk.now) if held else desk.now
         found.append((end, packing, requests))
-    found.extend((end_of(one.workload, desk.now), one.packing, one.requests) for one in started)
+    found.extend(
+        (end_of(other.workload, desk.now), other.packing, other.requests) for other in started
+    )
     return found

@@ -69,8 +69,10 @@ class Hold:
         return [(self.cluster, flavor) for flavor in self.option.names or ("",)]
 
     def usage(self) -> dict[tuple[str, str], int]:
-        counts = {one.name: one.count for one in self.form.pod_sets}
-        return self.option.usage(counts, {one.name: one.shape for one in self.form.pod_sets})
+        counts = {pod_set.name: pod_set.count for pod_set in self.form.pod_sets}
+        return self.option.usage(
+            counts, {pod_set.name: pod_set.shape for pod_set in self.form.pod_sets}
+        )
 
 
 class Reservations:
@@ -86,7 +88,7 @@ class Reservations:
         self._futures: dict[str, tuple[int, int, Future]] = {}
         self._asked: dict[tuple[str, str, tuple[str, ...]], list[Hold]] = {}
         if self._settings.reserves and desk.has_clusters:
-            for hold in sorted(self._kept_from_before(), key=lambda one: one.rank):
+            for hold in sorted(self._kept_from_before(), key=lambda hold: hold.rank):
                 if self._outranked(hold) == []:
                     self._put(hold)
 
@@ -165,14 +167,14 @@ class Reservations:
         """A workload waits: if it holds a place, it goes on only if it is room that it lacks."""
         hold = self._holds.get(workload.key)
         if hold is not None and not any(
-            one.cluster == hold.cluster and one.code in _LACKS_ROOM for one in reasons
+            reason.cluster == hold.cluster and reason.code in _LACKS_ROOM for reason in reasons
         ):
             self.drop(workload)
 
     def drop(self, workload: Workload) -> None:
         """A workload holds no place any more."""
         if workload.key in self._holds:
-            self._order([one for key, one in self._holds.items() if key != workload.key])
+            self._order([hold for key, hold in self._holds.items() if key != workload.key])
 
     def award(self, workload: Workload, reasons: Sequence[Reason]) -> None:
         """Gives a gang that lacks room a place to hold, if there is one for it."""
@@ -186,12 +188,12 @@ class Reservations:
         if self._looks <= 0:
             return
         best: Hold | None = None
-        for one in self._places(workload, reasons):
-            spot = self._glance(one) if self._outranked(one) is not None else None
+        for place in self._places(workload, reasons):
+            spot = self._glance(place) if self._outranked(place) is not None else None
             if spot is not None and (
                 best is None or best.spot is None or spot.starts_at < best.spot.starts_at
             ):
-                best = one
+                best = place
         if best is not None:
             for other in self._outranked(best) or ():
                 self.drop(other.workload)
@@ -211,7 +213,9 @@ class Reservations:
                         starts_at=spot.starts_at if spot is not None else None,
                     )
                 )
-        return tuple(sorted(found, key=lambda one: (one.cluster, one.workload)))
+        return tuple(
+            sorted(found, key=lambda reservation: (reservation.cluster, reservation.workload))
+        )
 
     # Who may hold, and where.
 
@@ -248,10 +252,10 @@ class Reservations:
             ",".join(option.names): (form, option) for form, option in self._options(workload)
         }
         found: dict[tuple[str, str], int] = {}
-        for one in reasons:
-            if one.code in _LACKS_ROOM and one.rung == "Idle" and one.flavor in options:
-                place = (one.cluster, one.flavor)
-                found[place] = min(one.count, found.get(place, one.count))
+        for reason in reasons:
+            if reason.code in _LACKS_ROOM and reason.rung == "Idle" and reason.flavor in options:
+                place = (reason.cluster, reason.flavor)
+                found[place] = min(reason.count, found.get(place, reason.count))
         nearest = sorted(found, key=lambda place: (found[place], place))
         return [
             self._hold(workload, cluster, *options[flavor])
@@ -278,7 +282,7 @@ class Reservations:
         """Who must give up their places for this one; none: it comes after those who hold them."""
         losers: list[Hold] = []
         for slot in hold.slots:
-            others = [one for one in self._holds.values() if slot in one.slots]
+            others = [other for other in self._holds.values() if slot in other.slots]
             if len(others) >= self._settings.reservations_per_flavor:
                 if others[-1].rank < hold.rank:
                     return None
@@ -286,13 +290,13 @@ class Reservations:
         return losers
 
     def _put(self, hold: Hold) -> None:
-        self._order(sorted([*self._holds.values(), hold], key=lambda one: one.rank))
+        self._order(sorted([*self._holds.values(), hold], key=lambda other: other.rank))
 
     def _order(self, holds: list[Hold]) -> None:
-        self._holds = {one.workload.key: one for one in holds}
+        self._holds = {hold.workload.key: hold for hold in holds}
         self._in_cluster = {}
-        for one in holds:
-            self._in_cluster.setdefault(one.cluster, []).append(one)
+        for hold in holds:
+            self._in_cluster.setdefault(hold.cluster, []).append(hold)
         self._asked.clear()
 
     # What is kept.
@@ -314,8 +318,8 @@ class Reservations:
         wants = desk.wants(cluster, hold.option, hold.form, is_bare=True)
         if kept is not None:
             wants = [
-                with_changes(one, mask=None if one.mask is None else one.mask & ~kept)
-                for one in wants
+                with_changes(want, mask=None if want.mask is None else want.mask & ~kept)
+                for want in wants
             ]
         found = self._future(cluster).first_fit(wants, workload.domain)
         hold.is_known = True
@@ -371,11 +375,11 @@ def could_preempt(desk: Desk, hold: Hold, workload: Workload, option: Assignment
     rules = desk.queue(hold.workload).preemption
     if not workload.preemptible or (rules.within_queue == "Never" and rules.reclaim == "Never"):
         return False
-    form = next((one for one in workload.forms if _suits(one, option)), None)
+    form = next((form for form in workload.forms if _suits(form, option)), None)
     if form is None or hold.spot is None:
         return False
-    shapes = {one.name: one.shape for one in form.pod_sets}
-    usage = option.usage({one.name: one.count for one in form.pod_sets}, shapes)
+    shapes = {pod_set.name: pod_set.shape for pod_set in form.pod_sets}
+    usage = option.usage({pod_set.name: pod_set.count for pod_set in form.pod_sets}, shapes)
     as_victim = Holder(
         workload=workload,
         key=workload.key,
@@ -397,4 +401,4 @@ def could_preempt(desk: Desk, hold: Hold, workload: Workload, option: Assignment
 
 
 def _suits(form: Form, option: Assignment) -> bool:
-    return {one.name for one in form.pod_sets} == set(option.flavors)
+    return {pod_set.name for pod_set in form.pod_sets} == set(option.flavors)

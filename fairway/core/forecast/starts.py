@@ -69,7 +69,7 @@ def forecast(
     time of those that gave no estimate.
     """
     facts = heads(facts, facts.settings.forecast_depth if depth is None else depth)
-    waiting = sorted(key for key, one in facts.workloads.items() if one.is_waiting)
+    waiting = sorted(key for key, workload in facts.workloads.items() if workload.is_waiting)
     found: dict[str, Expected] = {}
     empty = empty_desk(facts)
     for key in waiting:
@@ -83,14 +83,14 @@ def forecast(
         for reckoning in (usual, EARLY, LATE)
     ]
     for key in wanted:
-        found[key] = _expected(likely.get(key), [one.get(key) for one in others])
+        found[key] = _expected(likely.get(key), [entry.get(key) for entry in others])
     return {key: found[key] for key in sorted(found)}
 
 
 def first_starts(facts: Facts, *, depth: int, plans_max: int) -> dict[str, Start]:
     """Likely starts of the first `depth` workloads of each queue, with their places and ends."""
     facts = heads(facts, depth)
-    wanted = sorted(key for key, one in facts.workloads.items() if one.is_waiting)
+    wanted = sorted(key for key, workload in facts.workloads.items() if workload.is_waiting)
     if not wanted:
         return {}
     run = _Run(facts, wanted, LIKELY, facts.now + HORIZON_SECONDS, plans_max)
@@ -99,7 +99,7 @@ def first_starts(facts: Facts, *, depth: int, plans_max: int) -> dict[str, Start
 
 
 def _expected(likely: Start | None, others: list[Start | None]) -> Expected:
-    starts = [one.at for one in (likely, *others) if one is not None]
+    starts = [start.at for start in (likely, *others) if start is not None]
     is_sure = likely is not None and None not in others
     return Expected(
         start=likely.at if likely else None,
@@ -115,11 +115,16 @@ def heads(facts: Facts, depth: int) -> Facts:
     for workload in facts.workloads.values():
         if workload.is_waiting and not workload.is_held and not workload.refused_by:
             lines.setdefault(workload.queue, []).append(workload)
-    first = {one.key for line in lines.values() for one in sorted(line, key=precedence)[:depth]}
+    first = {
+        workload.key for line in lines.values() for workload in sorted(line, key=precedence)[:depth]
+    }
     kept = {
-        key: one
-        for key, one in sorted(facts.workloads.items())
-        if not one.is_waiting or key in first or one.reservation is not None or one.releasing
+        key: workload
+        for key, workload in sorted(facts.workloads.items())
+        if not workload.is_waiting
+        or key in first
+        or workload.reservation is not None
+        or workload.releasing
     }
     return replace(facts, workloads=kept)
 
@@ -139,9 +144,9 @@ class _Run:
     def starts(self) -> Mapping[str, Start]:
         """When each workload starts, and whose end it waited for."""
         self.ends = {
-            key: end_of(one, self.facts.now, self.reckoning)
-            for key, one in self.facts.workloads.items()
-            if one.held is not None
+            key: end_of(workload, self.facts.now, self.reckoning)
+            for key, workload in self.facts.workloads.items()
+            if workload.held is not None
         }
         gone: list[Workload] = []
         while self.plans_left > 0:
@@ -180,7 +185,11 @@ class _Run:
         """How long nodes take to come, for a workload that asks for new ones."""
         if step.rung != "Provision":
             return 0.0
-        pools = [pool for one in step.placed for pool in self.facts.clusters[one.cluster].pools]
+        pools = [
+            pool
+            for placement in step.placed
+            for pool in self.facts.clusters[placement.cluster].pools
+        ]
         return max((pool.provision_seconds for pool in pools), default=0.0)
 
     def _next(self) -> float | None:
@@ -212,9 +221,9 @@ class _Run:
                 del workloads[key]
             else:
                 workloads[key] = left
-        for key, one in workloads.items():
-            if one.releasing:  # long gone by then
-                workloads[key] = replace(one, releasing=())
+        for key, workload in workloads.items():
+            if workload.releasing:  # long gone by then
+                workloads[key] = replace(workload, releasing=())
         self.facts = replace(self.facts, now=moment, workloads=workloads)
         return gone
 
@@ -223,7 +232,7 @@ def _rest(workload: Workload) -> Workload | None:
     """What is left to run of one whose pods ended: the other tasks of a sweep."""
     if workload.mode != "Independent" or workload.held is None:
         return None
-    ended = {number for one in workload.held.placed for number in numbers_of(one.tasks)}
+    ended = {number for placement in workload.held.placed for number in numbers_of(placement.tasks)}
     over = ended | set(numbers_of(workload.tasks_over))
     if not ended or len(over) >= workload.tasks:
         return None
@@ -232,10 +241,11 @@ def _rest(workload: Workload) -> Workload | None:
 
 def _cause(step: Admit, gone: list[Workload]) -> str:
     """The last of those who ended, in a cluster that the workload goes to if there is one."""
-    places = {one.cluster for one in step.placed}
+    places = {placement.cluster for placement in step.placed}
     near = [
-        one.key
-        for one in gone
-        if one.held is not None and any(each.cluster in places for each in one.held.placed)
+        workload.key
+        for workload in gone
+        if workload.held is not None
+        and any(each.cluster in places for each in workload.held.placed)
     ]
     return near[-1] if near else gone[-1].key if gone else ""

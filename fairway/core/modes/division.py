@@ -90,16 +90,16 @@ class DivisionTally:
         self.rules = policy.spread
         self.places = sorted(
             places,
-            key=lambda one: (
-                order.get(one.group, len(order)),
-                -one.score,
-                -(one.available + one.assigned),
-                one.cluster,
+            key=lambda place: (
+                order.get(place.group, len(order)),
+                -place.score,
+                -(place.available + place.assigned),
+                place.cluster,
             ),
         )
-        self.groups = list(dict.fromkeys(one.group for one in self.places))
+        self.groups = list(dict.fromkeys(place.group for place in self.places))
         self.most_of_group = {group.name: group.replicas_max for group in policy.groups}
-        self.counts = dict.fromkeys((one.cluster for one in self.places), 0)
+        self.counts = dict.fromkeys((place.cluster for place in self.places), 0)
 
     def total(self) -> int:
         return sum(self.counts.values())
@@ -108,7 +108,7 @@ class DivisionTally:
         return {name: count for name, count in sorted(self.counts.items()) if count}
 
     def members(self, group: str) -> list[DivisionTarget]:
-        return [one for one in self.places if one.group == group]
+        return [place for place in self.places if place.group == group]
 
     def room(self, place: DivisionTarget) -> int:
         """Replicas that the place could get in addition to its count."""
@@ -122,16 +122,16 @@ class DivisionTally:
         most = self.most_of_group.get(group)
         if most is None:
             return None
-        return max(most - sum(self.counts[one.cluster] for one in self.members(group)), 0)
+        return max(most - sum(self.counts[member.cluster] for member in self.members(group)), 0)
 
     # Fewer.
 
     def keep(self, replicas: int) -> None:
         """Starts from what is assigned, less what limits or fewer replicas no longer allow."""
         cluster_most = self.policy.division.cluster_max
-        for one in self.places:
-            self.counts[one.cluster] = (
-                one.assigned if cluster_most is None else min(one.assigned, cluster_most)
+        for place in self.places:
+            self.counts[place.cluster] = (
+                place.assigned if cluster_most is None else min(place.assigned, cluster_most)
             )
         for group in self.groups:
             most = self.most_of_group.get(group)
@@ -139,14 +139,16 @@ class DivisionTally:
                 self.shrink(group, most)
         for group in reversed(self.groups):
             excess = self.total() - replicas
-            held = sum(self.counts[one.cluster] for one in self.members(group))
+            held = sum(self.counts[member.cluster] for member in self.members(group))
             if excess > 0:
                 self.shrink(group, max(held - excess, 0))
 
     def shrink(self, group: str, target: int, *, least: int | None = None) -> None:
         """Brings a group down to `target`; who would fall below its least count leaves whole."""
         least = self.policy.division.cluster_min if least is None else least
-        places = {one.cluster: one for one in self.members(group) if self.counts[one.cluster]}
+        places = {
+            member.cluster: member for member in self.members(group) if self.counts[member.cluster]
+        }
         before = {name: self.counts[name] for name in places}
         while True:
             if sum(before.values()) <= target:
@@ -173,8 +175,8 @@ class DivisionTally:
         weights = dict(before)
         if self.policy.division.type == "Aggregated":
             held = [Option(name=name, room=before[name]) for name in places if name in before]
-            held.sort(key=lambda one: (-places[one.name].score, -one.room, one.name))
-            weights = {one.name: one.room for one in fewest(held, target)}
+            held.sort(key=lambda option: (-places[option.name].score, -option.room, option.name))
+            weights = {option.name: option.room for option in fewest(held, target)}
         return {**dict.fromkeys(before, 0), **webster(target, weights, caps=weights)}
 
     def _shrink_evenly(
@@ -211,16 +213,16 @@ class DivisionTally:
         is_static = self.policy.division.type == "StaticWeight"
         found = []
         limits = {group: self.group_room(group) for group in self.groups}
-        for one in self.places:
-            may_grow = (only is None or one.group == only) and (one.weight > 0 or not is_static)
-            room = self.room(one) if may_grow else 0
-            limit = limits[one.group]
+        for place in self.places:
+            may_grow = (only is None or place.group == only) and (place.weight > 0 or not is_static)
+            room = self.room(place) if may_grow else 0
+            limit = limits[place.group]
             found.append(
                 Option(
-                    name=one.cluster,
-                    domains=one.domains,
-                    group=one.group,
-                    seats=self.counts[one.cluster],
+                    name=place.cluster,
+                    domains=place.domains,
+                    group=place.group,
+                    seats=self.counts[place.cluster],
                     room=room if limit is None else min(room, limit),
                 )
             )
@@ -267,11 +269,11 @@ class DivisionTally:
 
     def _too_few(self, active: Sequence[int], possible: int) -> tuple[Spread, ...]:
         """Active rules of which fewer domains are used than they ask for."""
-        used = [one for one in self.places if self.counts[one.cluster]]
+        used = [place for place in self.places if self.counts[place.cluster]]
         return tuple(
             self.rules[position]
             for position in active
-            if len({one.domains[position] for one in used})
+            if len({target.domains[position] for target in used})
             < min(self.rules[position].least, possible)
             and self.rules[position].least > 1
         )
@@ -281,13 +283,13 @@ class DivisionTally:
     def duplicate(self, replicas: int) -> Shares:
         """All replicas in each cluster that rules of spread admit, as far as they fit."""
         options = [
-            Option(name=one.cluster, domains=one.domains)
-            for one in sorted(self.places, key=lambda one: one.assigned == 0)
-            if self.room(one) >= max(self.policy.division.cluster_min, 1)
+            Option(name=place.cluster, domains=place.domains)
+            for place in sorted(self.places, key=lambda target: target.assigned == 0)
+            if self.room(place) >= max(self.policy.division.cluster_min, 1)
         ]
         selection = select(options, self.rules, len(options) if replicas > 0 else 0)
         if selection.unmet:
-            kept = {one.cluster: one.assigned for one in self.places if one.assigned}
+            kept = {place.cluster: place.assigned for place in self.places if place.assigned}
             return Shares(counts=dict(sorted(kept.items())), unmet=selection.unmet)
         for group in self.groups:
             self._copy(group, replicas, selection.chosen)
@@ -296,14 +298,16 @@ class DivisionTally:
 
     def _copy(self, group: str, replicas: int, chosen: Collection[str]) -> None:
         """Completes the copies of a group, evenly, within what the group may have."""
-        places = [one for one in self.members(group) if one.cluster in chosen]
-        for one in places:
-            self.counts[one.cluster] = min(one.assigned, replicas, self.room(one))
+        places = [member for member in self.members(group) if member.cluster in chosen]
+        for place in places:
+            self.counts[place.cluster] = min(place.assigned, replicas, self.room(place))
         most = self.most_of_group.get(group)
         if most is not None:
             self.shrink(group, most, least=0)
-        held = {one.cluster: self.counts[one.cluster] for one in places}
-        lacks = {one.cluster: min(replicas - held[one.cluster], self.room(one)) for one in places}
+        held = {place.cluster: self.counts[place.cluster] for place in places}
+        lacks = {
+            place.cluster: min(replicas - held[place.cluster], self.room(place)) for place in places
+        }
         total = sum(lacks.values())
         if most is not None:
             total = min(total, max(0, most - sum(held.values())))
@@ -322,29 +326,30 @@ class _Grower:
         # By given weights what a place has counts; by room, only what it gets now does.
         self.base = dict.fromkeys(begin, 0) if self.is_static else begin
         self.weights = {
-            one.cluster: one.speed_nanos * (one.weight if self.is_static else board.room(one))
-            for one in board.places
+            place.cluster: place.speed_nanos
+            * (place.weight if self.is_static else board.room(place))
+            for place in board.places
         }
 
     def fill(self, picked: Picked, wanted: int, active: Sequence[int]) -> None:
         before = dict(self.board.counts)
-        for one in picked.cover:
-            limit = self.board.group_room(one.group)
+        for option in picked.cover:
+            limit = self.board.group_room(option.group)
             target = wanted if limit is None else min(wanted, limit)
-            wanted -= self._add(Picked(allowed=(), cover=(one,)), picked, target, active)
+            wanted -= self._add(Picked(allowed=(), cover=(option,)), picked, target, active)
         for group in self.board.groups:
             limit = self.board.group_room(group)
             target = wanted if limit is None else min(wanted, limit)
             if target <= 0:
                 continue
-            members = [self._now(one) for one in picked.allowed if one.group == group]
-            members = [one for one in members if one.room > 0]
+            members = [self._now(option) for option in picked.allowed if option.group == group]
+            members = [member for member in members if member.room > 0]
             if self.board.policy.division.type == "Aggregated":
                 few = tuple(fewest(members, target))
                 got = self._add(Picked(allowed=few, cover=()), picked, target, active)
                 wanted, target = wanted - got, target - got
-                members = [self._now(one) for one in members]
-            rest = tuple(one for one in members if one.room > 0)
+                members = [self._now(member) for member in members]
+            rest = tuple(member for member in members if member.room > 0)
             wanted -= self._add(Picked(allowed=rest, cover=()), picked, target, active)
         if self.opening > 1 and active:
             self._level(picked, before, active)
@@ -352,12 +357,12 @@ class _Grower:
     def _level(self, picked: Picked, before: Mapping[str, int], active: Sequence[int]) -> None:
         """Takes back what opened with several at once and was never caught up with."""
         board = self.board
-        for one in reversed(picked.allowed):
+        for option in reversed(picked.allowed):
             tally = Tally([self._now(other) for other in picked.allowed], board.rules, active)
             if all(tally.is_even(other) for other in picked.allowed):
                 break
-            if not before[one.name]:
-                board.counts[one.name] = 0
+            if not before[option.name]:
+                board.counts[option.name] = 0
 
     def _now(self, option: Option) -> Option:
         """The option with what it has by now; it had room for more the less it had."""
@@ -371,7 +376,7 @@ class _Grower:
             return 0
         board = self.board
         if active or part.cover:
-            tally = Tally([self._now(one) for one in whole.allowed], board.rules, active)
+            tally = Tally([self._now(option) for option in whole.allowed], board.rules, active)
             added = fill(part, tally, wanted, turn=self._turn, opening=self.opening)
         else:
             added = self._share(part.allowed, wanted)
@@ -386,24 +391,26 @@ class _Grower:
 
     def _share(self, options: Sequence[Option], wanted: int) -> dict[str, int]:
         """Webster's shares; who starts gets at least the opening, or nothing."""
-        caps = {one.name: one.room for one in options}
+        caps = {option.name: option.room for option in options}
         added = self._webster(wanted, caps, {})
-        new = {one.name for one in options if not one.seats}
+        new = {option.name for option in options if not option.seats}
         if all(name not in new or not 0 < more < self.opening for name, more in added.items()):
             return added
         part = Picked(allowed=tuple(options), cover=())
         tally = Tally(options, (), ())
         added = fill(part, tally, wanted, turn=self._turn, opening=self.opening)
         # More may fit in the roomiest places, which were not first by weight.
-        roomy = [one for one in options if one.name in new and one.room >= self.opening]
-        roomy = sorted(roomy, key=lambda one: (-one.room, one.name))[: wanted // self.opening]
-        held = sum(caps[one.name] for one in options if one.name not in new)
-        best = min(wanted, held + sum(one.room for one in roomy))
+        roomy = [option for option in options if option.name in new and option.room >= self.opening]
+        roomy = sorted(roomy, key=lambda option: (-option.room, option.name))[
+            : wanted // self.opening
+        ]
+        held = sum(caps[option.name] for option in options if option.name not in new)
+        best = min(wanted, held + sum(option.room for option in roomy))
         if sum(added.values()) >= best:
             return added
-        while roomy and held + sum(one.room for one in roomy[:-1]) >= best:
+        while roomy and held + sum(option.room for option in roomy[:-1]) >= best:
             roomy.pop()
-        floors = {one.name: self.opening for one in roomy}
+        floors = {option.name: self.opening for option in roomy}
         caps = {name: cap for name, cap in caps.items() if name not in new or name in floors}
         return self._webster(wanted, caps, floors)
 

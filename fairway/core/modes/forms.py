@@ -11,17 +11,19 @@ from fairway.core.quota.flavors import Assignment
 def times(form: Form, count: int) -> Form:
     """A form whose pod sets are so many times as large, all of it needed."""
     if count == 1:
-        return replace(form, pod_sets=tuple(replace(one, least=one.count) for one in form.pod_sets))
+        return replace(
+            form, pod_sets=tuple(replace(pod_set, least=pod_set.count) for pod_set in form.pod_sets)
+        )
     return replace(
         form,
         pod_sets=tuple(
             replace(
-                one,
-                count=one.count * count,
-                least=one.count * count,
-                topology=one.topology.of_each(one.count),
+                pod_set,
+                count=pod_set.count * count,
+                least=pod_set.count * count,
+                topology=pod_set.topology.of_each(pod_set.count),
             )
-            for one in form.pod_sets
+            for pod_set in form.pod_sets
         ),
     )
 

@@ -87,7 +87,7 @@ def _forms(desk: Desk, workload: Workload, verdict: Outcome) -> Iterator[Form]:
 
 
 def _is_elastic(form: Form) -> bool:
-    return any(one.least < one.count for one in form.pod_sets)
+    return any(pod_set.least < pod_set.count for pod_set in form.pod_sets)
 
 
 def _climb(desk: Desk, workload: Workload, form: Form, verdict: Outcome) -> bool:
@@ -183,13 +183,17 @@ def _worth_trying(
     if isinstance(ranked, BalancedOrder):
         return ranked.best(chance.fits)
     position = desk.stock.position
-    return (one.cluster for one in ranked if chance.fits[position[one.cluster]])
+    return (
+        ranked_cluster.cluster
+        for ranked_cluster in ranked
+        if chance.fits[position[ranked_cluster.cluster]]
+    )
 
 
 def _totals(ranked: Sequence[ranking.Ranked]) -> Mapping[str, int]:
     if isinstance(ranked, BalancedOrder):
         return Totals(ranked)
-    return {one.cluster: one.total for one in ranked}
+    return {ranked_cluster.cluster: ranked_cluster.total for ranked_cluster in ranked}
 
 
 def _split(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
@@ -201,14 +205,16 @@ def _split(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
         if quota_reason(desk, workload, full_usage(form, option), option) is not None:
             continue
         ranked = desk.ranked(attempt.clusters, workload, desk.snapshot.policy(workload))
-        parts = split(desk, workload, form, option, tuple(one.cluster for one in ranked))
+        parts = split(
+            desk, workload, form, option, tuple(ranked_cluster.cluster for ranked_cluster in ranked)
+        )
         if parts is None:
             continue
         placed = []
         for part in parts:
-            one = placed_of(part.cluster, attempt.group, part.form, option, part.packed)
-            charge(desk, workload, one, part.packed)
-            placed.append(one)
+            placement = placed_of(part.cluster, attempt.group, part.form, option, part.packed)
+            charge(desk, workload, placement, part.packed)
+            placed.append(placement)
         verdict.steps.append(Admit(workload=workload.key, placed=tuple(placed), form=form.name))
         verdict.reasons.clear()
         return True
@@ -265,21 +271,21 @@ def _provision(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
         if not desk.has_pools(attempt.clusters):
             verdict.reasons.later(NoPools(ranked=ranked))
             continue
-        for one in ranked:
-            found = find_pool(desk, workload, form, option, one.cluster)
+        for ranked_cluster in ranked:
+            found = find_pool(desk, workload, form, option, ranked_cluster.cluster)
             if isinstance(found, Reason):
                 verdict.reasons.append(found)
                 continue
-            desk.ledger.provision(one.cluster, found.pool, found.count)
+            desk.ledger.provision(ranked_cluster.cluster, found.pool, found.count)
             verdict.steps.append(
                 Provision(
                     workload=workload.key,
-                    cluster=one.cluster,
+                    cluster=ranked_cluster.cluster,
                     pool=found.pool,
                     count=found.count,
                 )
             )
-            placed = placed_of(one.cluster, attempt.group, form, option, found.packed)
+            placed = placed_of(ranked_cluster.cluster, attempt.group, form, option, found.packed)
             admit = Admit(workload=workload.key, placed=(placed,), form=form.name, rung="Provision")
             _admit(desk, workload, admit, found.on_existing, verdict)
             return True
@@ -335,7 +341,9 @@ def by_preference(
     if desk.queue(workload).fungibility.when_can_borrow == "Borrow" or len(options) == 1:
         return options
     tree = desk.ledger.tree
-    return sorted(options, key=lambda one: tree.borrow_level(workload.queue, full_usage(form, one)))
+    return sorted(
+        options, key=lambda option: tree.borrow_level(workload.queue, full_usage(form, option))
+    )
 
 
 # Keeping what was found.
@@ -345,18 +353,18 @@ def placed_of(
     cluster: str, group: str, form: Form, option: Assignment, packed: pack.Packed | None
 ) -> Placed:
     pods = []
-    for one in form.pod_sets:
-        count = one.count
+    for pod_set in form.pod_sets:
+        count = pod_set.count
         if packed is not None:
-            count = sum(packed.packing.get(one.name, {}).values())
+            count = sum(packed.packing.get(pod_set.name, {}).values())
         pods.append(
             PlacedPods(
-                name=one.name,
+                name=pod_set.name,
                 count=count,
-                shape=one.shape,
-                flavors=option.flavors_of(one.name),
-                level=packed.levels.get(one.name, "") if packed else "",
-                domains=packed.domains.get(one.name, ()) if packed else (),
+                shape=pod_set.shape,
+                flavors=option.flavors_of(pod_set.name),
+                level=packed.levels.get(pod_set.name, "") if packed else "",
+                domains=packed.domains.get(pod_set.name, ()) if packed else (),
             )
         )
     return Placed(cluster=cluster, group=group, pods=tuple(pods))
@@ -391,16 +399,16 @@ def charge(desk: Desk, workload: Workload, placed: Placed, packed: pack.Packed |
 
 def evict(desk: Desk, workload: Workload, victims: Victims, verdict: Outcome) -> None:
     """Takes the claims from the victims, in the ledger and in the plan."""
-    for one in victims.victims:
-        desk.preempted.add(one.key)
-        _forget_claim(desk, desk.snapshot.facts.workloads[one.key])
+    for victim in victims.victims:
+        desk.preempted.add(victim.key)
+        _forget_claim(desk, desk.snapshot.facts.workloads[victim.key])
         verdict.steps.append(
             Preempt(
-                workload=one.key,
+                workload=victim.key,
                 for_=workload.key,
                 cluster=victims.cluster,
-                lost_seconds=one.lost_seconds,
-                reasons=(Reason(code=one.code, queue=workload.queue, other=workload.key),),
+                lost_seconds=victim.lost_seconds,
+                reasons=(Reason(code=victim.code, queue=workload.queue, other=workload.key),),
             )
         )
     victims.remove(desk)

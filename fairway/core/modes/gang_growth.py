@@ -67,15 +67,15 @@ def _fitting(desk: Desk, workload: Workload, missing: Form, option: Assignment) 
     wants = desk.wants(cluster, option, missing)
     if is_allowed and isinstance(pack.pack(room, wants), pack.Packed):
         return missing
-    whole = next(one for one in workload.forms if one.name == workload.held.form)
-    one = missing.pod_sets[0]
+    whole = next(form for form in workload.forms if form.name == workload.held.form)
+    pod_set = missing.pod_sets[0]
     if len(missing.pod_sets) > 1 or all(
-        pods.least >= pods.count for pods in whole.pod_sets if pods.name == one.name
+        pods.least >= pods.count for pods in whole.pod_sets if pods.name == pod_set.name
     ):
         return None
-    single = replace(missing, pod_sets=(replace(one, count=1, least=1),))
+    single = replace(missing, pod_sets=(replace(pod_set, count=1, least=1),))
     copies = desk.copies(workload, full_usage(single, option))
-    most = one.count if copies is None else min(copies, one.count)
+    most = pod_set.count if copies is None else min(copies, pod_set.count)
     count = pack.copies(room, desk.wants(cluster, option, single), most)
     return times(single, count) if count > 0 else None
 
@@ -84,6 +84,6 @@ def _joined(before: Placed, more: Placed) -> Placed:
     """One placement of both; pods keep the order in which they were placed."""
     added = {pods.name: pods for pods in more.pods}
     pods = tuple(
-        together(one, added[one.name]) if one.name in added else one for one in before.pods
+        together(pod, added[pod.name]) if pod.name in added else pod for pod in before.pods
     )
     return replace(before, pods=pods)

@@ -42,11 +42,11 @@ def most_of(desk: Desk, workload: Workload, form: Form) -> Shrunk | None:
 
 
 def _pods(found: Shrunk) -> int:
-    return sum(one.count for one in found.form.pod_sets)
+    return sum(pod_set.count for pod_set in found.form.pod_sets)
 
 
 def _spare(form: Form) -> int:
-    return sum(one.count - one.least for one in form.pod_sets)
+    return sum(pod_set.count - pod_set.least for pod_set in form.pod_sets)
 
 
 def shrunk(form: Form, step: int) -> Form:
@@ -55,8 +55,8 @@ def shrunk(form: Form, step: int) -> Form:
     return replace(
         form,
         pod_sets=tuple(
-            replace(one, count=one.count - (one.count - one.least) * step // total)
-            for one in form.pod_sets
+            replace(pod_set, count=pod_set.count - (pod_set.count - pod_set.least) * step // total)
+            for pod_set in form.pod_sets
         ),
     )
 
@@ -86,13 +86,13 @@ def _places(desk: Desk, workload: Workload, form: Form, option: Assignment) -> I
         yield Shrunk(cluster="", form=form, option=option, packed=None)
         return
     candidates, policy = desk.candidates(workload), desk.snapshot.policy(workload)
-    for one in desk.ranked(candidates.allowed, workload, policy):
-        wants = desk.wants(one.cluster, option, form)
-        found = pack.pack_most(desk.ledger.rooms[one.cluster], wants, workload.domain)
+    for ranked_cluster in desk.ranked(candidates.allowed, workload, policy):
+        wants = desk.wants(ranked_cluster.cluster, option, form)
+        found = pack.pack_most(desk.ledger.rooms[ranked_cluster.cluster], wants, workload.domain)
         if isinstance(found, pack.Packed):
             counts = {name: sum(some.values()) for name, some in found.packing.items()}
             held = replace(
                 form,
                 pod_sets=tuple(replace(each, count=counts[each.name]) for each in form.pod_sets),
             )
-            yield Shrunk(cluster=one.cluster, form=held, option=option, packed=found)
+            yield Shrunk(cluster=ranked_cluster.cluster, form=held, option=option, packed=found)

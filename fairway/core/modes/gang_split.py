@@ -27,7 +27,7 @@ class Part:
 
 def can_split(workload: Workload, form: Form) -> bool:
     return workload.clusters_max > 1 and any(
-        0 < one.member_size < one.count for one in form.pod_sets
+        0 < pod_set.member_size < pod_set.count for pod_set in form.pod_sets
     )
 
 
@@ -38,7 +38,7 @@ def split(
 
     Each cluster in turn gets as many members as fit, so that few clusters are used.
     """
-    left = {one.name: one.count for one in form.pod_sets}
+    left = {pod_set.name: pod_set.count for pod_set in form.pod_sets}
     parts: list[Part] = []
     for cluster in clusters:
         if not any(left.values()) or len(parts) == workload.clusters_max:
@@ -46,8 +46,8 @@ def split(
         part = _most(desk, cluster, option, form, left)
         if part is not None:
             parts.append(part)
-            for one in part.form.pod_sets:
-                left[one.name] -= one.count
+            for pod_set in part.form.pod_sets:
+                left[pod_set.name] -= pod_set.count
     return parts if parts and not any(left.values()) else None
 
 
@@ -57,16 +57,16 @@ def _most(
     """As many members of each set as fit in a cluster, the sets in order."""
     best: Part | None = None
     taken: dict[str, int] = {}
-    for one in form.pod_sets:
-        for count in _counts(one, left[one.name]):
-            some = _form(form, {**taken, one.name: count})
+    for pod_set in form.pod_sets:
+        for count in _counts(pod_set, left[pod_set.name]):
+            some = _form(form, {**taken, pod_set.name: count})
             packed = pack.pack(desk.ledger.rooms[cluster], desk.wants(cluster, option, some))
             if isinstance(packed, pack.Packed):
                 best, taken = (
                     Part(cluster=cluster, form=some, packed=packed),
                     {
                         **taken,
-                        one.name: count,
+                        pod_set.name: count,
                     },
                 )
                 break
@@ -84,8 +84,8 @@ def _form(form: Form, counts: dict[str, int]) -> Form:
     return replace(
         form,
         pod_sets=tuple(
-            replace(one, count=counts[one.name], least=counts[one.name])
-            for one in form.pod_sets
-            if counts.get(one.name)
+            replace(pod_set, count=counts[pod_set.name], least=counts[pod_set.name])
+            for pod_set in form.pod_sets
+            if counts.get(pod_set.name)
         ),
     )

@@ -18,17 +18,18 @@ def missing_of(workload: Workload) -> Form | None:
     held = workload.held
     if not workload.grows or held is None or len(held.placed) != 1 or workload.domain:
         return None
-    form = next((one for one in workload.forms if one.name == held.form), None)
+    form = next((form for form in workload.forms if form.name == held.form), None)
     running = {pods.name: pods for pods in held.placed[0].pods}
     if form is None or any(
-        one.name not in running or one.shape != running[one.name].shape for one in form.pod_sets
+        pod_set.name not in running or pod_set.shape != running[pod_set.name].shape
+        for pod_set in form.pod_sets
     ):
         return None
     lacking = tuple(
-        replace(one, count=count, least=count)
-        for one in form.pod_sets
-        if (count := one.count - running[one.name].count) > 0
+        replace(pod_set, count=count, least=count)
+        for pod_set in form.pod_sets
+        if (count := pod_set.count - running[pod_set.name].count) > 0
     )
-    if not lacking or any(one.topology != _ANYWHERE for one in lacking):
+    if not lacking or any(pod_set.topology != _ANYWHERE for pod_set in lacking):
         return None
     return replace(form, pod_sets=lacking)

@@ -22,11 +22,11 @@ class PolicyChoice:
             "policy": self.policy,
             "clusters": [
                 {
-                    "cluster": one.cluster,
-                    **({"group": one.group} if one.group else {}),
-                    "score": one.score,
+                    "cluster": chosen.cluster,
+                    **({"group": chosen.group} if chosen.group else {}),
+                    "score": chosen.score,
                 }
-                for one in self.choice.chosen
+                for chosen in self.choice.chosen
             ],
         }
         if self.choice.missing:

@@ -27,8 +27,8 @@ def is_peaceful(desk: Desk, workload: Workload, placed: Iterable[Placed], victim
     tree, queue = desk.ledger.tree, workload.queue
     borrows = any(
         tree.usage(queue).get(pair, 0) > tree.subtree_quota(queue, pair)
-        for one in placed
-        for pair in usage_of(one)
+        for placement in placed
+        for pair in usage_of(placement)
         if tree.covers(queue, pair[1])
     )
     return not borrows or not are_of_others(victims)
@@ -36,7 +36,7 @@ def is_peaceful(desk: Desk, workload: Workload, placed: Iterable[Placed], victim
 
 def are_of_others(victims: Victims) -> bool:
     """Whether somebody of another queue is among the victims."""
-    return any(one.code != Code.PREEMPTED_WITHIN_QUEUE for one in victims.victims)
+    return any(victim.code != Code.PREEMPTED_WITHIN_QUEUE for victim in victims.victims)
 
 
 def has_made_yield(workload: Workload) -> bool:

@@ -81,7 +81,7 @@ def _services(
     policies = (facts.default_policy, *facts.policies.values())
     if "Moves" in facts.settings.open_breakers:
         return
-    if not any(one.return_home.enabled for one in policies):
+    if not any(policy.return_home.enabled for policy in policies):
         return
     for key in sorted(workloads):
         workload = workloads[key]
@@ -108,7 +108,9 @@ def _may_return(desk: Desk, workload: Workload) -> bool:
 def _is_away(workload: Workload, policy: Policy) -> bool:
     """Whether anything of it is in another than the first group."""
     home = policy.groups[0].name
-    return any(one.group != home for one in (workload.held.placed if workload.held else ()))
+    return any(
+        placement.group != home for placement in (workload.held.placed if workload.held else ())
+    )
 
 
 def _quota(service: Service, option: Assignment) -> int:
@@ -143,10 +145,10 @@ def _usable(seats: Mapping[str, _Seat]) -> tuple[dict[str, int], int]:
 
     Where it allows none anywhere, room is all that counts: one may stop before it starts.
     """
-    within = {name: min(one.room, one.quota) for name, one in seats.items()}
+    within = {name: min(seat.room, seat.quota) for name, seat in seats.items()}
     if any(within.values()):
         return within, sum(within.values())
-    return {name: one.room for name, one in seats.items()}, 0
+    return {name: seat.room for name, seat in seats.items()}, 0
 
 
 def _note_room(
@@ -181,7 +183,7 @@ def _moved(service: Service, before: Homeward | None) -> tuple[tuple[float, int]
     desk, workload = service.desk, service.workload
     if before is not None:
         known = before.moves.get(workload.key, ())
-        return tuple(one for one in known if desk.now - one[0] < _MINUTE)
+        return tuple(pair for pair in known if desk.now - pair[0] < _MINUTE)
     assert workload.held is not None, "only what runs comes home"
     since = workload.held.decided_at
     return ((since, service.policy.return_home.per_minute),) if desk.now - since < _MINUTE else ()
@@ -196,7 +198,7 @@ def _moves(service: Service, before: Homeward | None, notes: _Notes) -> list[Ste
     pace = Pace(
         room_since=room_since,
         moved_in_last_minute=sum(count for _, count in recent),
-        moving=sum(one.replicas for one in workload.releasing),
+        moving=sum(placement.replicas for placement in workload.releasing),
         quota_left=quota_left,
         may_stop=workload.unavailable_max > 0 and workload.is_ready,
     )
@@ -210,7 +212,7 @@ def _moves(service: Service, before: Homeward | None, notes: _Notes) -> list[Ste
         notes.moves[workload.key] = recent
     soon = _SOON_SECONDS if recent or pace.moving or not workload.is_ready else _LATER_SECONDS
     due = [since + policy.return_home.after_seconds for since in room_since.values()]
-    notes.moments.extend(one if one > desk.now else desk.now + soon for one in due)
+    notes.moments.extend(number if number > desk.now else desk.now + soon for number in due)
     return steps
 
 
@@ -231,7 +233,7 @@ def _move(service: Service, move: way_home.Move, option: Assignment) -> Move | N
             return None
         service.add(move.target, move.count, option)
         trial.keep()
-    (placed,) = [one for one in placements(service) if one.cluster == move.target]
+    (placed,) = [placement for placement in placements(service) if placement.cluster == move.target]
     return Move(
         workload=workload.key,
         source=move.source,

@@ -200,11 +200,11 @@ class Service:
         """Charges replicas: all of what is packed, and what of it takes room that is here."""
         whole, on_existing = packed
         usage = {pair: amount * count for pair, amount in full_usage(self.form, option).items()}
-        requests = {one.name: one.shape.requests for one in self.form.pod_sets}
+        requests = {pod_set.name: pod_set.shape.requests for pod_set in self.form.pod_sets}
         self.desk.take(self.workload, usage, cluster, on_existing.packing, requests)
-        earlier = {one.name: one for one in self.pods.get(cluster, ())}
+        earlier = {pod.name: pod for pod in self.pods.get(cluster, ())}
         placed = placed_of(cluster, "", times(self.form, count), option, whole)
-        self.pods[cluster] = tuple(together(earlier.get(one.name), one) for one in placed.pods)
+        self.pods[cluster] = tuple(together(earlier.get(pod.name), pod) for pod in placed.pods)
         if cluster not in self.counts:
             self.desk.hold(cluster)
         self.counts[cluster] = self.counts.get(cluster, 0) + count
@@ -217,7 +217,7 @@ def service_of(desk: Desk, workload: Workload) -> Service:
     service = Service(desk, workload, workload.forms[0], policy, candidates)
     if not is_plain(policy.scores):
         ranked = desk.ranked(candidates.allowed, workload, policy)
-        service.scores = {one.cluster: one.total for one in ranked}
+        service.scores = {ranked_cluster.cluster: ranked_cluster.total for ranked_cluster in ranked}
     if has_made_yield(workload):
         service.rung = "Preempt"
     _read_held(service)
@@ -229,7 +229,7 @@ def decide(desk: Desk, workload: Workload) -> Outcome:
     verdict = Outcome()
     service = service_of(desk, workload)
     before = dict(service.counts)
-    verdict.reasons.extend(refusal_reason(*one) for one in service.candidates.refused)
+    verdict.reasons.extend(refusal_reason(*pair) for pair in service.candidates.refused)
     if service.has_too_many:
         _scale_in(service)
     elif service.waiting > 0 or service.is_copied:
@@ -255,7 +255,9 @@ def _read_held(service: Service) -> None:
         service.counts[placed.cluster] = placed.replicas
         service.pods[placed.cluster] = placed.pods
         flavors = {pods.name: dict(pods.flavors) for pods in placed.pods}
-        names = sorted({flavor for one in flavors.values() for flavor in one.values() if flavor})
+        names = sorted(
+            {flavor for entry in flavors.values() for flavor in entry.values() if flavor}
+        )
         service.options[placed.cluster] = Assignment(flavors=flavors, names=tuple(names))
 
 
@@ -277,7 +279,7 @@ def _fill(service: Service, group: str, names: tuple[str, ...], verdict: Outcome
     """Divides as many replicas as fit over the idle room of a group, flavor by flavor."""
     tried: list[Assignment] = []
     for name in names:
-        tried.extend(one for one in service.options_of(name) if one not in tried)
+        tried.extend(option for option in service.options_of(name) if option not in tried)
     for option in tried:
         target = service.workload.replicas
         if not service.is_copied:
@@ -331,7 +333,7 @@ def _preempt(service: Service, group: str, names: tuple[str, ...], verdict: Outc
         if not found:
             verdict.reasons.extend(service.desk.no_victims(group, names))
             return
-        count, best = min(found, key=lambda one: (one[1].harm, one[0]))
+        count, best = min(found, key=lambda pair: (pair[1].harm, pair[0]))
         evict(service.desk, service.workload, best, verdict)
         if are_of_others(best):
             service.rung = "Preempt"
@@ -403,13 +405,13 @@ def placements(service: Service) -> tuple[Placed, ...]:
     """What each cluster has now."""
     group_of = service.candidates.group_of()
     held = service.workload.held
-    before = {one.cluster: one for one in held.placed} if held else {}
+    before = {placement.cluster: placement for placement in held.placed} if held else {}
     found = []
     for name in sorted(service.counts):
         count = service.counts[name]
         earlier = before.get(name)
         stays = earlier is not None and earlier.replicas <= count
-        pods = tuple(_of(one, service, name) for one in service.form.pod_sets)
+        pods = tuple(_of(pod_set, service, name) for pod_set in service.form.pod_sets)
         found.append(
             Placed(
                 cluster=name,
@@ -425,7 +427,7 @@ def placements(service: Service) -> tuple[Placed, ...]:
 def _of(pod_set: PodSet, service: Service, cluster: str) -> PlacedPods:
     """Pods of a set in a cluster; of a service that shrank it is not known which ones stay."""
     count = pod_set.count * service.counts[cluster]
-    known = next((one for one in service.pods[cluster] if one.name == pod_set.name), None)
+    known = next((pod for pod in service.pods[cluster] if pod.name == pod_set.name), None)
     if known is not None and known.count == count and known.shape == pod_set.shape:
         return known
     return PlacedPods(

@@ -55,9 +55,9 @@ class _Sweep:
         """Whether what the cluster has of this sweep already is of the same flavors."""
         return all(
             pods.flavors == option.flavors_of(pods.name)
-            for one in self.everything
-            if one.cluster == cluster
-            for pods in one.pods
+            for placement in self.everything
+            if placement.cluster == cluster
+            for pods in placement.pods
             if pods.name in option.flavors
         )
 
@@ -139,7 +139,7 @@ def decide(desk: Desk, workload: Workload) -> Outcome:
 def _next_tasks(workload: Workload) -> list[int]:
     """Numbers of the tasks that may be placed now: neither running nor over, and not too many."""
     held = workload.held.placed if workload.held else ()
-    running = {number for one in held for number in numbers_of(one.tasks)}
+    running = {number for placement in held for number in numbers_of(placement.tasks)}
     passed = running | set(numbers_of(workload.tasks_over))
     wanted = range(workload.first_task, workload.first_task + workload.tasks)
     left = (number for number in wanted if number not in passed)
@@ -155,7 +155,7 @@ def _climb(sweep: _Sweep, verdict: Outcome) -> None:
     if not options:
         verdict.reasons.append(Reason(code=Code.NO_FLAVOR, queue=workload.queue))
     candidates = desk.candidates(workload)
-    verdict.reasons.extend(refusal_reason(*one) for one in candidates.refused)
+    verdict.reasons.extend(refusal_reason(*pair) for pair in candidates.refused)
     policy = desk.snapshot.policy(workload)
     for group, rung in ladder(policy, tuple(name for name, _ in candidates.groups)):
         names = candidates.in_group(group)
@@ -175,11 +175,11 @@ def _fill(sweep: _Sweep, attempt: Attempt, verdict: Outcome) -> None:
     desk, workload = sweep.desk, sweep.workload
     policy = desk.snapshot.policy(workload)
     for option in attempt.options:
-        for one in desk.ranked(attempt.clusters, workload, policy):
+        for ranked_cluster in desk.ranked(attempt.clusters, workload, policy):
             if sweep.allowed(option) <= 0:
                 break
-            if sweep.may_mix(one.cluster, option):
-                sweep.take_idle(one.cluster, attempt.group, option)
+            if sweep.may_mix(ranked_cluster.cluster, option):
+                sweep.take_idle(ranked_cluster.cluster, attempt.group, option)
         if sweep.left:
             verdict.reasons.extend(_why_not_idle(sweep, attempt, option))
 
@@ -232,23 +232,26 @@ def _provision(sweep: _Sweep, attempt: Attempt, verdict: Outcome) -> None:
     desk, workload = sweep.desk, sweep.workload
     policy = desk.snapshot.policy(workload)
     for option in attempt.options:
-        for one in desk.ranked(attempt.clusters, workload, policy):
-            if not sweep.left or not sweep.may_mix(one.cluster, option):
+        for ranked_cluster in desk.ranked(attempt.clusters, workload, policy):
+            if not sweep.left or not sweep.may_mix(ranked_cluster.cluster, option):
                 continue
-            found = _most_on_new_nodes(sweep, one.cluster, option)
+            found = _most_on_new_nodes(sweep, ranked_cluster.cluster, option)
             if isinstance(found, Reason):
                 verdict.reasons.append(found)
                 continue
             count, nodes = found
-            desk.ledger.provision(one.cluster, nodes.pool, nodes.count)
+            desk.ledger.provision(ranked_cluster.cluster, nodes.pool, nodes.count)
             if sweep.rung != "Preempt":
                 sweep.rung = "Provision"
             verdict.steps.append(
                 Provision(
-                    workload=workload.key, cluster=one.cluster, pool=nodes.pool, count=nodes.count
+                    workload=workload.key,
+                    cluster=ranked_cluster.cluster,
+                    pool=nodes.pool,
+                    count=nodes.count,
                 )
             )
-            place = (one.cluster, attempt.group)
+            place = (ranked_cluster.cluster, attempt.group)
             sweep.keep(place, option, count, (nodes.packed, nodes.on_existing))
 
 
@@ -279,9 +282,9 @@ _RUNGS = {"Idle": _fill, "Preempt": _preempt, "Provision": _provision}
 def _by_cluster(placed: Iterable[Placed]) -> tuple[Placed, ...]:
     """One placement for each cluster: ranges are joined."""
     found: dict[str, Placed] = {}
-    for one in placed:
-        before = found.get(one.cluster)
-        found[one.cluster] = one if before is None else _joined(before, one)
+    for placement in placed:
+        before = found.get(placement.cluster)
+        found[placement.cluster] = placement if before is None else _joined(before, placement)
     return tuple(found[name] for name in sorted(found))
 
 

@@ -85,15 +85,15 @@ def _moves_to(
 ) -> list[tuple[str, str, int]]:
     """Up to so many moves to a group from later ones, the last first."""
     homes = _homes(places, policy)
-    while count > 0 and any(one.group == group for one in homes):
+    while count > 0 and any(home.group == group for home in homes):
         board = DivisionTally(homes, policy)
-        for one in board.places:
-            board.counts[one.cluster] = one.assigned
+        for place in board.places:
+            board.counts[place.cluster] = place.assigned
         before = dict(board.counts)
         later = board.groups[board.groups.index(group) + 1 :]
         left = count
         for name in reversed(later):
-            held = sum(before[one.cluster] for one in board.members(name))
+            held = sum(before[member.cluster] for member in board.members(name))
             # On the way a cluster may have fewer than its least; otherwise a slow pace would never
             # empty it.
             board.shrink(name, max(held - left, 0), least=0)
@@ -111,7 +111,7 @@ def _moves_to(
 def _homes(places: Sequence[DivisionTarget], policy: Policy) -> list[DivisionTarget]:
     """Leaves out what is empty and could never hold the least count of a cluster."""
     least = policy.division.cluster_min
-    return [one for one in places if one.assigned or one.available >= least]
+    return [place for place in places if place.assigned or place.available >= least]
 
 
 def _differences(more: Mapping[str, int], fewer: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -69,7 +69,10 @@ class Eligibility:
             shape.node_selector,
             shape.node_affinity,
             shape.tolerations,
-            tuple((one.node_labels, one.cluster_labels, one.tolerations) for one in flavors),
+            tuple(
+                (flavor.node_labels, flavor.cluster_labels, flavor.tolerations)
+                for flavor in flavors
+            ),
         )
         mask = known[1].get(key)
         if mask is None:
@@ -90,7 +93,7 @@ def _of_flavors(cluster: Cluster, shape: Shape, flavors: Sequence[Flavor], rival
         chosen &= cluster.flavor_nodes(flavor)
         for rival in rivals.get(flavor.name, ()):
             chosen &= ~cluster.flavor_nodes(rival)
-    tolerations = tuple(one for flavor in flavors for one in flavor.tolerations)
+    tolerations = tuple(toleration for flavor in flavors for toleration in flavor.tolerations)
     return eligible(cluster, shape, chosen, tolerations)
 
 
@@ -137,14 +140,14 @@ def _holds(nodes: Nodes, requirement: NodeRequirement) -> Mask:
         case "DoesNotExist":
             return column.codes < 0
         case "In":
-            return _value_in(column, [one in requirement.values for one in column.values])
+            return _value_in(column, [name in requirement.values for name in column.values])
         case "NotIn":
-            return ~_value_in(column, [one in requirement.values for one in column.values])
+            return ~_value_in(column, [name in requirement.values for name in column.values])
         case _:
             limit = _integer(requirement.values[0]) if len(requirement.values) == 1 else None
             is_greater = requirement.operator == "Gt"
             return _value_in(
-                column, [_beyond(_integer(one), limit, is_greater) for one in column.values]
+                column, [_beyond(_integer(name), limit, is_greater) for name in column.values]
             )
 
 
@@ -174,7 +177,10 @@ def _tolerated(nodes: Nodes, tolerations: Sequence[Toleration]) -> Mask:
         return np.ones(len(nodes), dtype=np.bool_)
     # As for labels: a position of -1 means that the node has no taints.
     table = np.array(
-        [*(all(_bears(one, tolerations) for one in taints) for taints in nodes.taint_sets), True],
+        [
+            *(all(_bears(taint, tolerations) for taint in taints) for taints in nodes.taint_sets),
+            True,
+        ],
         dtype=np.bool_,
     )
     found: Mask = table[nodes.taint_set]
@@ -182,7 +188,9 @@ def _tolerated(nodes: Nodes, tolerations: Sequence[Toleration]) -> Mask:
 
 
 def _bears(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
-    return taint.effect not in _REPELS or any(tolerates(one, taint) for one in tolerations)
+    return taint.effect not in _REPELS or any(
+        tolerates(toleration, taint) for toleration in tolerations
+    )
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -215,17 +223,17 @@ def rivals_of(groups: Iterable[ResourceGroup], flavors: Mapping[str, Flavor]) ->
     pairs = {pair for names in lists for pair in combinations(names, 2)}
     found: dict[str, list[Flavor]] = {}
     for first, second in sorted(pairs):
-        one, other = flavors.get(first), flavors.get(second)
-        if one is not None and other is not None and _may_meet(one, other):
+        flavor, other = flavors.get(first), flavors.get(second)
+        if flavor is not None and other is not None and _may_meet(flavor, other):
             found.setdefault(first, []).append(other)
-            found.setdefault(second, []).append(one)
+            found.setdefault(second, []).append(flavor)
     return {name: tuple(others) for name, others in found.items()}
 
 
-def _may_meet(one: Flavor, other: Flavor) -> bool:
+def _may_meet(flavor: Flavor, other: Flavor) -> bool:
     """Whether a node can have both, as far as their labels say."""
-    return _agree(one.node_labels, other.node_labels) and _agree(
-        one.cluster_labels, other.cluster_labels
+    return _agree(flavor.node_labels, other.node_labels) and _agree(
+        flavor.cluster_labels, other.cluster_labels
     )
 
 

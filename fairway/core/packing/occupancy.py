@@ -63,14 +63,14 @@ def seats_of(workload: Workload) -> dict[str, list[Seat]]:
     decided_at = held.decided_at if held else 0.0
     found: dict[str, list[Seat]] = {}
     holds = held.placed if held else ()
-    for number, one in enumerate((*holds, *workload.releasing)):
+    for number, hold in enumerate((*holds, *workload.releasing)):
         seat = Seat(
             key=workload.key,
-            placed=one,
+            placed=hold,
             decided=(decided_at, workload.key, number),
             leaves=number >= len(holds),
         )
-        found.setdefault(one.cluster, []).append(seat)
+        found.setdefault(hold.cluster, []).append(seat)
     return found
 
 
@@ -123,7 +123,11 @@ class Occupancy:
         was_plain = self._is_plain()
         self._sharing -= self._touched
         self._sharing.update(key for key, seats in come.items() if _share(seats))
-        if not was_plain or self._sharing or any(_is_part(one.requests) for one in strays or ()):
+        if (
+            not was_plain
+            or self._sharing
+            or any(_is_part(stray.requests) for stray in strays or ())
+        ):
             for key in gone:
                 self._seats.pop(key, None)
             self._seats.update(come)
@@ -157,7 +161,7 @@ class Occupancy:
         self._put_strays(strays)
         self._line = []
         seats = [seat for some in self._seats.values() for seat in some]
-        for seat in sorted(seats, key=lambda one: one.decided):
+        for seat in sorted(seats, key=lambda seat: seat.decided):
             seat.assumed = {}
             self._enter(seat)
         self._assume(0)
@@ -168,23 +172,23 @@ class Occupancy:
         return (
             not self._room.cluster.nodes.devices
             and not self._sharing
-            and not any(_is_part(one.requests) for one in self._strays)
+            and not any(_is_part(stray.requests) for stray in self._strays)
         )
 
     # Pods that are where they are.
 
     def _put_strays(self, strays: tuple[Stray, ...]) -> None:
-        for one in self._strays:
-            self._ledger.give_back(self._name, {_STRAY: one.pods}, {_STRAY: one.requests})
-        for one in strays:
-            self._ledger.take(self._name, {_STRAY: one.pods}, {_STRAY: one.requests})
+        for stray in self._strays:
+            self._ledger.give_back(self._name, {_STRAY: stray.pods}, {_STRAY: stray.requests})
+        for stray in strays:
+            self._ledger.take(self._name, {_STRAY: stray.pods}, {_STRAY: stray.requests})
         self._strays = strays
 
     def _enter(self, seat: Seat) -> int:
         """Says from which turn on everyone is to be packed again."""
         first = len(self._line)
         if seat.is_unseen:
-            first = bisect_left(self._line, seat.turn, key=lambda one: one.turn)
+            first = bisect_left(self._line, seat.turn, key=lambda other: other.turn)
             self._line.insert(first, seat)
         if _pods(seat.placed.bound):
             self._ledger.take(self._name, seat.placed.bound, requests_of(seat.placed))
@@ -203,19 +207,19 @@ class Occupancy:
         return first
 
     def _turn_of(self, seat: Seat) -> int:
-        return bisect_left(self._line, seat.turn, key=lambda one: one.turn)
+        return bisect_left(self._line, seat.turn, key=lambda other: other.turn)
 
     def _is_reseated(self, key: str, seats: list[Seat]) -> bool:
         """Whether only the time of decision changed, and nobody's turn by it."""
         known = self._seats.get(key, [])
-        if [one.placed for one in known] != [one.placed for one in seats]:
+        if [seat.placed for seat in known] != [seat.placed for seat in seats]:
             return False
         pairs = list(zip(known, seats, strict=True))
         for old, new in pairs:
             if old.is_unseen:
                 at = self._turn_of(old)
                 around = self._line[max(at - 1, 0) : at] + self._line[at + 1 : at + 2]
-                turns = sorted([*(one.turn for one in around), new.turn])
+                turns = sorted([*(seat.turn for seat in around), new.turn])
                 if turns.index(new.turn) != min(at, 1):
                     return False
         for old, new in pairs:
@@ -239,7 +243,8 @@ class Occupancy:
         for seat in self._line:
             self._stand(seat)
         largest_first = sorted(
-            self._line, key=lambda one: (not _is_tied(one.placed), _size(one.placed), one.decided)
+            self._line,
+            key=lambda seat: (not _is_tied(seat.placed), _size(seat.placed), seat.decided),
         )
         found = (
             self._packed_in(largest_first)
@@ -326,7 +331,7 @@ class Occupancy:
         """Packings of all at once, found by search where the case is small."""
         wants: list[pack.Want] = []
         owner: dict[str, tuple[tuple[float, str, int], str]] = {}
-        seats = sorted(self._line, key=lambda one: one.decided)
+        seats = sorted(self._line, key=lambda seat: seat.decided)
         for number, seat in enumerate(seats):
             for pods in seat.placed.pods:
                 for want in self._wants(pods, seat.placed.bound.get(pods.name, {})):

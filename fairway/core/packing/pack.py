@@ -145,15 +145,15 @@ def pack_most(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | S
 
 def copies(room: Room, wants: Sequence[Want], most: int = UNLIMITED) -> int:
     """How many times all of this can be packed together, up to `most`."""
-    for one in wants:
-        if one.count > 0 and most > 0:
-            most = min(most, count(room, one.shape, one.mask) // one.count)
+    for want in wants:
+        if want.count > 0 and most > 0:
+            most = min(most, count(room, want.shape, want.mask) // want.count)
     if len(wants) == 1 and wants[0].topology == NO_TOPOLOGY:
         return max(0, most)
     low, high = 0, max(0, most)
     while low < high:
         middle = (low + high + 1) // 2
-        if isinstance(pack(room, [_times(one, middle) for one in wants]), Packed):
+        if isinstance(pack(room, [_times(want, middle) for want in wants]), Packed):
             low = middle
         else:
             high = middle - 1
@@ -258,7 +258,7 @@ def _in_one_domain(space: Space, wants: Sequence[Want], domain: str) -> Packed |
         return Shortage(short=tuple(_none(want) for want in wants if want.count > 0))
     held = [_by_domain(space, want, level) for want in wants]
     ratios = [
-        (min(_ratio(one[code], want) for one, want in zip(held, wants, strict=True)), code)
+        (min(_ratio(value[code], want) for value, want in zip(held, wants, strict=True)), code)
         for code in range(len(level.names))
     ]
     failed: Shortage | None = None
@@ -275,11 +275,11 @@ def _in_one_domain(space: Space, wants: Sequence[Want], domain: str) -> Packed |
             failed = Shortage(short=found, domain=level.names[code])
     if failed is not None:
         return failed
-    best = max(ratios, key=lambda one: (one[0], -one[1]))[1]
+    best = max(ratios, key=lambda ratio: (ratio[0], -ratio[1]))[1]
     short = tuple(
-        Short(name=want.name, wanted=want.count, placeable=one[best])
-        for one, want in zip(held, wants, strict=True)
-        if one[best] < want.count
+        Short(name=want.name, wanted=want.count, placeable=value[best])
+        for value, want in zip(held, wants, strict=True)
+        if value[best] < want.count
     )
     return Shortage(short=short, domain=level.names[best])
 

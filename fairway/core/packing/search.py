@@ -88,7 +88,7 @@ def _ways(space: Space, wants: Sequence[Want]) -> Iterator[Spot]:
     sliced = level_index(space.room, want.topology.slice_level)
     if _asks_for_unknown(want.topology, required, sliced):
         return
-    named = max((one for one in (required, sliced) if one is not None), default=None)
+    named = max((number for number in (required, sliced) if number is not None), default=None)
     for inside in _domains(levels, required, positions):
         nodes: list[_Node] = [
             (int(positions[at]), int(pods[at]), classes[int(positions[at])]) for at in inside
@@ -151,7 +151,7 @@ def _spread(
 
 def _classes(space: Space, wants: Sequence[Want], nodes: Sequence[int]) -> dict[int, object]:
     """What makes nodes alike for these sets: what is free, who may come, and where they are."""
-    requests = sorted({one for want in wants for one in want.shape.requests})
+    requests = sorted({request for want in wants for request in want.shape.requests})
     columns = [space.columns[name] for name, _ in requests if name in space.columns]
     tables = [
         space.devices.get(name) or devices_of(space.room, name)

@@ -96,7 +96,7 @@ def _levels(cluster: Cluster) -> tuple[Level, ...]:
         # One entry more, so that code -1 (no label) stays what it is.
         rank = np.full(len(order) + 1, -1, dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
-        names = tuple(column.values[one] for one in order)
+        names = tuple(column.values[number] for number in order)
         found.append(_nested(name, rank[column.codes], names, found[-1] if found else None))
     return tuple(found)
 
@@ -122,8 +122,8 @@ def _nested(name: str, codes: Codes, names: tuple[str, ...], outer: Level | None
     full = tuple(
         names[value]
         if unique[value] == 1
-        else f"{outer.names[one] if one >= 0 else ''}/{names[value]}"
-        for value, one in zip(values, arounds, strict=True)
+        else f"{outer.names[around] if around >= 0 else ''}/{names[value]}"
+        for value, around in zip(values, arounds, strict=True)
     )
     return Level(name=name, codes=codes, names=full, parents=np.array(arounds, dtype=np.int32))
 

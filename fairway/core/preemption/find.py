@@ -48,8 +48,8 @@ class Victims:
 
     def remove(self, desk: Desk) -> None:
         """Gives back the quota and the nodes of the victims, in the ledger."""
-        for one in self.victims:
-            take_away(desk.snapshot, desk.ledger, desk.snapshot.facts.workloads[one.key])
+        for victim in self.victims:
+            take_away(desk.snapshot, desk.ledger, desk.snapshot.facts.workloads[victim.key])
 
 
 def find_victims(
@@ -61,8 +61,8 @@ def find_victims(
     rules = desk.queue(workload).preemption
     if rules.within_queue == "Never" and rules.reclaim == "Never":
         return None
-    counts = {one.name: one.count for one in form.pod_sets}
-    usage = assignment.usage(counts, {one.name: one.shape for one in form.pod_sets})
+    counts = {pod_set.name: pod_set.count for pod_set in form.pod_sets}
+    usage = assignment.usage(counts, {pod_set.name: pod_set.shape for pod_set in form.pod_sets})
     missing = _missing(desk, workload, usage)
     if missing is None:
         return None
@@ -124,11 +124,11 @@ def _by_quota(
             return known if isinstance(known, Found) else None
     case = PreemptionCase(desk, holders, workload, usage, missing, contests_nodes=False)
     candidates = case.suspects(
-        one
+        holder
         for queue in holders.queues_near(workload.queue)
         if case.looks_at(queue)
-        for one in holders.of_queue(queue)
-        if any(pair in one.usage for pair in missing)
+        for holder in holders.of_queue(queue)
+        if any(pair in holder.usage for pair in missing)
     )
     candidates.sort(key=_by_loss)
     found = Search(desk, case, candidates, missing, None).best()
@@ -147,11 +147,11 @@ def _by_nodes(
     cluster, wants, domain = place
     holders, room = holders_of(desk), desk.ledger.rooms[cluster]
     suspects = sorted(suspects, key=_by_loss)
-    feet = [holders.foot(one, cluster) for one in suspects]
+    feet = [holders.foot(holder, cluster) for holder in suspects]
     helpful = [
         place
-        for place, one in enumerate(suspects)
-        if any(pair in one.usage for pair in missing) or stands_on_any(wants, room, feet[place])
+        for place, holder in enumerate(suspects)
+        if any(pair in holder.usage for pair in missing) or stands_on_any(wants, room, feet[place])
     ]
     candidates = [suspects[place] for place in helpful]
     if not candidates:
@@ -169,15 +169,15 @@ def _victims(
     cluster: str, assignment: Assignment, found: Found, packed: pack.Packed | None
 ) -> Victims:
     victims = tuple(
-        Victim(key=one.key, code=code, lost_seconds=one.lost_seconds)
-        for one, code in zip(found.victims, found.codes, strict=True)
+        Victim(key=victim.key, code=code, lost_seconds=victim.lost_seconds)
+        for victim, code in zip(found.victims, found.codes, strict=True)
     )
     harm = (
-        max(one.workload.priority for one in found.victims),
-        sum(one.loss for one in found.victims),
+        max(victim.workload.priority for victim in found.victims),
+        sum(victim.loss for victim in found.victims),
         len(victims),
         cluster,
-        tuple(_by_loss(one) for one in found.victims),
+        tuple(_by_loss(victim) for victim in found.victims),
     )
     return Victims(
         cluster=cluster, assignment=assignment, packed=packed, victims=victims, harm=harm

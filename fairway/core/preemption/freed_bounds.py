@@ -87,9 +87,9 @@ class _Pods:
         """How many more pods there is room for when these candidates are gone."""
         total = 0
         given: dict[int, list[int]] = {}
-        for one in chosen:
-            total += self.alone[one]
-            for at, amounts in self.shared[one].items():
+        for number in chosen:
+            total += self.alone[number]
+            for at, amounts in self.shared[number].items():
                 before = given.get(at)
                 if before is None:
                     given[at] = amounts
@@ -120,11 +120,11 @@ class Ground:
         positions, counts = np.unique(every, return_counts=True)
         shared = frozenset(positions[counts > 1].tolist())
         self._pods = [_Pods(room, want, feet, shared) for want in wants if want.count > 0]
-        self._short = [one for one in self._pods if one.missing > 0]
+        self._short = [pod for pod in self._pods if pod.missing > 0]
 
     def allows(self, chosen: Sequence[int]) -> bool:
         """Whether there may be room when these candidates are gone; False is certain."""
-        return all(one.gained(chosen) >= one.missing for one in self._short)
+        return all(pods.gained(chosen) >= pods.missing for pods in self._short)
 
     def bundles(self, allowed: Sequence[int], losses: Sequence[int]) -> list[tuple[int, ...]]:
         """Candidates that free something together: one alone, or the cheapest on one node.
@@ -138,18 +138,18 @@ class Ground:
             worth = pods.gained(bundle) / lost / len(bundle)
             found[bundle] = max(found.get(bundle, 0.0), worth)
 
-        cheapest_first = sorted(allowed, key=lambda one: (losses[one], one))
+        cheapest_first = sorted(allowed, key=lambda number: (losses[number], number))
         for pods in self._pods:
             on: dict[int, list[int]] = {}
-            for one in cheapest_first:
-                if pods.alone[one] > 0:
-                    note(pods, (one,))
-                for at in pods.shared[one]:
-                    on.setdefault(at, []).append(one)
+            for number in cheapest_first:
+                if pods.alone[number] > 0:
+                    note(pods, (number,))
+                for at in pods.shared[number]:
+                    on.setdefault(at, []).append(number)
             for at in sorted(on):
                 given = [0] * len(pods.amounts)
-                for place, one in enumerate(on[at]):
-                    given = [a + b for a, b in zip(given, pods.shared[one][at], strict=True)]
+                for place, value in enumerate(on[at]):
+                    given = [a + b for a, b in zip(given, pods.shared[value][at], strict=True)]
                     if pods.gained_at(at, given) > 0:
                         note(pods, tuple(on[at][: place + 1]))
                         break
@@ -183,7 +183,7 @@ def clusters_to_search(
     if not is_large.any():
         return ()
     position = desk.stock.position
-    names = names if is_large.all() else [one for one in names if is_large[position[one]]]
+    names = names if is_large.all() else [name for name in names if is_large[position[name]]]
     if rules.reclaim != "Never":
         return names
     behind = _behind(desk, workload.queue)
@@ -191,7 +191,7 @@ def clusters_to_search(
     # First as if all of the queue had to yield, and each of their pods were their largest.
     missing = desk.stock.chance(assignment, form).missing(behind.places) if fits_quota else None
     if missing is not None:
-        most = [_more(behind.largest, one.shape.requests) for one in form.pod_sets]
+        most = [_more(behind.largest, pod_set.shape.requests) for pod_set in form.pod_sets]
         if not (np.outer(most, behind.pods) >= missing).all(axis=0).any():
             return ()
     weaker = [placed for priority, placed in behind.placed if priority <= workload.priority]
@@ -219,19 +219,19 @@ def _behind(desk: Desk, queue: str) -> Behind:
 def _yielding(desk: Desk, queue: str) -> Iterator[tuple[int, Placed]]:
     snapshot = desk.snapshot
     for key in snapshot.holding.get(queue, ()):
-        one = snapshot.facts.workloads[key]
-        if one.held is not None and may_yield(one):
-            for placed in one.held.placed:
-                yield one.priority, placed
+        workload = snapshot.facts.workloads[key]
+        if workload.held is not None and may_yield(workload):
+            for placed in workload.held.placed:
+                yield workload.priority, placed
 
 
 def _gathered(desk: Desk, placed: Sequence[tuple[int, Placed]]) -> Behind:
     pods_in: dict[str, int] = {}
     largest: dict[str, int] = {}
-    for _, one in placed:
-        for pods in one.pods:
-            if one.cluster in desk.stock.position:
-                pods_in[one.cluster] = pods_in.get(one.cluster, 0) + pods.count
+    for _, placement in placed:
+        for pods in placement.pods:
+            if placement.cluster in desk.stock.position:
+                pods_in[placement.cluster] = pods_in.get(placement.cluster, 0) + pods.count
             for resource, amount in pods.shape.requests:
                 largest[resource] = max(amount, largest.get(resource, 0))
     return Behind(
@@ -246,9 +246,9 @@ def _gathered(desk: Desk, placed: Sequence[tuple[int, Placed]]) -> Behind:
 def _gains(placed: Iterable[Placed], form: Form) -> dict[str, list[int]]:
     """For each cluster, how many more pods of each set there may be room for at most."""
     found: dict[str, list[int]] = {}
-    for one in placed:
-        gains = found.setdefault(one.cluster, [0] * len(form.pod_sets))
-        for pods in one.pods:
+    for placement in placed:
+        gains = found.setdefault(placement.cluster, [0] * len(form.pod_sets))
+        for pods in placement.pods:
             given = dict(pods.shape.requests)
             for at, pod_set in enumerate(form.pod_sets):
                 gains[at] += pods.count * _more(given, pod_set.shape.requests)

@@ -113,7 +113,7 @@ def inherited(heirs: Sequence[Workload], workloads: Mapping[str, Workload]) -> I
     no concern of theirs.
     """
     left = {
-        key: [(one.attempt, usage_of(one)) for one in workloads[key].releasing]
+        key: [(placement.attempt, usage_of(placement)) for placement in workloads[key].releasing]
         for heir in heirs
         for key, _ in _victims(heir)
         if key in workloads
@@ -156,9 +156,13 @@ def overlap(tree: Tree, parts: Iterable[Inherited]) -> Charges:
     for key, of_heir in groupby(parts, key=_by_heir):
         pair, some = key[1], list(of_heir)
         heir = some[0].heir
-        for queue in _meeting(tree, heir, [one.victim for one in some]):
-            without_heir = _less(tree, queue, pair, [(heir, sum(one.amount for one in some))])
-            without = _less(tree, queue, pair, [(one.victim, one.amount) for one in some])
+        for queue in _meeting(tree, heir, [inherited.victim for inherited in some]):
+            without_heir = _less(
+                tree, queue, pair, [(heir, sum(inherited.amount for inherited in some))]
+            )
+            without = _less(
+                tree, queue, pair, [(inherited.victim, inherited.amount) for inherited in some]
+            )
             surplus = tree.usage_of(queue, pair) - max(without_heir, without)
             if surplus > 0:
                 tree.charge(queue, {pair: -surplus})

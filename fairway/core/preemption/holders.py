@@ -108,7 +108,7 @@ class Holders:
         """Those with pods in a cluster, by key; with a queue, those of that queue."""
         if queue:
             held = self._snapshot.packings
-            return [one for one in self.of_queue(queue) if (one.key, cluster) in held]
+            return [holder for holder in self.of_queue(queue) if (holder.key, cluster) in held]
         found = self._in_cluster.get(cluster)
         if found is None:
             found = self._known(sorted(self._snapshot.holders.get(cluster, ())))
@@ -162,7 +162,7 @@ def lost_seconds(workload: Workload, now: float) -> float:
         ran = lost_of_tasks(
             ran,
             before=workload.ran_seconds,
-            running=sum(count_of(one.tasks) for one in workload.held.placed),
+            running=sum(count_of(placement.tasks) for placement in workload.held.placed),
             over=count_of(workload.tasks_over),
             task_seconds=workload.run_seconds,
         )

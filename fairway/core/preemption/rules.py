@@ -89,7 +89,7 @@ class PreemptionCase:
 
     def suspects(self, holders: Iterable[Holder]) -> list[Holder]:
         """Those whom no rule protects, whatever else is removed."""
-        found = [one for one in holders if self._may_be(one)]
+        found = [holder for holder in holders if self._may_be(holder)]
         return self._with_a_chance(found) if found else found
 
     def looks_at(self, queue: str) -> bool:
@@ -99,10 +99,10 @@ class PreemptionCase:
         rival = self._rival(queue)
         return rival is not None and all(
             any(
-                (cell := one.cells.get(pair)) is not None and cell.usage > cell.subtree
+                (cell := node.cells.get(pair)) is not None and cell.usage > cell.subtree
                 for pair in self.contested
             )
-            for one in rival.theirs
+            for node in rival.theirs
         )
 
     def _may_be(self, holder: Holder) -> bool:
@@ -186,36 +186,36 @@ class PreemptionCase:
 
     def _with_a_chance(self, holders: list[Holder]) -> list[Holder]:
         """Those who would be legal if everything else were at its best for the preemptor."""
-        rivals = [one for one in holders if one.queue != self.workload.queue]
+        rivals = [holder for holder in holders if holder.queue != self.workload.queue]
         if not rivals:
             return holders
         ledger, shares = self._desk.ledger, self._holders.shares
         lowest: dict[str, Share] = {}
         entitled: dict[str, bool] = {}
         tops = {}
-        for one in rivals:
-            rival = self._rival(one.queue)
+        for holder in rivals:
+            rival = self._rival(holder.queue)
             assert rival is not None
             tops[rival.ours[-1].name] = rival
         highest = min(tops.values(), key=lambda rival: rival.ours[-1].depth).ours[-1]
         with ledger.trial():
-            for one in holders:
-                rival = self._rival(one.queue) if one.queue != self.workload.queue else None
+            for holder in holders:
+                rival = self._rival(holder.queue) if holder.queue != self.workload.queue else None
                 if rival is None or rival.ours[-1] is not highest:  # on our side of it
-                    ledger.release(one.queue, one.usage)
+                    ledger.release(holder.queue, holder.usage)
             ledger.charge(self.workload.queue, self.usage)
             for name, rival in tops.items():
                 lowest[name] = shares.share(self.workload.queue, at=name)
                 entitled[name] = self._is_entitled(rival)
         found = []
-        for one in holders:
-            if one.queue != self.workload.queue:
-                rival = self._rival(one.queue)
+        for holder in holders:
+            if holder.queue != self.workload.queue:
+                rival = self._rival(holder.queue)
                 assert rival is not None
                 name = rival.ours[-1].name
-                if not entitled[name] and not self._has_chance(one, rival, lowest[name]):
+                if not entitled[name] and not self._has_chance(holder, rival, lowest[name]):
                     continue
-            found.append(one)
+            found.append(holder)
         return found
 
     def _has_chance(self, holder: Holder, rival: Rival, lowest: Share) -> bool:
@@ -236,9 +236,9 @@ class PreemptionCase:
         The ledger must be as it would be: all of them gone, the preemptor charged.
         """
         codes = []
-        for one in victims:
-            code = self._code(one)
-            if code is None or self._strikes_back(one.workload, one.queue, one.usage):
+        for victim in victims:
+            code = self._code(victim)
+            if code is None or self._strikes_back(victim.workload, victim.queue, victim.usage):
                 return None
             codes.append(code)
         return codes
@@ -280,14 +280,14 @@ class PreemptionCase:
         below = [rival.theirs[-1]]
         for node in below:
             below.extend(node.children)
-            for one in snapshot.lines.get(node.name, ())[:looks]:
+            for line in snapshot.lines.get(node.name, ())[:looks]:
                 looks -= 1
-                options = self._desk.assignments(one, one.forms[0]) if one.is_waiting else ()
+                options = self._desk.assignments(line, line.forms[0]) if line.is_waiting else ()
                 if options:
-                    shapes = {each.name: each.shape for each in one.forms[0].pod_sets}
-                    counts = {each.name: each.count for each in one.forms[0].pod_sets}
+                    shapes = {each.name: each.shape for each in line.forms[0].pod_sets}
+                    counts = {each.name: each.count for each in line.forms[0].pod_sets}
                     usage = options[0].usage(counts, shapes)
-                    if self._strikes_back(one, node.name, usage):
+                    if self._strikes_back(line, node.name, usage):
                         return True
         return False
 
@@ -306,8 +306,8 @@ class PreemptionCase:
         """
         nodes = rival.ours[:1] if self._is_fair else rival.ours
         return any(
-            all((cell := one.cell(pair)).usage <= cell.subtree for pair in self.contested)
-            for one in nodes
+            all((cell := node.cell(pair)).usage <= cell.subtree for pair in self.contested)
+            for node in nodes
         )
 
     def _strikes_back(self, other: Workload, queue: str, usage: Usage) -> bool:

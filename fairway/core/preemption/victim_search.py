@@ -68,21 +68,23 @@ class Search:
         self._desk = desk
         self._case = case
         self._candidates = candidates  # by (loss, key)
-        self._losses = [one.loss for one in candidates]
+        self._losses = [candidate.loss for candidate in candidates]
         self._nodes = nodes
         self._missing = list(missing.values())
         self._illegal: list[frozenset[int]] = []  # enough, but not legal: nor is what has more
-        self._gives = [[one.usage.get(pair, 0) for pair in missing] for one in candidates]
+        self._gives = [
+            [candidate.usage.get(pair, 0) for pair in missing] for candidate in candidates
+        ]
 
     def best(self) -> Found | None:
         """The least harmful set; none where no set will do."""
         everybody = tuple(range(len(self._candidates)))
-        priorities = [one.workload.priority for one in self._candidates]
+        priorities = [candidate.workload.priority for candidate in self._candidates]
         for level in sorted(set(priorities)):
-            allowed = tuple(one for one in everybody if priorities[one] <= level)
+            allowed = tuple(number for number in everybody if priorities[number] <= level)
             if not self._may_do(allowed) or not self._is_enough(allowed):
                 continue
-            needed = frozenset(one for one in allowed if priorities[one] == level)
+            needed = frozenset(number for number in allowed if priorities[number] == level)
             found = self._least(allowed, needed)
             if found is not None:
                 return found
@@ -123,8 +125,8 @@ class Search:
     def _rest_of(self, allowed: Chosen) -> list[list[int]]:
         """What all candidates from a place on give together."""
         rest = [[0] * len(self._missing)]
-        for one in reversed(allowed):
-            rest.append([a + b for a, b in zip(rest[-1], self._gives[one], strict=True)])
+        for number in reversed(allowed):
+            rest.append([a + b for a, b in zip(rest[-1], self._gives[number], strict=True)])
         rest.reverse()
         return rest
 
@@ -134,8 +136,8 @@ class Search:
         """Whether quota may be enough: what is given back covers what is missing."""
         for place, missing in enumerate(self._missing):
             given = more[place] if more is not None else 0
-            for one in chosen:
-                given += self._gives[one][place]
+            for number in chosen:
+                given += self._gives[number][place]
             if given < missing:
                 return False
         return True
@@ -149,7 +151,7 @@ class Search:
 
     def _try(self, chosen: Chosen) -> Found | None:
         """The set, if it is enough and legal; one that is merely enough is written down."""
-        if any(one.issubset(chosen) for one in self._illegal):
+        if any(item.issubset(chosen) for item in self._illegal):
             return None
         codes = self._judge(chosen)
         if codes is None:
@@ -162,7 +164,7 @@ class Search:
         if not codes:
             self._illegal.append(frozenset(chosen))
             return None
-        victims = tuple(self._candidates[one] for one in chosen)
+        victims = tuple(self._candidates[number] for number in chosen)
         return Found(victims=victims, codes=tuple(codes), packed=packed)
 
     def _is_enough(self, chosen: Chosen) -> bool:
@@ -180,7 +182,7 @@ class Search:
             if not self._fits():
                 return None
             self._settle()
-            return self._case.judge([self._candidates[one] for one in chosen]) or []
+            return self._case.judge([self._candidates[number] for number in chosen]) or []
 
     def _fits(self) -> bool:
         tree, workload = self._desk.ledger.tree, self._case.workload
@@ -190,8 +192,8 @@ class Search:
 
     def _release(self, chosen: Chosen) -> None:
         by_queue: dict[str, dict[FlavorResource, int]] = {}
-        for one in chosen:
-            holder = self._candidates[one]
+        for number in chosen:
+            holder = self._candidates[number]
             total = by_queue.setdefault(holder.queue, {})
             for pair, amount in holder.usage.items():
                 total[pair] = total.get(pair, 0) + amount
@@ -210,8 +212,8 @@ class Search:
         nodes, desk = self._nodes, self._desk
         assert nodes is not None
         with desk.ledger.trial():
-            for one in chosen:
-                workload = self._candidates[one].workload
+            for number in chosen:
+                workload = self._candidates[number].workload
                 free_nodes(desk.snapshot, desk.ledger, workload, nodes.cluster)
             found = pack.pack(desk.ledger.rooms[nodes.cluster], nodes.wants, nodes.domain)
         return found if isinstance(found, pack.Packed) else None
@@ -229,12 +231,12 @@ class Search:
             if found is not None:
                 return found
             illegal = self._illegal_of(chosen)
-            allowed = tuple(one for one in allowed if one not in illegal)
+            allowed = tuple(number for number in allowed if number not in illegal)
         return None
 
     def _gather(self, allowed: Chosen) -> Chosen | None:
         """The first so many, by worth, that are enough: more of them never are less."""
-        order = list(dict.fromkeys(one for some in self._by_worth(allowed) for one in some))
+        order = list(dict.fromkeys(number for some in self._by_worth(allowed) for number in some))
         if self._nodes is None:
             return self._gather_quota(order)
         low, high = 1, len(order)
@@ -253,9 +255,9 @@ class Search:
         """The same where quota alone decides: one after the other goes until it fits."""
         ledger, chosen = self._desk.ledger, []
         with ledger.trial():
-            for one in order:
-                chosen.append(one)
-                ledger.release(self._candidates[one].queue, self._candidates[one].usage)
+            for number in order:
+                chosen.append(number)
+                ledger.release(self._candidates[number].queue, self._candidates[number].usage)
                 if self._fits():
                     return tuple(sorted(chosen))
         return None
@@ -265,35 +267,39 @@ class Search:
         ledger, kept = self._desk.ledger, set(chosen)
         with ledger.trial():
             self._release(chosen)
-            for one in order:
-                holder = self._candidates[one]
+            for number in order:
+                holder = self._candidates[number]
                 ledger.charge(holder.queue, holder.usage)
                 if self._fits():
-                    kept.discard(one)
+                    kept.discard(number)
                 else:
                     ledger.release(holder.queue, holder.usage)
         return tuple(sorted(kept))
 
     def _by_worth(self, allowed: Chosen) -> list[Chosen]:
         """Candidates, alone or by node, in the order in which they are gathered."""
-        alone = sorted(allowed, key=lambda one: (-self._worth(one), one))
+        alone = sorted(allowed, key=lambda number: (-self._worth(number), number))
         if self._nodes is None:
-            return [(one,) for one in alone]
+            return [(number,) for number in alone]
         bundles = self._nodes.ground.bundles(allowed, self._losses)
-        needs_quota = [(one,) for one in alone if self._missing]
-        return [*bundles, *needs_quota, *((one,) for one in alone)]
+        needs_quota = [(number,) for number in alone if self._missing]
+        return [*bundles, *needs_quota, *((number,) for number in alone)]
 
-    def _worth(self, one: int) -> float:
+    def _worth(self, number: int) -> float:
         """How much of the missing quota it gives back, for what is lost."""
-        gives = zip(self._gives[one], self._missing, strict=True)
+        gives = zip(self._gives[number], self._missing, strict=True)
         part = sum(min(1.0, given / missing) for given, missing in gives)
-        return part / (1 + self._losses[one])
+        return part / (1 + self._losses[number])
 
     def _reduce(self, chosen: Chosen) -> Chosen:
         """The set without those who are in it in vain, the most harmful left out first."""
         order = sorted(
             chosen,
-            key=lambda one: (self._candidates[one].workload.priority, self._losses[one], one),
+            key=lambda number: (
+                self._candidates[number].workload.priority,
+                self._losses[number],
+                number,
+            ),
             reverse=True,
         )
         if self._nodes is None:
@@ -302,12 +308,12 @@ class Search:
         while True:  # many at a time first, then one by one
             for start in range(0, len(order), size):
                 some = set(order[start : start + size])
-                fewer = tuple(one for one in chosen if one not in some)
+                fewer = tuple(number for number in chosen if number not in some)
                 if fewer and self._may_do(fewer) and self._is_enough(fewer):
                     chosen = fewer
             if size == 1:
                 return chosen
-            order = [one for one in order if one in chosen]
+            order = [number for number in order if number in chosen]
             size = max(1, min(size, len(order)) // 2)
 
     def _illegal_of(self, chosen: Chosen) -> Chosen:
@@ -315,5 +321,7 @@ class Search:
         with self._desk.ledger.trial():
             self._release(chosen)
             self._settle()
-            illegal = [one for one in chosen if not self._case.judge([self._candidates[one]])]
+            illegal = [
+                number for number in chosen if not self._case.judge([self._candidates[number]])
+            ]
         return tuple(illegal) or chosen[-1:]

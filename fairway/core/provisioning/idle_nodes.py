@@ -37,13 +37,13 @@ def idle_nodes(snapshot: Snapshot) -> tuple[Idle, ...]:
             continue
         used = _used(snapshot, cluster)
         is_settled = _is_settled(snapshot, name)
-        prices = {one.name: one.price_nanos or 0 for one in cluster.pools}
+        prices = {pool.name: pool.price_nanos or 0 for pool in cluster.pools}
         for position in np.flatnonzero((column.codes >= 0) & ~used):
             pool, node = column.value(int(position)) or "", cluster.nodes.names[int(position)]
             key = (-groups.get(name, 0), -prices.get(pool, 0), name, pool, node)
             idle = Idle(cluster=name, pool=pool, node=node, is_settled=is_settled)
             found.append((key, idle))
-    return tuple(idle for _, idle in sorted(found, key=lambda one: one[0]))
+    return tuple(idle for _, idle in sorted(found, key=lambda pair: pair[0]))
 
 
 def _groups(snapshot: Snapshot) -> dict[str, int]:
@@ -71,12 +71,17 @@ def _is_settled(snapshot: Snapshot, cluster: str) -> bool:
     for key in snapshot.holders.get(cluster, ()):
         workload = snapshot.facts.workloads[key]
         packing = snapshot.packings.get((key, cluster)) or {}
-        if _claimed(workload, cluster) > sum(sum(one.values()) for one in packing.values()):
+        if _claimed(workload, cluster) > sum(sum(entry.values()) for entry in packing.values()):
             return False
     held = (snapshot.facts.workloads[key].reservation for key in snapshot.reserving)
-    return all(one is None or one[0] != cluster for one in held)
+    return all(pair is None or pair[0] != cluster for pair in held)
 
 
 def _claimed(workload: Workload, cluster: str) -> int:
     placed = workload.held.placed if workload.held else ()
-    return sum(pods.count for one in placed if one.cluster == cluster for pods in one.pods)
+    return sum(
+        pods.count
+        for placement in placed
+        if placement.cluster == cluster
+        for pods in placement.pods
+    )

@@ -38,11 +38,11 @@ def find_pool(
     if not place.pools:
         return no_pool(cluster)
     flavors = {
-        one.name: [
+        pod_set.name: [
             desk.snapshot.facts.flavors[name]
-            for name in sorted(set(option.flavors[one.name].values()))
+            for name in sorted(set(option.flavors[pod_set.name].values()))
         ]
-        for one in form.pod_sets
+        for pod_set in form.pod_sets
     }
     rivals = desk.snapshot.eligibility.rivals
     room = desk.ledger.rooms[cluster]
@@ -50,7 +50,8 @@ def find_pool(
     refusal = no_pool(cluster)
     for pool in sorted(place.pools, key=_price):
         takes = [
-            pool_takes(place, pool, one.shape, flavors[one.name], rivals) for one in form.pod_sets
+            pool_takes(place, pool, pod_set.shape, flavors[pod_set.name], rivals)
+            for pod_set in form.pod_sets
         ]
         if not any(takes):
             continue

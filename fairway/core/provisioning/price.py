@@ -55,12 +55,12 @@ def _lost(desk: Desk, victims: Victims) -> int | None:
                     if price is None:
                         continue
                     total += price * amount * int(victim.lost_seconds) // (1000 * _HOUR)
-    return total if total or all(not one.lost_seconds for one in victims.victims) else None
+    return total if total or all(not victim.lost_seconds for victim in victims.victims) else None
 
 
 def _bought(desk: Desk, workload: Workload, cluster: str, nodes: Provisioned) -> int | None:
     """What the new nodes cost for as long as they are needed."""
-    pool = next(one for one in desk.cluster(cluster).pools if one.name == nodes.pool)
+    pool = next(pool for pool in desk.cluster(cluster).pools if pool.name == nodes.pool)
     if pool.price_nanos is None:
         return None
     seconds = int(workload.run_seconds or workload.limit_seconds or _RUN_SECONDS)

@@ -140,7 +140,7 @@ def _longer(ended: tuple[int, ...], seconds: float) -> float:
 
 def _with(ended: tuple[int, ...], seconds: float) -> tuple[int, ...]:
     step = min(max(bisect_right(EDGES, seconds) - 1, 0), STEPS - 1)
-    faded = [one * _FADES // 1000 for one in ended or (0,) * STEPS]
+    faded = [number * _FADES // 1000 for number in ended or (0,) * STEPS]
     faded[step] += WEIGHT
     return tuple(faded)
 

@@ -64,8 +64,8 @@ class Assignment:
 def _needs(form: Form) -> tuple[dict[str, int], dict[str, Shape]]:
     """How many pods each set of a form has, and of which shape."""
     return (
-        {one.name: one.count for one in form.pod_sets},
-        {one.name: one.shape for one in form.pod_sets},
+        {pod_set.name: pod_set.count for pod_set in form.pod_sets},
+        {pod_set.name: pod_set.shape for pod_set in form.pod_sets},
     )
 
 
@@ -85,9 +85,9 @@ def _charged(
 
 def groups_of(queue: Queue, above: Sequence[Queue]) -> tuple[ResourceGroup, ...]:
     """The resource groups in force for a queue: its own, else the nearest above."""
-    for one in (queue, *above):
-        if one.groups:
-            return one.groups
+    for other in (queue, *above):
+        if other.groups:
+            return other.groups
     return ()
 
 
@@ -101,7 +101,7 @@ def assignments(
     counts, shapes = _needs(form)
     found = []
     for combination in islice(product(*choices), ASSIGNMENTS_MAX):
-        by_set: dict[str, dict[str, str]] = {one.name: {} for one in form.pod_sets}
+        by_set: dict[str, dict[str, str]] = {pod_set.name: {} for pod_set in form.pod_sets}
         names: list[str] = []
         for (group, askers), chosen in zip(wanted, combination, strict=True):
             for pod_set in askers:
@@ -119,9 +119,9 @@ def assignments(
 def _askers(group: ResourceGroup, form: Form) -> list[PodSet]:
     """The pod sets that ask for a resource of a group."""
     return [
-        one
-        for one in form.pod_sets
-        if any(resource in group.resources for resource, _ in one.shape.requests)
+        pod_set
+        for pod_set in form.pod_sets
+        if any(resource in group.resources for resource, _ in pod_set.shape.requests)
     ]
 
 
@@ -135,15 +135,15 @@ def _choices(
         if name in flavors and (not form.flavors or name in form.flavors)
     ]
     suited = {
-        one.name: [name for name in allowed if not unsuited(one.shape, flavors[name])]
-        for one in askers
+        asker.name: [name for name in allowed if not unsuited(asker.shape, flavors[name])]
+        for asker in askers
     }
-    shared = [name for name in allowed if all(name in suited[one.name] for one in askers)]
+    shared = [name for name in allowed if all(name in suited[asker.name] for asker in askers)]
     for name in shared:
-        yield {one.name: name for one in askers}
+        yield {asker.name: name for asker in askers}
     if not shared:
-        for mixed in product(*(suited[one.name] for one in askers)):
-            yield {one.name: name for one, name in zip(askers, mixed, strict=True)}
+        for mixed in product(*(suited[asker.name] for asker in askers)):
+            yield {asker.name: name for asker, name in zip(askers, mixed, strict=True)}
 
 
 def unsuited(shape: Shape, flavor: Flavor) -> str:
@@ -155,7 +155,7 @@ def unsuited(shape: Shape, flavor: Flavor) -> str:
     tolerations = (*shape.tolerations, *flavor.tolerations)
     for taint in flavor.node_taints:
         if taint.effect != "PreferNoSchedule" and not any(
-            tolerates(one, taint) for one in tolerations
+            tolerates(toleration, taint) for toleration in tolerations
         ):
             return f"the taint {taint.key} is not tolerated"
     labels = dict(flavor.node_labels)
@@ -169,14 +169,14 @@ def unsuited(shape: Shape, flavor: Flavor) -> str:
 
 def _may_hold(term: NodeTerm, labels: Mapping[str, str]) -> bool:
     """Whether a term can hold on a node with these labels, whatever others it has."""
-    for one in term.match_expressions:
-        if one.key not in labels:
+    for expression in term.match_expressions:
+        if expression.key not in labels:
             continue
-        value = labels[one.key]
-        if one.operator == "In" and value not in one.values:
+        value = labels[expression.key]
+        if expression.operator == "In" and value not in expression.values:
             return False
-        if one.operator == "NotIn" and value in one.values:
+        if expression.operator == "NotIn" and value in expression.values:
             return False
-        if one.operator == "DoesNotExist":
+        if expression.operator == "DoesNotExist":
             return False
     return True

@@ -274,13 +274,13 @@ class Tournament:
             step = step.parent
         lowest = min((height for height in heights if height), default=0)
         below = [fallen]
-        for one in below:
-            below.extend(one.children)
-            if one.candidate is not None and (one is seat or one.level > lowest):
-                level = one.borrow_level()
-                if level != one.level or one is seat:
-                    one.level = level
-                    self._climb(one, usage_changed=False)
+        for other in below:
+            below.extend(other.children)
+            if other.candidate is not None and (other is seat or other.level > lowest):
+                level = other.borrow_level()
+                if level != other.level or other is seat:
+                    other.level = level
+                    self._climb(other, usage_changed=False)
 
 
 def _paths(tree: Tree, queues: Iterable[str]) -> list[Node]:
@@ -291,4 +291,4 @@ def _paths(tree: Tree, queues: Iterable[str]) -> list[Node]:
         if (leaf := tree.node(queue)) is not None
         for node in leaf.path()
     }
-    return sorted(found.values(), key=lambda one: (one.depth, one.name))
+    return sorted(found.values(), key=lambda node: (node.depth, node.name))

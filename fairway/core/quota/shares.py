@@ -128,7 +128,7 @@ def raised(added: Added) -> Added:
 def added_at(node: Node, usage: Usage) -> Added:
     """What a workload would add at the queue that it is charged to."""
     cells = [(node.cell(pair), amount) for pair, amount in usage.items()]
-    return [one for one in cells if one[0].is_limited]
+    return [cell for cell in cells if cell[0].is_limited]
 
 
 class Shares:

@@ -219,7 +219,7 @@ class Tree:
     @classmethod
     def of(cls, queues: Iterable[Queue]) -> Tree:
         """The tree of these queues, with nothing in use; their order does not matter."""
-        by_name = {queue.name: queue for queue in sorted(queues, key=lambda one: one.name)}
+        by_name = {queue.name: queue for queue in sorted(queues, key=lambda queue: queue.name)}
         names_by_parent: dict[str, list[str]] = {}
         for name, queue in by_name.items():
             parent = queue.parent if queue.parent in by_name else ""
@@ -264,14 +264,16 @@ class Tree:
     @property
     def leaves(self) -> tuple[str, ...]:
         """Queues without children that can be used, by name: those that take workloads."""
-        return tuple(sorted(one.name for one in self.nodes if one.is_usable and not one.children))
+        return tuple(
+            sorted(node.name for node in self.nodes if node.is_usable and not node.children)
+        )
 
     @property
     def share_bits(self) -> int:
         """Bits by which all shares of this tree are scaled; see `shares`."""
         if not self._share_bits:
-            lendable = max((n for one in self.nodes for n in one.lendable.values()), default=1)
-            weight = max((one.queue.weight_nanos for one in self.nodes), default=1)
+            lendable = max((n for node in self.nodes for n in node.lendable.values()), default=1)
+            weight = max((node.queue.weight_nanos for node in self.nodes), default=1)
             # Ten bits more than order needs, so that thousandths round as the fraction would.
             self._share_bits = 2 * (max(1, lendable) * max(1, weight)).bit_length() + 11
         return self._share_bits
@@ -286,21 +288,21 @@ class Tree:
         found = self._ancestors.get(queue)
         if found is None:
             node = self._nodes.get(queue)
-            found = () if node is None else tuple(one.name for one in node.path())[1:]
+            found = () if node is None else tuple(other.name for other in node.path())[1:]
             self._ancestors[queue] = found
         return found
 
     def children(self, queue: str) -> tuple[str, ...]:
         """The queues directly below, by name."""
         node = self._nodes.get(queue)
-        return () if node is None else tuple(one.name for one in node.children)
+        return () if node is None else tuple(child.name for child in node.children)
 
-    def lowest_common_ancestor(self, one: str, other: str) -> str | None:
+    def lowest_common_ancestor(self, item: str, other: str) -> str | None:
         """The lowest queue that is above both, or is one of them and above the other.
 
         None where they are in different trees: they can neither lend to each other nor reclaim.
         """
-        path = (one, *self.ancestors(one))
+        path = (item, *self.ancestors(item))
         return next((name for name in (other, *self.ancestors(other)) if name in path), None)
 
     # Quota, whatever is in use.

@@ -61,7 +61,7 @@ class Day:
         return round(low + (high - low) * (hour - start) / (end - start))
 
     def clusters(self) -> list[JsonObject]:
-        return [one for one in self.objects if one["kind"] == "Cluster"]
+        return [object_ for object_ in self.objects if object_["kind"] == "Cluster"]
 
     def speed(self, cluster: str) -> float:
         return self.speeds.get(cluster, 1.0)

@@ -102,7 +102,8 @@ def policy(groups: Sequence[str], **spec: Any) -> JsonObject:
     """Groups in order, and the way home."""
     found: JsonObject = {
         "groups": [
-            {"name": one, "selector": {"labels": {"matchLabels": {"group": one}}}} for one in groups
+            {"name": group, "selector": {"labels": {"matchLabels": {"group": group}}}}
+            for group in groups
         ],
         "returnHome": {
             "enabled": True,

@@ -259,4 +259,4 @@ CANARY = Day(
     ),
 )
 
-DAYS = {one.name: one for one in (CROSS_REGION, HYBRID, STOCK_OUT, SPOT, LOST, FLAPPING, CANARY)}
+DAYS = {day.name: day for day in (CROSS_REGION, HYBRID, STOCK_OUT, SPOT, LOST, FLAPPING, CANARY)}

@@ -129,22 +129,22 @@ class Compiler:
             leaf = self.expression(value.removeprefix(_LEAF), where, variables)
             return leaf.value if leaf else lambda _: None
         if isinstance(value, dict) and _WHEN in value:
-            rest = {key: one for key, one in value.items() if key != _WHEN}
+            rest = {key: other for key, other in value.items() if key != _WHEN}
             kept = self.template(rest, where, variables, depth=depth)
             when = self.expression(str(value[_WHEN]), f"{where}.{_WHEN}", variables)
             return lambda bindings: kept(bindings) if when and when.value(bindings) else None
         if isinstance(value, dict):
             parts = {
-                key: self.template(one, f"{where}.{key}", variables, depth=depth + 1)
-                for key, one in value.items()
+                key: self.template(other, f"{where}.{key}", variables, depth=depth + 1)
+                for key, other in value.items()
             }
             return lambda bindings: _without_nulls_of_map(
                 {key: part(bindings) for key, part in parts.items()}
             )
         if isinstance(value, list):
             items = [
-                self.template(one, f"{where}[{index}]", variables, depth=depth + 1)
-                for index, one in enumerate(value)
+                self.template(other, f"{where}[{index}]", variables, depth=depth + 1)
+                for index, other in enumerate(value)
             ]
             return lambda bindings: _without_nulls_of_list([item(bindings) for item in items])
         return lambda _: value
@@ -193,8 +193,8 @@ def number_of(expression: Expression | None, bindings: Bindings) -> int:
 
 
 def _without_nulls_of_map(value: JsonObject) -> JsonObject:
-    return {key: one for key, one in value.items() if one is not None}
+    return {key: other for key, other in value.items() if other is not None}
 
 
 def _without_nulls_of_list(value: list[Any]) -> list[Any]:
-    return [one for one in value if one is not None]
+    return [item for item in value if item is not None]

@@ -41,8 +41,8 @@ class RuleKind:
         self.rule = rule
         self._spec = spec
         self._roles = tuple(
-            CompiledRole(one, f"spec.podSets[{index}]", compiler)
-            for index, one in enumerate(spec.pod_sets)
+            CompiledRole(pod_set, f"spec.podSets[{index}]", compiler)
+            for index, pod_set in enumerate(spec.pod_sets)
         )
         self._pods = CompiledPods(spec, compiler)
         self._play = CompiledPlay(spec.play, compiler)
@@ -50,12 +50,12 @@ class RuleKind:
         path = spec.replicas.path if spec.replicas else ""
         self._replicas = compiler.path(path, "spec.replicas.path", single=True)
         self._dependencies = [
-            (one, compiler.path(one.path, f"spec.dependencies[{index}].path"))
-            for index, one in enumerate(spec.dependencies)
+            (dependency, compiler.path(dependency.path, f"spec.dependencies[{index}].path"))
+            for index, dependency in enumerate(spec.dependencies)
         ]
         self._faults = [
-            (one, compiler.expression(one.when, f"spec.faults[{index}].when", ROLE))
-            for index, one in enumerate(spec.faults)
+            (fault, compiler.expression(fault.when, f"spec.faults[{index}].when", ROLE))
+            for index, fault in enumerate(spec.faults)
         ]
 
     @property
@@ -179,8 +179,8 @@ class RuleKind:
         made = copied(statuses[order[0]])
         if len(statuses) > 1:
             for path in self._status.sums:
-                numbers = [path.first(one) for one in statuses.values()]
-                given = [one for one in numbers if isinstance(one, int)]
+                numbers = [path.first(status) for status in statuses.values()]
+                given = [number for number in numbers if isinstance(number, int)]
                 if given:
                     path.write(made, sum(given))
         return made
@@ -216,12 +216,12 @@ class _CompiledStatus:
         where = "spec.status"
         self._phases = [
             (
-                one.phase,
-                compiler.expression(one.when, f"{where}.phases[{index}].when", STATUS),
-                compiler.expression(one.reason, f"{where}.phases[{index}].reason", STATUS),
-                compiler.expression(one.message, f"{where}.phases[{index}].message", STATUS),
+                phase.phase,
+                compiler.expression(phase.when, f"{where}.phases[{index}].when", STATUS),
+                compiler.expression(phase.reason, f"{where}.phases[{index}].reason", STATUS),
+                compiler.expression(phase.message, f"{where}.phases[{index}].message", STATUS),
             )
-            for index, one in enumerate(rule.phases)
+            for index, phase in enumerate(rule.phases)
         ]
         self._ready = compiler.expression(rule.ready, f"{where}.ready", STATUS)
         self._succeeded = compiler.expression(rule.succeeded, f"{where}.succeeded", STATUS)
@@ -230,13 +230,15 @@ class _CompiledStatus:
         self._healthy = compiler.expression(rule.healthy, f"{where}.healthy", STATUS)
         self._current = compiler.expression(rule.current, f"{where}.current", STATUS)
         self.sums = [
-            compiler.path(one, f"{where}.sums[{index}]", single=True)
-            for index, one in enumerate(rule.sums)
+            compiler.path(total, f"{where}.sums[{index}]", single=True)
+            for index, total in enumerate(rule.sums)
         ]
 
     def read(self, found: JsonObject, counts: Mapping[str, int], *, replicas: int) -> Observed:
         status = child(found, "status")
-        conditions = {text(one, "type"): one for one in listed(status, "conditions")}
+        conditions = {
+            text(condition, "type"): condition for condition in listed(status, "conditions")
+        }
         bindings: dict[str, Any] = {
             "object": found,
             "spec": child(found, "spec"),
@@ -244,9 +246,9 @@ class _CompiledStatus:
             "status": status,
             "conditions": conditions,
             "holding": {
-                name: {"reason": "", "message": "", **one}
-                for name, one in conditions.items()
-                if one.get("status") == "True"
+                name: {"reason": "", "message": "", **condition}
+                for name, condition in conditions.items()
+                if condition.get("status") == "True"
             },
             "counts": counts,
             "total": sum(counts.values()),
@@ -314,19 +316,19 @@ def _has(value: Any, part: Any) -> bool:
     """Whether a value has all of a part of one."""
     if isinstance(part, dict):
         return isinstance(value, dict) and all(
-            key in value and _has(value[key], one) for key, one in part.items()
+            key in value and _has(value[key], other) for key, other in part.items()
         )
     return same(value, part)
 
 
 def _patched(value: JsonObject, patch: JsonObject) -> JsonObject:
     """A JSON merge patch, in place."""
-    for key, one in patch.items():
-        if one is None:
+    for key, other in patch.items():
+        if other is None:
             value.pop(key, None)
-        elif isinstance(one, dict):
+        elif isinstance(other, dict):
             inner = value.get(key)
-            value[key] = _patched(inner if isinstance(inner, dict) else {}, one)
+            value[key] = _patched(inner if isinstance(inner, dict) else {}, other)
         else:
-            value[key] = copied(one)
+            value[key] = copied(other)
     return value

@@ -61,7 +61,7 @@ def kinds_of(rules: Iterable[KindRule]) -> Loaded:
     """
     kinds: list[RuleKind] = []
     faults: dict[str, Invalid] = {}
-    for rule in sorted(rules, key=lambda one: one.metadata.name):
+    for rule in sorted(rules, key=lambda rule: rule.metadata.name):
         name = rule.metadata.name
         try:
             if len(kinds) >= RULES_MAX:
@@ -77,7 +77,7 @@ def kinds_of(rules: Iterable[KindRule]) -> Loaded:
 def built_in_rules() -> tuple[JsonObject, ...]:
     """The rules that come with Fairway, as they are written, by name."""
     folder = resources.files("fairway.kinds.rules") / "data"
-    files = sorted((one for one in folder.iterdir()), key=lambda one: one.name)
+    files = sorted((path for path in folder.iterdir()), key=lambda path: path.name)
     return tuple(
         document.value
         for file in files
@@ -95,7 +95,9 @@ def built_in_kinds() -> tuple[RuleKind, ...]:
 def _schema_faults(plain: JsonObject) -> list[FieldError]:
     findings = Findings()
     conform(plain, _node(), findings)
-    unknown = [FieldError(one.path, "FieldValueInvalid", str(one)) for one in findings.unknown]
+    unknown = [
+        FieldError(field.path, "FieldValueInvalid", str(field)) for field in findings.unknown
+    ]
     found = [*findings.faults, *unknown]
     return found or check_rules(plain, None, _node(), is_update=False)
 

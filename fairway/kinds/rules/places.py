@@ -53,7 +53,9 @@ class Path:
         found: list[tuple[Keys, Any]] = [((), value)]
         for step in self.steps:
             found = [
-                ((*keys, key), part) for keys, one in found for key, part in _children(one, step)
+                ((*keys, key), part)
+                for keys, other in found
+                for key, part in _children(other, step)
             ]
         return found
 
@@ -119,9 +121,9 @@ def _children(value: Any, step: _Step) -> Iterator[tuple[str | int, Any]]:
         case "every" if isinstance(value, list):
             yield from enumerate(value)
         case "where" if isinstance(value, list):
-            for index, one in enumerate(value):
-                if isinstance(one, dict) and one.get(step.key) == step.text:
-                    yield index, one
+            for index, other in enumerate(value):
+                if isinstance(other, dict) and other.get(step.key) == step.text:
+                    yield index, other
 
 
 def _entered(value: Any, step: _Step, following: _Step | None) -> Any:

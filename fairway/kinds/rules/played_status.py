@@ -45,9 +45,9 @@ class CompiledPlay:
             "spec": child(manifest, "spec"),
             "metadata": child(manifest, "metadata"),
             "name": name_of(manifest),
-            "pods": [_plain(one) for one in pods],
+            "pods": [_plain(pod) for pod in pods],
             "podPhases": {
-                role.name: {one.name: one.phase for one in pods if one.pod_set == role.name}
+                role.name: {pod.name: pod.phase for pod in pods if pod.pod_set == role.name}
                 for role in roles
             },
             "tally": _sum(list(tallies.values())),
@@ -59,8 +59,8 @@ class CompiledPlay:
         }
         outcome = self._outcome(bindings, pods, is_held=is_held)
         is_over = outcome in ("Succeeded", "Failed")
-        started = [one.started_at for one in pods if one.started_at is not None]
-        finished = [one.finished_at for one in pods if one.finished_at is not None]
+        started = [pod.started_at for pod in pods if pod.started_at is not None]
+        finished = [pod.finished_at for pod in pods if pod.finished_at is not None]
         status = self._status(
             {
                 **bindings,
@@ -75,12 +75,12 @@ class CompiledPlay:
     def _outcome(self, bindings: Bindings, pods: Sequence[PodState], *, is_held: bool) -> Outcome:
         if is_held:
             return "Suspended"
-        if _says(self._failed, bindings, any(one.phase == "Failed" for one in pods)):
+        if _says(self._failed, bindings, any(pod.phase == "Failed" for pod in pods)):
             return "Failed"
-        are_done = bool(pods) and all(one.phase == "Succeeded" for one in pods)
+        are_done = bool(pods) and all(pod.phase == "Succeeded" for pod in pods)
         if pods and _says(self._succeeded, bindings, are_done):
             return "Succeeded"
-        has_started = any(one.phase in _STARTED for one in pods)
+        has_started = any(pod.phase in _STARTED for pod in pods)
         if pods and _says(self._running, bindings, has_started):
             return "Running"
         return "Pending"
@@ -91,13 +91,13 @@ def _says(expression: Expression | None, bindings: Bindings, otherwise: bool) ->
 
 
 def _sum(tallies: Sequence[JsonObject]) -> JsonObject:
-    return {key: sum(one[key] for one in tallies) for key in _COUNTED}
+    return {key: sum(tally[key] for tally in tallies) for key in _COUNTED}
 
 
 def _tally(role: Role, pods: Sequence[PodState]) -> JsonObject:
     """How many pods of a role are in which state; active are those that run, ready or not."""
-    own = [one.phase for one in pods if one.pod_set == role.name]
-    first = (one.phase for one in pods if one.pod_set == role.name and one.index == 0)
+    own = [pod.phase for pod in pods if pod.pod_set == role.name]
+    first = (pod.phase for pod in pods if pod.pod_set == role.name and pod.index == 0)
     return {
         "first": next(first, "Pending"),
         "count": role.count,
@@ -106,7 +106,7 @@ def _tally(role: Role, pods: Sequence[PodState]) -> JsonObject:
         "ready": own.count("Ready"),
         "succeeded": own.count("Succeeded"),
         "failed": own.count("Failed"),
-        "restarts": sum(one.restarts for one in pods if one.pod_set == role.name),
+        "restarts": sum(pod.restarts for pod in pods if pod.pod_set == role.name),
     }
 
 

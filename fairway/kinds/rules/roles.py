@@ -87,7 +87,7 @@ class Role:
         if self.rule.shapes is None:
             return made
         shapes = self.rule.shapes.value(self.bindings)
-        return _with_largest(made, [pods.pod_requests(one) for one in shapes])
+        return _with_largest(made, [pods.pod_requests(shape) for shape in shapes])
 
     def restart_policy(self) -> str:
         """What its controller writes into pods; empty where it leaves them alone."""
@@ -141,7 +141,7 @@ class CompiledRole:
         found = self.at.places(manifest)
         rank = {key: place for place, key in enumerate(self.rule.order)}
         if rank:
-            found.sort(key=lambda one: (rank.get(str(one[0][-1]), len(rank)), str(one[0][-1])))
+            found.sort(key=lambda pair: (rank.get(str(pair[0][-1]), len(rank)), str(pair[0][-1])))
         for keys, value in found:
             key = str(keys[-1]) if keys else ""
             bindings = _bindings(manifest, value, key)
@@ -240,7 +240,7 @@ def _overlaid(whole: JsonObject, part: JsonObject) -> JsonObject:
         field: {**child(whole, "metadata", field), **child(part, "metadata", field)}
         for field in ("labels", "annotations")
     }
-    said = {key: one for key, one in child(part, "spec").items() if key in _OVERLAID}
+    said = {key: value for key, value in child(part, "spec").items() if key in _OVERLAID}
     return {"metadata": metadata, "spec": {**child(whole, "spec"), **said}}
 
 

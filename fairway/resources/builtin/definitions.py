@@ -66,7 +66,7 @@ def _describe(schema: JsonObject, sentences: tuple[str, str, str]) -> None:
 def _parser() -> Parser:
     known = {**definitions(), **_NODES}
     for name, field in _CHECKED_ELSEWHERE.items():
-        kept = [one for one in known[name]["required"] if one != field]
+        kept = [item for item in known[name]["required"] if item != field]
         known[name] = {**known[name], "required": kept}
     return Parser(known)
 

@@ -47,14 +47,14 @@ def members(parent: Any, name: str) -> list[Any]:
 
 def objects(parent: Any, name: str) -> list[JsonObject]:
     """Those members of a list that are objects."""
-    return [one for one in members(parent, name) if isinstance(one, dict)]
+    return [member for member in members(parent, name) if isinstance(member, dict)]
 
 
 def numbered(parent: Any, name: str, path: str) -> Iterator[tuple[str, JsonObject]]:
     """Each object of a list with its own field path."""
-    for index, one in enumerate(members(parent, name)):
-        if isinstance(one, dict):
-            yield f"{path}.{name}[{index}]", one
+    for index, member in enumerate(members(parent, name)):
+        if isinstance(member, dict):
+            yield f"{path}.{name}[{index}]", member
 
 
 def fill(parent: JsonObject, defaults: dict[str, Any]) -> None:

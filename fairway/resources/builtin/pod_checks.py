@@ -69,7 +69,7 @@ def spec_faults(spec: JsonObject, path: str) -> list[FieldError]:
     if not members(spec, "containers"):
         faults.append(required(f"{path}.containers"))
     names: set[str] = set()
-    volume_names = volumes | {text(one, "name") for one in objects(spec, "volumes")}
+    volume_names = volumes | {text(object_, "name") for object_ in objects(spec, "volumes")}
     for group in ("containers", "initContainers"):
         for at, container in numbered(spec, group, path):
             faults.extend(_container_faults(container, at, names, volume_names))
@@ -230,7 +230,7 @@ def _update_faults(spec: JsonObject, old: JsonObject) -> list[FieldError]:
     if _frozen(spec, gated=gated) != _frozen(old, gated=gated) or _rebound(spec, old):
         faults.append(forbidden("spec", _POD_UPDATE))
     kept = members(old, "tolerations")
-    if any(one not in members(spec, "tolerations") for one in kept):
+    if any(item not in members(spec, "tolerations") for item in kept):
         message = "existing toleration can not be modified except its tolerationSeconds"
         faults.append(forbidden("spec.tolerations", message))
     before, after = number(old, "activeDeadlineSeconds"), number(spec, "activeDeadlineSeconds")
@@ -262,7 +262,7 @@ def _frozen(spec: JsonObject, *, gated: bool) -> JsonObject:
     for name in ("containers", "initContainers"):
         if name in frozen:
             frozen[name] = [
-                {key: value for key, value in one.items() if key != "image"}
-                for one in objects(frozen, name)
+                {key: value for key, value in object_.items() if key != "image"}
+                for object_ in objects(frozen, name)
             ]
     return frozen

@@ -103,7 +103,7 @@ def quality_class(spec: JsonObject) -> str:
     """Guaranteed, Burstable or BestEffort, by the requests and limits of cpu and memory."""
     containers = objects(spec, "containers") + objects(spec, "initContainers")
     whole = read(spec, "resources")
-    sources = [whole] if whole else [read(one, "resources") for one in containers]
+    sources = [whole] if whole else [read(container, "resources") for container in containers]
     some, all_limited, equal = False, True, True
     for resources in sources:
         requests, limits = read(resources, "requests"), read(resources, "limits")

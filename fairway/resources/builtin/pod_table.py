@@ -40,14 +40,14 @@ class _Tally:
 
 def pod(obj: JsonObject, now: float) -> list[Any]:
     metadata, spec, status = read(obj, "metadata"), read(obj, "spec"), read(obj, "status")
-    conditions = {text(one, "type"): one for one in objects(status, "conditions")}
+    conditions = {text(object_, "type"): object_ for object_ in objects(status, "conditions")}
     word = text(status, "reason") or text(status, "phase")
     if conditions.get("PodScheduled", {}).get("reason") == "SchedulingGated":
         word = "SchedulingGated"
     sidecars = {
-        text(one, "name")
-        for one in objects(spec, "initContainers")
-        if one.get("restartPolicy") == "Always"
+        text(object_, "name")
+        for object_ in objects(spec, "initContainers")
+        if object_.get("restartPolicy") == "Always"
     }
     tally = _Tally(word)
     initialising = _initialising(tally, spec, status, sidecars)
@@ -62,7 +62,7 @@ def pod(obj: JsonObject, now: float) -> list[Any]:
     if tally.restarts and tally.last_restart:
         restarts += f" ({human_age(now - tally.last_restart)} ago)"
     containers = len(objects(spec, "containers")) + len(sidecars)
-    addresses = [text(one, "ip") for one in objects(status, "podIPs")]
+    addresses = [text(object_, "ip") for object_ in objects(status, "podIPs")]
     return [
         text(metadata, "name"),
         f"{tally.ready}/{containers}",

@@ -91,8 +91,8 @@ def _external_address(obj: JsonObject) -> str:
             return ",".join(given) or "<none>"
         case "LoadBalancer":
             balanced = {
-                text(one, "ip") or text(one, "hostname")
-                for one in objects(read(obj, "status", "loadBalancer"), "ingress")
+                text(object_, "ip") or text(object_, "hostname")
+                for object_ in objects(read(obj, "status", "loadBalancer"), "ingress")
             }
             return ",".join(sorted(balanced - {""}) + given) or "<pending>"
         case "ExternalName":
@@ -155,8 +155,8 @@ def _event(obj: JsonObject, now: float) -> list[Any]:
 
 def _containers(spec: JsonObject) -> tuple[str, str]:
     containers = objects(read(spec, "template", "spec"), "containers")
-    names = ",".join(text(one, "name") for one in containers)
-    return names, ",".join(text(one, "image") for one in containers)
+    names = ",".join(text(container, "name") for container in containers)
+    return names, ",".join(text(container, "image") for container in containers)
 
 
 def _job(obj: JsonObject, now: float) -> list[Any]:
@@ -181,7 +181,9 @@ def _job(obj: JsonObject, now: float) -> list[Any]:
 
 def _job_state(obj: JsonObject) -> str:
     conditions = objects(read(obj, "status"), "conditions")
-    held = {text(one, "type") for one in conditions if one.get("status") == "True"}
+    held = {
+        text(condition, "type") for condition in conditions if condition.get("status") == "True"
+    }
     if read(obj, "metadata").get("deletionTimestamp"):
         held.add("")
     return next((shown for wanted, shown in _JOB_STATES if wanted in held), "Running")
@@ -209,15 +211,15 @@ def _stateful_set(obj: JsonObject, now: float) -> list[Any]:
 def selector_text(selector: JsonObject) -> str:
     """A label selector in one line: `app=web,tier in (a,b),!old`."""
     parts = [(key, f"{key}={value}") for key, value in read(selector, "matchLabels").items()]
-    for one in objects(selector, "matchExpressions"):
-        key, values = text(one, "key"), ",".join(sorted(map(str, members(one, "values"))))
+    for object_ in objects(selector, "matchExpressions"):
+        key, values = text(object_, "key"), ",".join(sorted(map(str, members(object_, "values"))))
         shown = {
             "In": f"{key} in ({values})",
             "NotIn": f"{key} notin ({values})",
             "Exists": key,
             "DoesNotExist": f"!{key}",
         }
-        parts.append((key, shown.get(text(one, "operator"), "<invalid>")))
+        parts.append((key, shown.get(text(object_, "operator"), "<invalid>")))
     return ",".join(shown for _, shown in sorted(parts, key=lambda part: part[0]))
 
 

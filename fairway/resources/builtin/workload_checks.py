@@ -154,7 +154,7 @@ def _template_faults(spec: JsonObject, restarts: tuple[str, ...]) -> Iterator[Fi
     restart = text(template, "restartPolicy")
     if restart == "Always" not in restarts:
         # What was not given was filled in, and the wording fits both.
-        allowed = ", ".join(f'"{one}"' for one in restarts)
+        allowed = ", ".join(f'"{restart}"' for restart in restarts)
         yield required(f"{path}.restartPolicy", f"valid values: {allowed}")
     elif restart and restart not in restarts:
         yield not_supported(f"{path}.restartPolicy", restart, restarts)
@@ -177,8 +177,8 @@ def _selector_faults(spec: JsonObject, kind: str) -> Iterator[FieldError]:
 
 
 def selector_faults(selector: JsonObject, path: str) -> Iterator[FieldError]:
-    for at, one in numbered(selector, "matchExpressions", path):
-        operator, values = text(one, "operator"), members(one, "values")
+    for at, expression in numbered(selector, "matchExpressions", path):
+        operator, values = text(expression, "operator"), members(expression, "values")
         if operator not in _OPERATORS:
             yield invalid(f"{at}.operator", operator, "not a valid selector operator")
         elif operator in ("In", "NotIn") and not values:
@@ -203,14 +203,14 @@ def selects(selector: JsonObject, labels: JsonObject) -> bool:
     wanted = read(selector, "matchLabels")
     if any(labels.get(key) != value for key, value in wanted.items()):
         return False
-    for one in members(selector, "matchExpressions"):
-        key, values = text(one, "key"), members(one, "values")
+    for member in members(selector, "matchExpressions"):
+        key, values = text(member, "key"), members(member, "values")
         held = {
             "In": labels.get(key) in values,
             "NotIn": labels.get(key) not in values,
             "Exists": key in labels,
             "DoesNotExist": key not in labels,
         }
-        if not held.get(text(one, "operator"), False):
+        if not held.get(text(member, "operator"), False):
             return False
     return True

@@ -78,12 +78,12 @@ def _decoded(value: Any) -> Any:
 
 
 def _list_converter(each: Convert) -> Convert:
-    return lambda value: [each(one) for one in value] if isinstance(value, list) else value
+    return lambda value: [each(item) for item in value] if isinstance(value, list) else value
 
 
 def _map_converter(each: Convert) -> Convert:
     return lambda value: (
-        {key: each(one) for key, one in value.items()} if isinstance(value, dict) else value
+        {key: each(other) for key, other in value.items()} if isinstance(value, dict) else value
     )
 
 
@@ -101,8 +101,8 @@ def _object_converter(node: Node, above: frozenset[int]) -> Convert | None:
         if not isinstance(value, dict):
             return value
         return {
-            names.get(key, key): needed[key](one) if key in needed else one
-            for key, one in value.items()
+            names.get(key, key): needed[key](other) if key in needed else other
+            for key, other in value.items()
             if key not in taken  # an unknown field does not pass for one that is escaped
         }
 

@@ -80,15 +80,15 @@ def method(
 def extension(name: str, functions: Iterable[Declared]) -> Any:
     """The functions as one extension of the runtime."""
     overloads: dict[str, list[Any]] = {}
-    for one in functions:
-        style = "method" if one.is_member else "function"
-        overloads.setdefault(one.name, []).append(
+    for function in functions:
+        style = "method" if function.is_member else "function"
+        overloads.setdefault(function.name, []).append(
             cel.Overload(
-                f"{name}_{one.name}_{style}_{'_'.join(one.parameters)}",
-                return_type=TYPES[one.returns],
-                parameters=[TYPES[kind] for kind in one.parameters],
-                is_member=one.is_member,
-                impl=one.implementation,
+                f"{name}_{function.name}_{style}_{'_'.join(function.parameters)}",
+                return_type=TYPES[function.returns],
+                parameters=[TYPES[kind] for kind in function.parameters],
+                is_member=function.is_member,
+                impl=function.implementation,
             )
         )
     return cel.CelExtension(name, [cel.FunctionDecl(key, of) for key, of in overloads.items()])

@@ -127,11 +127,11 @@ def _keep_nulls(value: Any) -> None:
     if value is None:
         _count(None)
     elif isinstance(value, dict):
-        for one in value.values():
-            _keep_nulls(one)
+        for item in value.values():
+            _keep_nulls(item)
     elif isinstance(value, list):
-        for one in value:
-            _keep_nulls(one)
+        for item in value:
+            _keep_nulls(item)
 
 
 def compile(expression: str, variables: Mapping[str, Kind]) -> Program:

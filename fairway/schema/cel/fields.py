@@ -141,7 +141,10 @@ def _pointed(source: str, checked: _Message, found: _Undefined) -> str:
     """The fault with the place it stands at, as the runtime words its own."""
     information = checked.part(5)
     positions = information.parts(4) if information else iter(())
-    offset = next((one.number(2) for one in positions if one.number(1) == found.expression_id), 0)
+    offset = next(
+        (position.number(2) for position in positions if position.number(1) == found.expression_id),
+        0,
+    )
     before = source[:offset]
     line = before.count("\n") + 1
     column = offset - (before.rfind("\n") + 1)

@@ -25,7 +25,7 @@ def _is_sorted(values: list[Any]) -> bool:
 
 
 def _total(values: list[Any]) -> Any:
-    if any(isinstance(one, bool) or not isinstance(one, (int, float)) for one in values):
+    if any(isinstance(item, bool) or not isinstance(item, (int, float)) for item in values):
         raise ValueError("no such overload")
     total = sum(values)
     if isinstance(total, int) and not -(2**63) <= total < 2**63:
@@ -51,7 +51,7 @@ def _equal(left: Any, right: Any) -> bool:
 
 
 def _index_of(values: list[Any], wanted: Any) -> int:
-    return next((place for place, one in enumerate(values) if _equal(one, wanted)), -1)
+    return next((place for place, value in enumerate(values) if _equal(value, wanted)), -1)
 
 
 def _last_index_of(values: list[Any], wanted: Any) -> int:

@@ -135,8 +135,8 @@ class _Builder:
             plan.together = _joined(plan.rules, shape, is_resource=is_resource)
             plan.looked_at = _looked_at(source.rules, shape)
             plan.looks_back = any(
-                one.uses_old or one.rule.optional_old_self or one.program is None
-                for one in plan.rules
+                rule.uses_old or rule.rule.optional_old_self or rule.program is None
+                for rule in plan.rules
             )
             plan.convert = conversion.converter(shape)
         for name, part in source.properties.items():
@@ -151,7 +151,9 @@ class _Builder:
             for part in source.all_of
             if id(part) in self._holders
         )
-        plan.looks_back_below = plan.looks_back or any(one.looks_back_below for one in _below(plan))
+        plan.looks_back_below = plan.looks_back or any(
+            other.looks_back_below for other in _below(plan)
+        )
         return plan
 
     def _part(self, source: Node | None, shape: Node | None) -> Plan | None:
@@ -164,7 +166,7 @@ def _below(plan: Plan) -> Iterator[Plan]:
     """The plans of parts; one that holds itself is not done yet, and looks back for all we know."""
     yield from plan.properties.values()
     yield from plan.all_of
-    yield from (one for one in (plan.additional, plan.items) if one is not None)
+    yield from (other for other in (plan.additional, plan.items) if other is not None)
 
 
 def _looked_at(rules: tuple[Rule, ...], shape: Node) -> tuple[str, ...] | None:
@@ -188,10 +190,10 @@ def _holds_times(node: Node) -> bool:
 
 def _joined(rules: tuple[ReadyRule, ...], node: Node, *, is_resource: bool) -> Program | None:
     """One program that holds when all rules on the value alone hold; none where there are none."""
-    alone = [one for one in rules if one.program is not None and not one.uses_old]
+    alone = [rule for rule in rules if rule.program is not None and not rule.uses_old]
     if len(alone) < 2:
         return alone[0].program if alone else None
-    text = " && ".join(f"({one.rule.rule}\n)" for one in alone)
+    text = " && ".join(f"({rule.rule.rule}\n)" for rule in alone)
     try:
         return _compiled(text, Rule(rule=text), node, is_resource=is_resource)
     except CompileError:

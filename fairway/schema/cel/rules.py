@@ -104,10 +104,10 @@ class _Walk:
         self, plan: Plan, value: dict[str, Any], old: dict[str, Any], path: str, kinship: _Kinship
     ) -> None:
         if plan.additional is not None:
-            for key, one in value.items():
+            for key, other in value.items():
                 if key not in plan.node.properties:
                     part = kinship.of_key(key)
-                    self.visit(plan.additional, one, old.get(key), f"{path}[{key}]", part)
+                    self.visit(plan.additional, other, old.get(key), f"{path}[{key}]", part)
         for key, below in plan.properties.items():
             if key in value:
                 place = f"{path}.{key}" if path else key
@@ -119,10 +119,10 @@ class _Walk:
         assert plan.items is not None
         keys = plan.node.list_map_keys if plan.node.list_type == "map" else ()
         old_by_key = _by_key(old, keys) if keys and isinstance(old, list) else {}
-        for place, one in enumerate(value):
-            found = old_by_key.get(_identity(one, keys)) if old_by_key else None
-            part = kinship.of_item(one, found)
-            self.visit(plan.items, one, found, f"{path}[{place}]", part)
+        for place, other in enumerate(value):
+            found = old_by_key.get(_identity(other, keys)) if old_by_key else None
+            part = kinship.of_item(other, found)
+            self.visit(plan.items, other, found, f"{path}[{place}]", part)
 
     def _check(self, plan: Plan, value: Any, old: Any, path: str, kinship: _Kinship) -> None:
         text = b"" if plan.looks_back or not path else _text(value, plan.looked_at)
@@ -132,27 +132,27 @@ class _Walk:
         holds_alone = plan.together is not None and _holds(plan.together, scope)
         if holds_alone and text and len(text) <= _GOOD_BYTES_MAX:
             _remember(plan, text)
-        for one in plan.rules:
-            if holds_alone and not one.uses_old and one.program is not None:
+        for rule in plan.rules:
+            if holds_alone and not rule.uses_old and rule.program is not None:
                 continue
-            if one.uses_old and old is None and not one.rule.optional_old_self:
+            if rule.uses_old and old is None and not rule.rule.optional_old_self:
                 continue
-            if one.program is None:
-                if one.fault:
-                    detail = f"rule compile error: compilation failed: {one.fault}"
+            if rule.program is None:
+                if rule.fault:
+                    detail = f"rule compile error: compilation failed: {rule.fault}"
                     self._faults.append(invalid(path, plan.node.type, detail))
                 continue
             try:
-                holds = one.program.evaluate(scope) is True
+                holds = rule.program.evaluate(scope) is True
             except EvaluationError as problem:
-                self._report(one, plan, path, str(problem))
+                self._report(rule, plan, path, str(problem))
                 continue
-            if not holds and (one.uses_old or not kinship.is_unchanged()):
-                self._faults.append(_fault(one, plan, value, path, scope))
+            if not holds and (rule.uses_old or not kinship.is_unchanged()):
+                self._faults.append(_fault(rule, plan, value, path, scope))
 
-    def _report(self, one: ReadyRule, plan: Plan, path: str, problem: str) -> None:
+    def _report(self, rule: ReadyRule, plan: Plan, path: str, problem: str) -> None:
         """A rule without an answer; where its cost is the reason, the walk ends."""
-        name = one.rule.message.strip() or one.rule.rule.strip()
+        name = rule.rule.message.strip() or rule.rule.rule.strip()
         if problem.startswith("no such overload"):
             detail = (
                 f"'{problem}': call arguments did not match a supported operator, function "
@@ -210,18 +210,18 @@ def _visible(value: Any) -> Any:
     return {**value, "metadata": names}
 
 
-def _fault(one: ReadyRule, plan: Plan, value: Any, path: str, scope: Scope) -> FieldError:
-    detail = _message(one, scope)
-    if one.field_path:
-        path = f"{path}.{one.field_path}" if path else one.field_path
+def _fault(rule: ReadyRule, plan: Plan, value: Any, path: str, scope: Scope) -> FieldError:
+    detail = _message(rule, scope)
+    if rule.field_path:
+        path = f"{path}.{rule.field_path}" if path else rule.field_path
     has_value = plan.node.type not in ("object", "array")
-    match one.rule.reason:
+    match rule.rule.reason:
         case "FieldValueForbidden":
             return forbidden(path, detail)
         case "FieldValueRequired":
             return required(path, detail)
         case "FieldValueDuplicate":
-            return duplicate(path, value) if has_value else FieldError(path, one.rule.reason, "")
+            return duplicate(path, value) if has_value else FieldError(path, rule.rule.reason, "")
         case _ if has_value:
             return invalid(path, value, detail)
         case _:
@@ -229,16 +229,16 @@ def _fault(one: ReadyRule, plan: Plan, value: Any, path: str, scope: Scope) -> F
             return FieldError(path, "FieldValueInvalid", detail)
 
 
-def _message(one: ReadyRule, scope: Scope) -> str:
-    if one.message is not None:
+def _message(rule: ReadyRule, scope: Scope) -> str:
+    if rule.message is not None:
         try:
-            text = one.message.evaluate(scope)
+            text = rule.message.evaluate(scope)
         except EvaluationError:
             text = ""
         text = text.strip() if isinstance(text, str) else ""
         if text and "\n" not in text and len(text.encode()) <= _MESSAGE_LENGTH_MOST:
             return text
-    return one.rule.message.strip() or f"failed rule: {one.rule.rule.strip()}"
+    return rule.rule.message.strip() or f"failed rule: {rule.rule.rule.strip()}"
 
 
 def _identity(item: Any, keys: tuple[str, ...]) -> bytes | None:
@@ -246,7 +246,7 @@ def _identity(item: Any, keys: tuple[str, ...]) -> bytes | None:
     if not isinstance(item, dict) or not all(key in item for key in keys):
         return None
     found = [item[key] for key in keys]
-    return None if any(isinstance(one, (dict, list)) for one in found) else _encode(found)
+    return None if any(isinstance(entry, (dict, list)) for entry in found) else _encode(found)
 
 
 def _by_key(items: list[Any], keys: tuple[str, ...]) -> dict[bytes | None, Any]:

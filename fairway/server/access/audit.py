@@ -84,12 +84,12 @@ def entry(
 _encode = msgspec.json.Encoder().encode
 
 
-def _line(one: Entry) -> bytes:
+def _line(entry: Entry) -> bytes:
     try:
-        return _encode(one) + b"\n"
+        return _encode(entry) + b"\n"
     except UnicodeEncodeError:
         # Bytes from a client that are no text become question marks.
-        text = json.dumps(msgspec.to_builtins(one), ensure_ascii=False)
+        text = json.dumps(msgspec.to_builtins(entry), ensure_ascii=False)
         return text.encode(errors="replace") + b"\n"
 
 
@@ -173,13 +173,13 @@ class AuditLog:
         self._closed = False
         self.lost_lines = 0
 
-    def record(self, one: Entry) -> None:
+    def record(self, entry: Entry) -> None:
         """Takes an entry. It is written soon after, or here and now when too many wait."""
         if self._closed:
             self.lost_lines += 1
             _log.error("a request was answered after the audit log was closed")
             return
-        self._buffer.append(_line(one))
+        self._buffer.append(_line(entry))
         if len(self._buffer) >= _BUFFERED_LINES_MAX:
             self.flush()
         elif self._wake is not None:

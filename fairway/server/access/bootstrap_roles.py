@@ -57,10 +57,14 @@ def bootstrap_objects() -> list[JsonObject]:
     """Every ClusterRole and ClusterRoleBinding of a fresh hub, roles first."""
     objects = [*_plain_roles(), *_aggregated_roles(), *_bindings()]
     # Aggregated roles are stored with their rules, so that a first look at them is not empty.
-    written = {one["metadata"]["name"]: one for one in Authorizer(objects).unwritten_aggregations()}
+    written = {
+        role["metadata"]["name"]: role for role in Authorizer(objects).unwritten_aggregations()
+    }
     return [
-        written.get(one["metadata"]["name"], one) if one["kind"] == "ClusterRole" else one
-        for one in objects
+        written.get(object_["metadata"]["name"], object_)
+        if object_["kind"] == "ClusterRole"
+        else object_
+        for object_ in objects
     ]
 
 
@@ -80,9 +84,9 @@ def completed(stored: JsonObject, wanted: JsonObject) -> JsonObject | None:
             )
         }
     elif "rules" in wanted:
-        held = [Rule.of(one) for one in stored.get("rules") or ()]
+        held = [Rule.of(rule) for rule in stored.get("rules") or ()]
         missing = compact(uncovered(held, map(Rule.of, wanted["rules"])))
-        changed["rules"] = [*(stored.get("rules") or ()), *(one.raw() for one in missing)]
+        changed["rules"] = [*(stored.get("rules") or ()), *(rule.raw() for rule in missing)]
     if "subjects" in wanted:
         changed["subjects"] = _with_missing(stored.get("subjects"), wanted["subjects"])
     return changed if changed != stored else None
@@ -90,7 +94,7 @@ def completed(stored: JsonObject, wanted: JsonObject) -> JsonObject | None:
 
 def _with_missing(held: Sequence[Any] | None, wanted: Sequence[Any]) -> list[Any]:
     held = held or ()
-    return [*held, *(one for one in wanted if one not in held)]
+    return [*held, *(item for item in wanted if item not in held)]
 
 
 def _plain_roles() -> list[JsonObject]:

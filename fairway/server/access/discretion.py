@@ -59,7 +59,7 @@ def access_of(authorizer: Authorizer, identity: Identity) -> JsonObject:
     return {
         "all": is_all,
         "namespaces": [] if is_all else [*filter(may, authorizer.namespaces_of(identity))],
-        "rules": [one.raw() for one in held if one.resources],
+        "rules": [rule.raw() for rule in held if rule.resources],
     }
 
 

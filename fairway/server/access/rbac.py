@@ -108,8 +108,8 @@ class Authorizer:
         self._rules_of_role: dict[tuple[str, str], tuple[Rule, ...]] = {}
         self._grants: dict[tuple[str, tuple[str, ...], str], _Grants] = {}
         self._decisions: dict[Attributes, Decision] = {}
-        for one in objects:
-            self.upsert(one)
+        for object_ in objects:
+            self.upsert(object_)
 
     def upsert(self, raw: Mapping[str, Any]) -> None:
         """Takes a Role, ClusterRole, RoleBinding or ClusterRoleBinding, new or changed."""
@@ -160,8 +160,10 @@ class Authorizer:
 
     def namespaces_of(self, identity: Identity) -> list[str]:
         """The namespaces in which something is bound to an identity or to one of its groups."""
-        subjects = (("User", identity.user), *(("Group", one) for one in identity.groups))
-        places = (place for one in subjects for place in self._bindings_by_subject.get(one, ()))
+        subjects = (("User", identity.user), *(("Group", group) for group in identity.groups))
+        places = (
+            place for subject in subjects for place in self._bindings_by_subject.get(subject, ())
+        )
         return sorted({namespace for namespace, _ in places if namespace})
 
     def rules_of_role(self, kind: str, name: str, namespace: str = "") -> tuple[Rule, ...] | None:
@@ -332,4 +334,4 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _mappings(value: object) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

@@ -83,8 +83,8 @@ class Rule:
         return (
             _covers_all(self.verbs, right.verbs)
             and _covers_all(self.groups, right.groups)
-            and all(self._covers_resource(one) for one in right.resources)
-            and all(any(_url_covers(mine, one) for mine in self.urls) for one in right.urls)
+            and all(self._covers_resource(resource) for resource in right.resources)
+            and all(any(_url_covers(mine, url) for mine in self.urls) for url in right.urls)
             and (not self.names or (bool(right.names) and set(right.names) <= set(self.names)))
         )
 
@@ -171,4 +171,4 @@ def _texts(value: object) -> tuple[str, ...]:
     """A list of strings; anything else grants nothing."""
     if not isinstance(value, list | tuple):
         return ()
-    return tuple(one for one in value if isinstance(one, str))
+    return tuple(item for item in value if isinstance(item, str))

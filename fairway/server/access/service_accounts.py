@@ -156,7 +156,7 @@ class ServiceAccountTokens:
         wanted = audiences or (self.issuer,)
         if payload is None or payload.iss != self.issuer:
             return None
-        if not any(one in payload.aud for one in wanted):
+        if not any(name in payload.aud for name in wanted):
             return None
         claims = payload.kubernetes
         if payload.sub != service_account_user(claims.namespace, claims.serviceaccount.name):

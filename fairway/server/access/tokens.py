@@ -92,12 +92,12 @@ class Authenticator:
         verified = self._service_accounts.verify(bearer, wanted)
         if verified is None or not self._service_accounts.holds(verified, now):
             return None
-        return verified.identity, tuple(one for one in wanted if one in verified.audiences)
+        return verified.identity, tuple(name for name in wanted if name in verified.audiences)
 
     def own_audiences(self, audiences: tuple[str, ...]) -> tuple[str, ...]:
         """The audience of a token that names none: it speaks to this hub alone."""
         issuer = self._service_accounts.issuer if self._service_accounts else ""
-        return tuple(one for one in audiences or (issuer,) if one == issuer)
+        return tuple(audience for audience in audiences or (issuer,) if audience == issuer)
 
     def admin_token(self) -> str:
         """The first token in the file whose user is in `system:masters`, for the kubeconfig."""
@@ -159,6 +159,6 @@ def _parse(path: Path, content: bytes) -> list[tuple[str, Identity]]:
         if len(cells) < 3 or not cells[0] or not cells[1]:
             raise RefusedFile(f'{path}, row {number}: expected token,user,uid,"group1,group2"')
         groups = cells[3].split(",") if len(cells) > 3 else []
-        named = authenticated(cells[1], uid=cells[2], groups=[one.strip() for one in groups])
+        named = authenticated(cells[1], uid=cells[2], groups=[group.strip() for group in groups])
         parsed.append((cells[0], named))
     return parsed

@@ -116,8 +116,10 @@ def _version_document(catalogue: Catalogue, group: str, version: str) -> JsonObj
 
 
 def _resources(catalogue: Catalogue, group: str, version: str) -> list[Resource]:
-    found = [one for one in catalogue if (one.group, one.version) == (group, version)]
-    return sorted(found, key=lambda one: one.plural)
+    found = [
+        resource for resource in catalogue if (resource.group, resource.version) == (group, version)
+    ]
+    return sorted(found, key=lambda resource: resource.plural)
 
 
 def _entries(resource: Resource) -> Iterable[JsonObject]:
@@ -164,7 +166,9 @@ def _aggregated_group(catalogue: Catalogue, group: str) -> JsonObject:
             {
                 "version": version,
                 "freshness": "Current",
-                "resources": [_aggregated(one) for one in _resources(catalogue, group, version)],
+                "resources": [
+                    _aggregated(resource) for resource in _resources(catalogue, group, version)
+                ],
             }
             for version in versions_of(catalogue, group)
         ],

@@ -76,18 +76,18 @@ def paths_of(resource: Resource, name: str, base: str) -> JsonObject:
     if resource.namespaced and "list" in resource.verbs:
         paths[everywhere] = make.item(("list",), scope="", suffix="ForAllNamespaces")
     if "get" in resource.verbs:
-        one = f"{home}/{{name}}"
-        paths[one] = make.item(("get", "update", "patch", "delete"), scope=scope)
+        other = f"{home}/{{name}}"
+        paths[other] = make.item(("get", "update", "patch", "delete"), scope=scope)
         changes = ("get", "update", "patch")
         if resource.has_status:
-            paths[f"{one}/status"] = make.item(changes, scope=scope, suffix="Status")
+            paths[f"{other}/status"] = make.item(changes, scope=scope, suffix="Status")
         if resource.scale is not None:
             scale = _Operations(resource, _SCALE, ("autoscaling", "v1", "Scale"))
-            paths[f"{one}/scale"] = scale.item(changes, scope=scope, suffix="Scale")
+            paths[f"{other}/scale"] = scale.item(changes, scope=scope, suffix="Scale")
         if resource.kind == "ServiceAccount" and not resource.group:
             identity = ("authentication.k8s.io", "v1", "TokenRequest")
             token = _Operations(resource, _TOKEN_REQUEST, identity)
-            paths[f"{one}/token"] = token.item(("create",), scope=scope, suffix="Token")
+            paths[f"{other}/token"] = token.item(("create",), scope=scope, suffix="Token")
     return {path: _with_path_parameters(path, item) for path, item in paths.items() if item}
 
 

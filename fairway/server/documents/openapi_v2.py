@@ -99,7 +99,7 @@ def _target(schema: JsonObject) -> str:
 
 def _path_item(item: JsonObject) -> JsonObject:
     result: JsonObject = {method: _operation(item[method]) for method in _METHODS if method in item}
-    result["parameters"] = [_parameter(one) for one in item["parameters"]]
+    result["parameters"] = [_parameter(parameter) for parameter in item["parameters"]]
     return result
 
 
@@ -111,7 +111,7 @@ def _operation(operation: JsonObject) -> JsonObject:
         "operationId": operation["operationId"],
         "consumes": list(content) or ["*/*"],
         "produces": ["application/json", "application/yaml"],
-        "parameters": [_parameter(one) for one in operation["parameters"]],
+        "parameters": [_parameter(parameter) for parameter in operation["parameters"]],
         "responses": {
             code: _response(response) for code, response in operation["responses"].items()
         },

@@ -49,7 +49,7 @@ def _integer(number: int, value: Any) -> bytes:
 
 
 def _strings(number: int, value: Any) -> bytes:
-    return b"".join(_string(number, one) for one in value)
+    return b"".join(_string(number, item) for item in value)
 
 
 def _double(number: int, value: Any) -> bytes:
@@ -61,7 +61,7 @@ def _any(number: int, value: Any) -> bytes:
 
 
 def _anys(number: int, value: Any) -> bytes:
-    return b"".join(_any(number, one) for one in value)
+    return b"".join(_any(number, item) for item in value)
 
 
 def _of(name: str) -> Writer:
@@ -71,14 +71,14 @@ def _of(name: str) -> Writer:
 
 def _each(name: str) -> Writer:
     """Repeated messages of this name."""
-    return lambda number, value: b"".join(_field(number, _message(name, one)) for one in value)
+    return lambda number, value: b"".join(_field(number, _message(name, item)) for item in value)
 
 
 def _named(name: str) -> Writer:
     """A message that holds pairs of a key and a message of this name, as field 1."""
 
     def write(number: int, value: Any) -> bytes:
-        pairs = (_pair(key, _message(name, one)) for key, one in value.items())
+        pairs = (_pair(key, _message(name, other)) for key, other in value.items())
         return _field(number, b"".join(_field(1, pair) for pair in pairs))
 
     return write
@@ -95,12 +95,12 @@ def _paths(number: int, value: Any) -> bytes:
 
 def _responses(number: int, value: Any) -> bytes:
     # A response stands inside a choice between itself (1) and a reference.
-    pairs = (_pair(code, _field(1, _message("Response", one))) for code, one in value.items())
+    pairs = (_pair(code, _field(1, _message("Response", other))) for code, other in value.items())
     return _field(number, b"".join(_field(1, pair) for pair in pairs))
 
 
 def _parameters(number: int, value: Any) -> bytes:
-    return b"".join(_field(number, _field(1, _parameter(one))) for one in value)
+    return b"".join(_field(number, _field(1, _parameter(item))) for item in value)
 
 
 def _parameter(parameter: JsonObject) -> bytes:

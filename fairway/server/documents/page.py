@@ -114,7 +114,7 @@ def _sent(file: _File, request: Request) -> Response:
         "ETag": file.etag,
         "Vary": "Accept-Encoding",
     }
-    known = {one.strip().removeprefix("W/") for one in request.header("if-none-match").split(",")}
+    known = {part.strip().removeprefix("W/") for part in request.header("if-none-match").split(",")}
     if file.etag in known or "*" in known:
         return Response(status=304, content_type=file.content_type, headers=headers)
     body = file.plain

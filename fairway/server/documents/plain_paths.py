@@ -69,7 +69,11 @@ class Documents:
                 pass
             case _:
                 return None
-        served = [one for one in self.catalogue if (one.group, one.version) == (group, version)]
+        served = [
+            resource
+            for resource in self.catalogue
+            if (resource.group, resource.version) == (group, version)
+        ]
         if not served:
             return None
         return self._kept(path, lambda: json_response(openapi.document(served)))

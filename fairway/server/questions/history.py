@@ -36,14 +36,14 @@ def history_request(request: Request, may_look: Callable[[str], bool]) -> Histor
     series = request.parameter("series")
     if series not in SERIES:
         raise BadRequest(f"series: expected one of {', '.join(SERIES)}, got {series!r}")
-    told = [one for value in request.parameters("name") for one in value.split(",") if one]
+    told = [part for value in request.parameters("name") for part in value.split(",") if part]
     names = tuple(dict.fromkeys(told)) or ("",)
     if len(names) > NAMES_MOST:
         raise BadRequest(f"name: at most {NAMES_MOST} can be asked for at once, got {len(names)}")
     if series == "services":
         if names == ("",):
             raise BadRequest("name: services are asked for by namespace/name")
-        names = tuple(one for one in names if may_look(one.partition("/")[0]))
+        names = tuple(name for name in names if may_look(name.partition("/")[0]))
     return HistoryRequest(
         series=series,
         names=names,

@@ -57,7 +57,8 @@ class TimelineRequest:
     def between(self, now: float) -> tuple[float, float]:
         """From when to when."""
         start, end = (
-            now + one if abs(one) < _FROM_NOW_BELOW else one for one in (self.start, self.end)
+            now + number if abs(number) < _FROM_NOW_BELOW else number
+            for number in (self.start, self.end)
         )
         if not start < end:
             raise BadRequest("from: expected a moment before to")

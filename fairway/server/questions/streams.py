@@ -147,9 +147,9 @@ def _command(call: Call) -> CommandRequest:
     command = call.request.parameters("command")
     if not command or not command[0]:
         raise BadRequest("command: required, one for each word")
-    if sum(len(one) for one in command) > _COMMAND_BYTES_MOST:
+    if sum(len(name) for name in command) > _COMMAND_BYTES_MOST:
         raise BadRequest(f"command: at most {_COMMAND_BYTES_MOST} bytes in all")
-    if any("\0" in one for one in command):
+    if any("\0" in name for name in command):
         raise BadRequest("command: a command has no zero bytes")
     return CommandRequest(
         **pod_of(call),
@@ -174,7 +174,7 @@ async def _talk(reach: Reach, request: CommandRequest | PortRequest, socket: Soc
         with suppress(ConnectionError):
             await socket.send(bytes((Channel.STATUS,)) + msgspec.json.encode(error.status()))
         return
-    ways = [asyncio.ensure_future(one(socket, talk)) for one in (_up, _down)]
+    ways = [asyncio.ensure_future(task(socket, talk)) for task in (_up, _down)]
     try:
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         for way in ways:

@@ -44,12 +44,12 @@ def answer(request: Request) -> Response | None:
 
 
 def _told(asked: _Asked) -> JsonObject:
-    strange = [one for one in asked.objects if not _is_known(one, asked.api_version)]
+    strange = [object_ for object_ in asked.objects if not _is_known(object_, asked.api_version)]
     if strange:
         first = f"{strange[0].get('apiVersion')} {strange[0].get('kind')}"
         message = f"this hub cannot convert {first} to {asked.api_version}"
         return {"result": {"status": "Failure", "message": message}}
-    converted = [versions.convert(one, asked.api_version) for one in asked.objects]
+    converted = [versions.convert(object_, asked.api_version) for object_ in asked.objects]
     return {"result": {"status": "Success"}, "convertedObjects": converted}
 
 

@@ -30,12 +30,12 @@ def _key_count(value: Any) -> int:
     count = 0
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if type(one) is dict:
-            count += len(one)
-            waiting.extend(part for part in one.values() if type(part) in (dict, list))
-        elif type(one) is list:
-            waiting.extend(part for part in one if type(part) in (dict, list))
+        item = waiting.pop()
+        if type(item) is dict:
+            count += len(item)
+            waiting.extend(part for part in item.values() if type(part) in (dict, list))
+        elif type(item) is list:
+            waiting.extend(part for part in item if type(part) in (dict, list))
     return count
 
 

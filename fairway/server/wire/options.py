@@ -107,7 +107,7 @@ def _manager(request: Request) -> str:
             raise BadRequest("fieldManager must be at most 128 printable characters")
         return given
     agent = request.header("user-agent").partition("/")[0]
-    return "".join(one for one in agent if one.isprintable())[:_MANAGER_MAX] or "unknown"
+    return "".join(name for name in agent if name.isprintable())[:_MANAGER_MAX] or "unknown"
 
 
 def patch_options(request: Request) -> Patch:

@@ -47,7 +47,7 @@ def form_of(request: Request) -> Form:
 def _parse(accept: str, include: str) -> Form:
     for choice in accept.split(","):
         media, *parameters = (part.strip() for part in choice.split(";"))
-        given = dict(one.split("=", 1) for one in parameters if "=" in one)
+        given = dict(parameter.split("=", 1) for parameter in parameters if "=" in parameter)
         if media not in ("application/json", "*/*", "application/*", "application/yaml"):
             continue
         wanted = given.get("as", "")
@@ -122,7 +122,7 @@ def _table(
         "kind": "Table",
         "apiVersion": form.version,
         "metadata": metadata,
-        "columnDefinitions": [_column(one) for one in resource.columns],
+        "columnDefinitions": [_column(column) for column in resource.columns],
         "rows": [_row(stored.object(), resource, form, now) for stored in items],
     }
 
@@ -176,7 +176,7 @@ def _cell(column: Column, values: list[Any], now: float) -> Any:
             return value if isinstance(value, bool) else None
         case _:
             if len(values) > 1:
-                return ",".join(_text(one) for one in values)
+                return ",".join(_text(item) for item in values)
             return _text(value)
 
 

@@ -34,7 +34,7 @@ def aliases(secret: bytes) -> Alias:
 
 def nodes_alone(report: JsonObject, may: MayLook, alias: Alias) -> JsonObject:
     """A report with its nodes and what is taken on them."""
-    metadata = {key: one for key, one in report["metadata"].items() if key != "managedFields"}
+    metadata = {key: value for key, value in report["metadata"].items() if key != "managedFields"}
     made = {**report, "metadata": metadata}
     spec = report.get("spec")
     if not spec:  # a bookmark of a watch
@@ -44,12 +44,12 @@ def nodes_alone(report: JsonObject, may: MayLook, alias: Alias) -> JsonObject:
         return work if may(_namespace(work)) else alias(work)
 
     changed: JsonObject = {
-        "works": [_work(one, may, alias) for one in spec.get("works") or ()],
-        "removedWorks": [told(one) for one in spec.get("removedWorks") or ()],
-        "states": [one for one in spec.get("states") or () if may(_namespace(one["work"]))],
+        "works": [_work(work, may, alias) for work in spec.get("works") or ()],
+        "removedWorks": [told(removed_work) for removed_work in spec.get("removedWorks") or ()],
+        "states": [state for state in spec.get("states") or () if may(_namespace(state["work"]))],
     }
-    kept = {field: one for field, one in spec.items() if field not in changed}
-    return {**made, "spec": kept | {field: one for field, one in changed.items() if one}}
+    kept = {field: value for field, value in spec.items() if field not in changed}
+    return {**made, "spec": kept | {field: value for field, value in changed.items() if value}}
 
 
 def _work(pods: Any, may: MayLook, alias: Alias) -> Any:

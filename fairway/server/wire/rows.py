@@ -186,7 +186,7 @@ async def many(listing: Listing, metadata: JsonObject) -> bytes:
     head = _encode(
         {"kind": KIND, "apiVersion": GROUP_VERSION, "metadata": metadata, "columns": COLUMNS}
     )
-    rows = b",".join([_encode(row_of(one)) async for one in in_slices(listing.items)])
+    rows = b",".join([_encode(row_of(stored)) async for stored in in_slices(listing.items)])
     return b"".join((head[:-1], b',"rows":[', rows, b"]}"))
 
 
@@ -204,7 +204,7 @@ def row_of(stored: Stored) -> list[Any]:
     body = _read(stored.raw)
     metadata, spec, status = body.metadata, body.spec, body.status
     claim = status.claim or _NO_CLAIM
-    places = [_place(one) for one in claim.placements]
+    places = [_place(placement) for placement in claim.placements]
     priority = status.priority if status.priority is not None else spec.priority
     row = [
         metadata.namespace,
@@ -241,18 +241,18 @@ def _place(placement: _Placement) -> list[Any]:
     gpus: float = 0
     pods = 0
     flavors: dict[str, None] = {}
-    for one in placement.pod_sets:
-        gpus += one.count * _devices(one.requests)
-        pods += one.count
-        flavors |= dict.fromkeys(one.flavors.values())
+    for pod_set in placement.pod_sets:
+        gpus += pod_set.count * _devices(pod_set.requests)
+        pods += pod_set.count
+        flavors |= dict.fromkeys(pod_set.flavors.values())
     return [placement.cluster, gpus, pods, "+".join(flavors)]
 
 
 def _past(history: list[_Attempt]) -> list[Any]:
     return [
-        [one.clusters, one.started_at, one.ended_at, one.reason]
-        for one in history
-        if one.started_at and one.ended_at
+        [attempt.clusters, attempt.started_at, attempt.ended_at, attempt.reason]
+        for attempt in history
+        if attempt.started_at and attempt.ended_at
     ]
 
 
@@ -266,12 +266,21 @@ def _service(spec: _Spec, status: _Status, claim: _Claim) -> list[Any]:
         spec.policy,
         spec.source is not None,
         status.pods.ready,
-        [[one.cluster, one.group, one.replicas or 0] for one in claim.placements],
         [
-            [one.cluster, one.group, one.replicas or 0, one.leaves or "Now", one.gives_way_to]
-            for one in status.releasing
+            [placement.cluster, placement.group, placement.replicas or 0]
+            for placement in claim.placements
         ],
-        [[one.cluster, one.ready, one.weight] for one in status.traffic],
+        [
+            [
+                placement.cluster,
+                placement.group,
+                placement.replicas or 0,
+                placement.leaves or "Now",
+                placement.gives_way_to,
+            ]
+            for placement in status.releasing
+        ],
+        [[weight.cluster, weight.ready, weight.weight] for weight in status.traffic],
     ]
 
 
@@ -291,16 +300,16 @@ def _wanted(spec: _Spec) -> float | None:
     """What it asks for before anything is decided, as far as its spec says it plainly."""
     times = spec.replicas if spec.replicas is not None else 1
     if spec.pod_sets:
-        return times * sum(one.count * _devices(one.requests) for one in spec.pod_sets)
+        return times * sum(pod_set.count * _devices(pod_set.requests) for pod_set in spec.pod_sets)
     if spec.template is None or not spec.template.manifests:
         return None
     manifest = _get(_read_any(spec.template.manifests[0]), "spec")
     containers = _get(manifest, "template", "spec", "containers")
     if not isinstance(containers, list):
         return None
-    each = sum(_devices(_requests(_get(one, "resources"))) for one in containers)
+    each = sum(_devices(_requests(_get(container, "resources"))) for container in containers)
     tasks = spec.tasks or _Tasks()
-    limits = [one for one in (tasks.concurrency, tasks.count) if one is not None]
+    limits = [number for number in (tasks.concurrency, tasks.count) if number is not None]
     if limits:
         return times * min(limits) * each
     for key in ("parallelism", "replicas"):

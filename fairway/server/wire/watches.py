@@ -85,7 +85,7 @@ class Streams:
                 for start in range(0, len(events), _EVENTS_AT_ONCE_MAX):
                     part = events[start : start + _EVENTS_AT_ONCE_MAX]
                     if show is not None:
-                        part = [replace(one, stored=show(one.stored)) for one in part]
+                        part = [replace(event, stored=show(event.stored)) for event in part]
                     yield b"".join(_line(event, resource, form, now) for event in part)
         finally:
             self._metrics.watch_closed(resource.qualified)

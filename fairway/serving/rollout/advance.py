@@ -63,15 +63,17 @@ def _begun(case: RolloutCase) -> RolloutStatus:
             return replace(status, progressed_at=_moment(case.now))
         return status
     history = tuple(
-        replace(one, outcome="Superseded") if one.mark == status.target and not one.outcome else one
-        for one in status.history
+        replace(revision, outcome="Superseded")
+        if revision.mark == status.target and not revision.outcome
+        else revision
+        for revision in status.history
     )
     return replace(
         status,
         phase="Progressing",
         target=case.target,
         history=history,
-        revision=max((one.revision for one in history), default=0),
+        revision=max((revision.revision for revision in history), default=0),
         going_back=False,
         failure="",
         failures=0,
@@ -152,7 +154,7 @@ def _progressed(case: RolloutCase, status: RolloutStatus, mark: str, goal: Goal)
 
 
 def _told(stages: Sequence[ClusterRevision]) -> set[tuple[str, str, int | None]]:
-    return {(one.cluster, one.mark, one.share) for one in stages}
+    return {(stage.cluster, stage.mark, stage.share) for stage in stages}
 
 
 def _under_way(case: RolloutCase, status: RolloutStatus) -> Advanced:
@@ -180,11 +182,11 @@ def _relapsed(case: RolloutCase, status: RolloutStatus, ready_at: float) -> Roll
 
 def _is_awaited(case: RolloutCase, status: RolloutStatus, mark: str) -> bool:
     """Whether a cluster was told and is not there yet; a revision is not to blame for the rest."""
-    stages = {one.cluster: one for one in status.clusters if one.mark == mark}
+    stages = {cluster.cluster: cluster for cluster in status.clusters if cluster.mark == mark}
     return any(
-        one.is_heard and not is_there(one, mark, stages[one.cluster].share)
-        for one in case.places
-        if one.cluster in stages
+        place.is_heard and not is_there(place, mark, stages[place.cluster].share)
+        for place in case.places
+        if place.cluster in stages
     )
 
 
@@ -212,13 +214,13 @@ def _soaking(case: RolloutCase, status: RolloutStatus) -> Advanced | RolloutStat
 
 def _gates_due(case: RolloutCase, status: RolloutStatus) -> float:
     asked = case.spec.strategy.gates
-    return min((gates.due_at(one, status.gates) for one in asked), default=float("inf"))
+    return min((gates.due_at(gate, status.gates) for gate in asked), default=float("inf"))
 
 
 def _completed(case: RolloutCase, status: RolloutStatus) -> Advanced:
     history = tuple(
-        replace(one, outcome="Completed") if one.mark == status.target else one
-        for one in status.history
+        replace(revision, outcome="Completed") if revision.mark == status.target else revision
+        for revision in status.history
     )
     status = replace(
         status, stable=status.target, stable_revision=status.revision, history=history, failure=""
@@ -231,7 +233,8 @@ def _completed(case: RolloutCase, status: RolloutStatus) -> Advanced:
 
 def _failed(case: RolloutCase, status: RolloutStatus, reason: str, message: str) -> Advanced:
     history = tuple(
-        replace(one, outcome=reason) if one.mark == status.target else one for one in status.history
+        replace(revision, outcome=reason) if revision.mark == status.target else revision
+        for revision in status.history
     )
     status = replace(
         status,
@@ -250,11 +253,11 @@ def _failed(case: RolloutCase, status: RolloutStatus, reason: str, message: str)
 
 def _back(case: RolloutCase, status: RolloutStatus) -> Advanced:
     """The last good revision everywhere, as fast as the service can bear it."""
-    goal: Goal = {one.cluster: WHOLE for one in case.places}
+    goal: Goal = {place.cluster: WHOLE for place in case.places}
     mark = status.stable
     status = _progressed(case, staged(case, status, mark, goal), mark, goal)
     is_wished = status.target == status.stable
-    if all(one.mark == mark for one in status.clusters) and are_there(
+    if all(cluster.mark == mark for cluster in status.clusters) and are_there(
         case, status.clusters, mark, goal
     ):
         if is_wished:
@@ -283,9 +286,9 @@ def _deadline(case: RolloutCase, status: RolloutStatus) -> float:
 def _lacking(status: RolloutStatus) -> str:
     """What is not yet where it is to be."""
     late = [
-        f"{one.cluster} {one.ready}/{one.replicas if one.share is None else one.share}"
-        for one in status.clusters
-        if one.ready < (one.replicas if one.share is None else min(one.share, one.replicas))
+        f"{part.cluster} {part.ready}/{part.replicas if part.share is None else part.share}"
+        for part in status.clusters
+        if part.ready < (part.replicas if part.share is None else min(part.share, part.replicas))
     ]
     if not late:
         return "the next cluster waits until enough replicas are ready"
@@ -308,9 +311,9 @@ def _said(
         phase=phase,
         reason=reason,
         message=message[:1024],
-        replicas=sum(one.replicas for one in places),
-        updated=sum(one.of(status.target).ready for one in places),
-        ready=sum(one.ready for one in places),
+        replicas=sum(place.replicas for place in places),
+        updated=sum(place.of(status.target).ready for place in places),
+        ready=sum(place.ready for place in places),
     )
     return Advanced(status=status, wake_at=None if wake_at == float("inf") else wake_at)
 

@@ -24,9 +24,9 @@ def unavailable_most(strategy: RolloutStrategy, replicas: int) -> int:
 
 def spare(case: RolloutCase, stages: Mapping[str, ClusterRevision]) -> int:
     """How many ready replicas the service can do without, if all that change are at their worst."""
-    placed = sum(one.replicas for one in case.places)
+    placed = sum(place.replicas for place in case.places)
     floor = min(case.replicas, placed) - unavailable_most(case.spec.strategy, case.replicas)
-    return sum(worst(one, stages.get(one.cluster)) for one in case.places) - max(0, floor)
+    return sum(worst(place, stages.get(place.cluster)) for place in case.places) - max(0, floor)
 
 
 def worst(place: ClusterPart, stage: ClusterRevision | None) -> int:

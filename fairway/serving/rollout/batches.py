@@ -19,7 +19,7 @@ def batches_of(
     strategy: RolloutStrategy, places: Sequence[ClusterPart], *, is_divisible: bool
 ) -> list[Goal]:
     """The goals of all batches, in order; the last is the whole service."""
-    ordered = sorted(places, key=lambda one: (one.rank, one.cluster))
+    ordered = sorted(places, key=lambda place: (place.rank, place.cluster))
     goals: list[Goal] = []
     reached: Goal = {}
     if strategy.canary is not None:
@@ -28,7 +28,7 @@ def batches_of(
     for batch in _listed(strategy, ordered):
         reached = _with(reached, batch, ordered, is_divisible=is_divisible)
         goals.append(reached)
-    everything = {one.cluster: WHOLE for one in ordered}
+    everything = {part.cluster: WHOLE for part in ordered}
     if not goals or goals[-1] != everything:
         goals.append(everything)
     return goals
@@ -37,17 +37,17 @@ def batches_of(
 def _listed(strategy: RolloutStrategy, places: Sequence[ClusterPart]) -> Iterable[Batch]:
     if not strategy.by_group:
         return strategy.batches
-    groups = dict.fromkeys(one.group for one in places)
+    groups = dict.fromkeys(place.group for place in places)
     return [
-        Batch(clusters=tuple(one.cluster for one in places if one.group == group))
+        Batch(clusters=tuple(place.cluster for place in places if place.group == group))
         for group in groups
     ]
 
 
 def _canary(canary: Canary, places: Sequence[ClusterPart], *, is_divisible: bool) -> Goal:
     """The fewest replicas that do: from the clusters named, else from the smallest ones."""
-    named = [one for one in places if one.cluster in canary.clusters]
-    smallest = sorted(places, key=lambda one: (one.replicas, one.cluster))
+    named = [place for place in places if place.cluster in canary.clusters]
+    smallest = sorted(places, key=lambda place: (place.replicas, place.cluster))
     order = named if canary.clusters else smallest
     wanted = _part(places, canary.percent)
     return _filled({}, order, wanted, is_divisible=is_divisible)
@@ -60,16 +60,16 @@ def _with(
         wanted = _part(places, batch.percent)
         return _filled(reached, places, wanted, is_divisible=is_divisible)
     chosen = {
-        one.cluster: WHOLE
-        for one in places
-        if one.cluster in batch.clusters or (batch.group and one.group == batch.group)
+        place.cluster: WHOLE
+        for place in places
+        if place.cluster in batch.clusters or (batch.group and place.group == batch.group)
     }
     return {**reached, **chosen}
 
 
 def _part(places: Sequence[ClusterPart], percent: int) -> int:
     """A share of all replicas, rounded up."""
-    return -(-sum(one.replicas for one in places) * percent // 100)
+    return -(-sum(place.replicas for place in places) * percent // 100)
 
 
 def _filled(
@@ -77,16 +77,16 @@ def _filled(
 ) -> Goal:
     """What was reached, and as many more as are wanted; whole clusters where none is divisible."""
     goal = dict(reached)
-    have = {one.cluster: _count(goal, one) for one in order}
+    have = {part.cluster: _count(goal, part) for part in order}
     lacking = wanted - sum(have.values())
-    for one in order:
-        room = one.replicas - have[one.cluster]
+    for part in order:
+        room = part.replicas - have[part.cluster]
         if lacking <= 0:
             break
         if room <= 0:
             continue
         taken = min(room, lacking) if is_divisible else room
-        goal[one.cluster] = WHOLE if taken == room else have[one.cluster] + taken
+        goal[part.cluster] = WHOLE if taken == room else have[part.cluster] + taken
         lacking -= taken
     return goal
 

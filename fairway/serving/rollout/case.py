@@ -32,7 +32,7 @@ class ClusterPart:
         """Ready replicas of any revision, as far as they can be relied on."""
         if not self.is_heard:
             return 0
-        return min(self.replicas, sum(one.ready for one in self.by_mark.values()))
+        return min(self.replicas, sum(count.ready for count in self.by_mark.values()))
 
     def of(self, mark: str) -> Counted:
         return self.by_mark.get(mark, Counted())

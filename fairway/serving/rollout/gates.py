@@ -27,7 +27,7 @@ _TESTS: Mapping[str, Callable[[float, float], bool]] = {
 
 def holds(condition: str, value: float) -> bool:
     """Whether a number is as a condition such as `< 0.01` wants it."""
-    sign = next(one for one in _TESTS if condition.startswith(one))
+    sign = next(name for name in _TESTS if condition.startswith(name))
     return _TESTS[sign](value, float(condition.removeprefix(sign)))
 
 
@@ -35,32 +35,32 @@ def heard(
     gates: Sequence[Gate], before: Sequence[GateStatus], answers: Sequence[Answer]
 ) -> tuple[GateStatus, ...]:
     """What gates have said in this batch, with the latest answers."""
-    known = {one.name: one for one in before}
+    known = {gate_status.name: gate_status for gate_status in before}
     return tuple(
-        _told(one, known.get(one.name, GateStatus(name=one.name)), answers) for one in gates
+        _told(gate, known.get(gate.name, GateStatus(name=gate.name)), answers) for gate in gates
     )
 
 
 def _told(gate: Gate, status: GateStatus, answers: Sequence[Answer]) -> GateStatus:
-    for one in answers:
-        if one.gate != gate.name:
+    for answer in answers:
+        if answer.gate != gate.name:
             continue
-        is_good = one.value is not None and holds(gate.condition, one.value)
-        is_bad = one.value is not None and not is_good
+        is_good = answer.value is not None and holds(gate.condition, answer.value)
+        is_bad = answer.value is not None and not is_good
         status = replace(
             status,
-            value="" if one.value is None else f"{one.value:g}",
-            message=one.message[:1024],
+            value="" if answer.value is None else f"{answer.value:g}",
+            message=answer.message[:1024],
             successes=status.successes + is_good,
             failures=status.failures + is_bad,
-            asked_at=datetime.fromtimestamp(one.at, UTC),
+            asked_at=datetime.fromtimestamp(answer.at, UTC),
         )
     return status
 
 
 def failed(gates: Sequence[Gate], statuses: Sequence[GateStatus]) -> str:
     """Which gate has failed, as a sentence; empty: none has."""
-    known = {one.name: one for one in statuses}
+    known = {status.name: status for status in statuses}
     for gate in gates:
         status = known.get(gate.name)
         if status is not None and status.failures > gate.failure_limit:
@@ -70,11 +70,11 @@ def failed(gates: Sequence[Gate], statuses: Sequence[GateStatus]) -> str:
 
 def waiting(gates: Sequence[Gate], statuses: Sequence[GateStatus]) -> list[str]:
     """Gates that have not said often enough that all is well."""
-    known = {one.name: one.successes for one in statuses}
-    return [one.name for one in gates if known.get(one.name, 0) < one.successes]
+    known = {status.name: status.successes for status in statuses}
+    return [gate.name for gate in gates if known.get(gate.name, 0) < gate.successes]
 
 
 def due_at(gate: Gate, statuses: Sequence[GateStatus]) -> float:
     """When a gate is to be asked next; the past where it was never asked."""
-    asked = next((one.asked_at for one in statuses if one.name == gate.name), None)
+    asked = next((status.asked_at for status in statuses if status.name == gate.name), None)
     return asked.timestamp() + gate.interval_seconds if asked is not None else 0.0

@@ -20,9 +20,9 @@ def noted(
     """The history with a template as its latest revision; unchanged where it is that already."""
     if history and history[-1].mark == mark:
         return tuple(history)
-    number = max((one.revision for one in history), default=0) + 1
-    before = next((one for one in history if one.mark == mark), None)
-    others = tuple(one for one in history if one.mark != mark)
+    number = max((revision.revision for revision in history), default=0) + 1
+    before = next((revision for revision in history if revision.mark == mark), None)
+    others = tuple(revision for revision in history if revision.mark != mark)
     if before is not None:
         return (*others, replace(before, revision=number, outcome="", change_cause=cause))
     note = RevisionNote(
@@ -37,13 +37,13 @@ def noted(
 
 def used(status: RolloutStatus) -> set[str]:
     """Marks of revisions that something runs or may go back to."""
-    return {status.target, status.stable, *(one.mark for one in status.clusters)}
+    return {status.target, status.stable, *(cluster.mark for cluster in status.clusters)}
 
 
 def kept(
     history: Sequence[RevisionNote], *, limit: int, in_use: Collection[str]
 ) -> tuple[RevisionNote, ...]:
     """The history without the oldest of those that nothing uses, past a limit."""
-    spare = [one.mark for one in history if one.mark not in in_use]
+    spare = [revision.mark for revision in history if revision.mark not in in_use]
     dropped = set(spare[: max(0, len(spare) - limit)])
-    return tuple(one for one in history if one.mark not in dropped)
+    return tuple(revision for revision in history if revision.mark not in dropped)

@@ -20,7 +20,7 @@ from fairway.serving.rollout.case import ClusterPart, RolloutCase
 def staged(case: RolloutCase, status: RolloutStatus, mark: str, goal: Goal) -> RolloutStatus:
     """The status with as many clusters on their way to a goal as may be at once."""
     home = status.stable or mark
-    known = {one.cluster: one for one in status.clusters}
+    known = {cluster.cluster: cluster for cluster in status.clusters}
     stages: dict[str, ClusterRevision] = {}
     for place in case.places:
         begins = mark if place.cluster in goal else home
@@ -31,7 +31,7 @@ def staged(case: RolloutCase, status: RolloutStatus, mark: str, goal: Goal) -> R
         stage, share = stages[place.cluster], goal[place.cluster]
         if stage.mark == mark and _covers(stage.share, share):
             continue
-        others = {name: one for name, one in stages.items() if name != place.cluster}
+        others = {name: stage for name, stage in stages.items() if name != place.cluster}
         allowance = allowance_for(case, place, spare(case, others))
         if allowance or not place.replicas:
             stages[place.cluster] = replace(stage, mark=mark, share=share, allowance=allowance)
@@ -45,8 +45,8 @@ def unchanged(case: RolloutCase, status: RolloutStatus) -> RolloutStatus:
 
 def _in_turn(case: RolloutCase, goal: Goal) -> Sequence[ClusterPart]:
     """Those with the most replicas that do not work first: they cost nothing."""
-    chosen = [one for one in case.places if one.cluster in goal]
-    return sorted(chosen, key=lambda one: (one.ready - one.replicas, one.rank, one.cluster))
+    chosen = [place for place in case.places if place.cluster in goal]
+    return sorted(chosen, key=lambda part: (part.ready - part.replicas, part.rank, part.cluster))
 
 
 def _covers(share: int | None, wanted: int | None) -> bool:
@@ -60,9 +60,9 @@ def counted(
     case: RolloutCase, status: RolloutStatus, stages: Mapping[str, ClusterRevision]
 ) -> tuple[ClusterRevision, ...]:
     """Stages in order of their clusters, with what was seen there."""
-    numbers = {one.mark: one.revision for one in status.history}
+    numbers = {revision.mark: revision.revision for revision in status.history}
     found = []
-    for place in sorted(case.places, key=lambda one: (one.rank, one.cluster)):
+    for place in sorted(case.places, key=lambda place: (place.rank, place.cluster)):
         stage = stages[place.cluster]
         seen = place.of(stage.mark)
         found.append(
@@ -82,14 +82,14 @@ def counted(
 
 def are_there(case: RolloutCase, stages: Sequence[ClusterRevision], mark: str, goal: Goal) -> bool:
     """Whether every cluster of a goal that can be heard is where it is to be."""
-    told = {one.cluster: one for one in stages}
+    told = {stage.cluster: stage for stage in stages}
     return all(
-        told[one.cluster].mark == mark and is_there(one, mark, goal[one.cluster])
-        for one in case.places
-        if one.cluster in goal and one.is_heard
+        told[place.cluster].mark == mark and is_there(place, mark, goal[place.cluster])
+        for place in case.places
+        if place.cluster in goal and place.is_heard
     )
 
 
 def arrived(case: RolloutCase, mark: str, goal: Goal) -> int:
     """Ready replicas of a revision in the clusters of a goal."""
-    return sum(one.of(mark).ready for one in case.places if one.cluster in goal)
+    return sum(place.of(mark).ready for place in case.places if place.cluster in goal)

@@ -99,7 +99,7 @@ def parse(text: str) -> Cron:
         hours=tuple(sorted(hours)),
         days=days,
         months=months,
-        weekdays=frozenset(one % 7 for one in weekdays),
+        weekdays=frozenset(weekday % 7 for weekday in weekdays),
         is_either_day=not (words[2].startswith(("*", "?")) or words[4].startswith(("*", "?"))),
     )
 

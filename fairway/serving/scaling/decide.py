@@ -161,8 +161,8 @@ def _is_active(metric: Metric) -> bool:
 
 def _idle_since(seen: ServiceObservation, limits: Limits, memory: Memory) -> float | None:
     """Since when nobody has been active; None while somebody is, or may be."""
-    telling = [one for one in seen.metrics if one.activation is not None]
-    if limits.least > 0 or not telling or any(_is_active(one) for one in telling):
+    telling = [metric for metric in seen.metrics if metric.activation is not None]
+    if limits.least > 0 or not telling or any(_is_active(metric) for metric in telling):
         return None
     return seen.now if memory.idle_since is None else memory.idle_since
 
@@ -170,8 +170,12 @@ def _idle_since(seen: ServiceObservation, limits: Limits, memory: Memory) -> flo
 def _from_zero(
     seen: ServiceObservation, limits: Limits, memory: Memory, asked: _Asked
 ) -> ScaleDecision:
-    active = [one for one in seen.metrics if isinstance(one.reading, OfAll) and _is_active(one)]
-    if asked.replicas is None or not any(one.activation is not None for one in active):
+    active = [
+        metric
+        for metric in seen.metrics
+        if isinstance(metric.reading, OfAll) and _is_active(metric)
+    ]
+    if asked.replicas is None or not any(metric.activation is not None for metric in active):
         finding = asked.finding if asked.finding.reason not in _SILENT else _idle()
         return ScaleDecision(
             replicas=0, findings=(finding,), currents=asked.currents, memory=memory

@@ -75,7 +75,9 @@ def restrained(
 def remembering(memory: Memory, desired: int, limits: Limits, *, now: float) -> Memory:
     """With a further recommendation, and without those that no window reaches any more."""
     since = now - _longest_window(limits)
-    kept = [one for one in memory.recommendations if one.at >= since]
+    kept = [
+        recommendation for recommendation in memory.recommendations if recommendation.at >= since
+    ]
     kept.append(Recommendation(at=now, replicas=desired))
     return replace(memory, recommendations=tuple(kept[-_REMEMBERED_MOST:]))
 
@@ -84,9 +86,9 @@ def recording(memory: Memory, change: int, limits: Limits, *, now: float) -> Mem
     """With a change that was made, and without those that no rate looks at any more."""
     if limits.up is None or limits.down is None:
         return replace(memory, events=())
-    periods = [one.period_seconds for one in (*limits.up.rates, *limits.down.rates)]
+    periods = [rate.period_seconds for rate in (*limits.up.rates, *limits.down.rates)]
     since = now - max(periods, default=0)
-    kept = [one for one in memory.events if one.at >= since]
+    kept = [event for event in memory.events if event.at >= since]
     return replace(memory, events=(*kept, ScaleEvent(at=now, change=change)))
 
 
@@ -98,7 +100,11 @@ def _longest_window(limits: Limits) -> int:
 
 def _highest_recent(desired: int, limits: Limits, memory: Memory, now: float) -> int:
     since = now - limits.down_stabilization_seconds
-    recent = (one.replicas for one in memory.recommendations if one.at >= since)
+    recent = (
+        recommendation.replicas
+        for recommendation in memory.recommendations
+        if recommendation.at >= since
+    )
     return max((desired, *recent))
 
 
@@ -108,7 +114,11 @@ def _stabilised(
     """The count that is nearest to the present one within what was asked for in both windows."""
 
     def recent(seconds: int) -> Iterable[int]:
-        return (one.replicas for one in memory.recommendations if one.at > now - seconds)
+        return (
+            recommendation.replicas
+            for recommendation in memory.recommendations
+            if recommendation.at > now - seconds
+        )
 
     lowest = min((desired, *recent(up.stabilization_seconds)))
     highest = max((desired, *recent(down.stabilization_seconds)))
@@ -183,4 +193,4 @@ def _fastest_down(current: int, rules: Rules, memory: Memory, now: float) -> int
 def _at_start(current: int, rate: Rate, memory: Memory, now: float) -> int:
     """How many there were when the period began, by the changes that were made since."""
     since = now - rate.period_seconds
-    return current - sum(one.change for one in memory.events if one.at > since)
+    return current - sum(event.change for event in memory.events if event.at > since)

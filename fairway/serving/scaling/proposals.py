@@ -190,7 +190,7 @@ def _by_value(
     if not seen.pods:
         return NoProposal(why=NO_PODS)
     ready = sum(
-        one.phase == "Running" and one.is_ready is True and one.is_reached for one in seen.pods
+        pod.phase == "Running" and pod.is_ready is True and pod.is_reached for pod in seen.pods
     )
     replicas = _as_replicas(ceil(ratio * ready), limits)
     return Proposal(replicas=_with_unreached(replicas, seen, limits), current=current)
@@ -213,7 +213,7 @@ def _with_unreached(replicas: int, seen: ServiceObservation, limits: Limits) -> 
     Replicas in clusters that are not heard of do as much as the target says, for all we know: they
     are pods whose metric is missing, and no reason for fewer. Nor are they a reason for more.
     """
-    unreached = sum(not one.is_reached and not one.is_leaving for one in seen.pods)
+    unreached = sum(not pod.is_reached and not pod.is_leaving for pod in seen.pods)
     if not unreached:
         return replicas
     kept = _as_replicas(unreached, limits)
@@ -244,7 +244,7 @@ def _grouped(
         else:
             ready += 1
     dropped.update(unready, missing)
-    counted = {name: one.value for name, one in by_pod.items() if name not in dropped}
+    counted = {name: measured.value for name, measured in by_pod.items() if name not in dropped}
     if not counted:
         return NoProposal(why=NO_METRICS)
     return _Groups(ready=ready, unready=tuple(unready), missing=tuple(missing), counted=counted)

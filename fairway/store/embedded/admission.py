@@ -102,7 +102,7 @@ class Admission:
         body = _merged_with_old(resource, kept, body, subresource, write)
         self._conform(resource, body, old, write, known=known)
         if not subresource:
-            write.warn(str(one) for one in resource.deprecated_fields if one.is_in(body))
+            write.warn(str(field) for field in resource.deprecated_fields if field.is_in(body))
         _count_generation(resource, old, body)
         if entries is None:
             entries = managed.after_update(
@@ -284,9 +284,11 @@ def _refuse_new_finalizers(resource: Resource, old: JsonObject, body: JsonObject
     if not old["metadata"].get("deletionTimestamp"):
         return
     had = old["metadata"].get("finalizers") or []
-    new = [one for one in body["metadata"].get("finalizers") or [] if one not in had]
+    new = [
+        finalizer for finalizer in body["metadata"].get("finalizers") or [] if finalizer not in had
+    ]
     if new:
-        listed = ", ".join(f'"{one}"' for one in new)
+        listed = ", ".join(f'"{item}"' for item in new)
         fault = forbidden(
             "metadata.finalizers",
             "no new finalizers can be added if the object is being deleted, found new finalizers"
@@ -298,7 +300,7 @@ def _refuse_new_finalizers(resource: Resource, old: JsonObject, body: JsonObject
 def _report_unknown(resource: Resource, findings: Findings, write: Write) -> None:
     if not findings.unknown or write.field_validation == "Ignore":
         return
-    said = [str(one) for one in sorted(findings.unknown, key=lambda one: one.path)]
+    said = [str(field) for field in sorted(findings.unknown, key=lambda other: other.path)]
     if write.field_validation == "Strict":
         raise BadRequest(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a '
@@ -306,8 +308,8 @@ def _report_unknown(resource: Resource, findings: Findings, write: Write) -> Non
         )
     if resource.is_strict:
         findings.faults.extend(
-            forbidden(one.path, str(one).replace(f' "{readable(one.path)}"', "", 1))
-            for one in findings.unknown
+            forbidden(field.path, str(field).replace(f' "{readable(field.path)}"', "", 1))
+            for field in findings.unknown
         )
     else:
         write.warn(said)

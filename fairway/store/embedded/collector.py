@@ -63,7 +63,9 @@ class Collector:
         """The finalizers that a deletion must wait for."""
         metadata = body["metadata"]
         finalizers = [
-            one for one in metadata.get("finalizers") or [] if one not in (FOREGROUND, ORPHAN)
+            finalizer
+            for finalizer in metadata.get("finalizers") or []
+            if finalizer not in (FOREGROUND, ORPHAN)
         ]
         had = set(metadata.get("finalizers") or ())
         kind = (resource.group, resource.plural)
@@ -247,10 +249,10 @@ class Collector:
                 return
 
     async def _drop_finalizer(self, place: RecordKey, finalizer: str) -> None:
-        await self._change_list(place, "finalizers", lambda one: one != finalizer)
+        await self._change_list(place, "finalizers", lambda other: other != finalizer)
 
     async def _drop_owner(self, place: RecordKey, uid: str) -> None:
-        await self._change_list(place, "ownerReferences", lambda one: one.get("uid") != uid)
+        await self._change_list(place, "ownerReferences", lambda owner: owner.get("uid") != uid)
 
     async def _change_list(self, place: RecordKey, field: str, keeps: _Keeps) -> None:
         key = self._key(place[0])
@@ -258,7 +260,7 @@ class Collector:
         if key is None or record is None:
             return
         metadata = record.body()["metadata"]
-        kept = [one for one in metadata.get(field) or () if keeps(one)]
+        kept = [item for item in metadata.get(field) or () if keeps(item)]
         patch = Patch(
             type="merge", body={"metadata": {field: kept or None, "uid": metadata["uid"]}}
         )

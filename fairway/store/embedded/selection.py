@@ -24,15 +24,15 @@ def selects(selection: Selection, resource: Resource) -> Selects:
     labels = parse_labels(selection.labels)
     fields = parse_fields(selection.fields)
     _check_fields(fields, resource)
-    names = [one for one in fields if one.key in ("metadata.name", "metadata.namespace")]
-    others = tuple(one for one in fields if one not in names)
+    names = [field for field in fields if field.key in ("metadata.name", "metadata.namespace")]
+    others = tuple(field for field in fields if field not in names)
 
     def test(record: Record) -> bool:
         if namespace and record.name[0] != namespace:
             return False
         if labels and not matches(labels, record.labels):
             return False
-        if names and not all(_name_holds(one, record) for one in names):
+        if names and not all(_name_holds(name, record) for name in names):
             return False
         return not others or _fields_hold(others, record.as_one_of(resource))
 

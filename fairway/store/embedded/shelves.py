@@ -50,7 +50,7 @@ _WHOLE_ENDS = (b".0,", b".0}", b".0]")  # of a whole number that is written as a
 def written(body: JsonObject) -> bytes:
     """The JSON text of an object; whole numbers are written as such, as a kube-apiserver does."""
     raw = _encode(body)
-    if any(one in raw for one in _WHOLE_ENDS):
+    if any(chunk in raw for chunk in _WHOLE_ENDS):
         return _encode(_with_whole_numbers(body))
     return raw
 
@@ -116,7 +116,7 @@ class Record:
             api_version=body["apiVersion"],
             uid=metadata["uid"],
             labels=metadata.get("labels") or _NO_LABELS,
-            owners=tuple(one["uid"] for one in references) if references else (),
+            owners=tuple(reference["uid"] for reference in references) if references else (),
         )
 
     @classmethod

@@ -103,7 +103,7 @@ class Writer:
         batch, self._staged = self._staged[:BATCH_MAX], self._staged[BATCH_MAX:]
         self._dropping, self._dropped = self._dropped, []
         self._writing, self._began = batch, asyncio.get_running_loop().time()
-        written = self._journal.append([_row(one.change) for one in batch], self._dropping)
+        written = self._journal.append([_row(staged.change) for staged in batch], self._dropping)
         written.add_done_callback(self._written)
 
     def _written(self, written: asyncio.Future[None]) -> None:
@@ -115,10 +115,10 @@ class Writer:
         else:
             self._has_room()
             self._observe(len(batch), asyncio.get_running_loop().time() - self._began)
-            for one in batch:
-                self._publish(one.change)
-                if not one.done.done():
-                    one.done.set_result(None)
+            for staged in batch:
+                self._publish(staged.change)
+                if not staged.done.done():
+                    staged.done.set_result(None)
         if self._staged:
             self._begin()
         elif self._rest is not None and not self._rest.done():
@@ -152,9 +152,9 @@ class Writer:
             self.full_disk = str(error)
         failed, self._staged = [*batch, *self._staged], []
         self._newest.clear()
-        for one in failed:
-            if not one.done.done():
-                one.done.set_exception(error)
+        for staged in failed:
+            if not staged.done.done():
+                staged.done.set_exception(error)
 
     def _has_room(self) -> None:
         if self.full_disk:

@@ -25,7 +25,7 @@ async def define(
     What the server has already is left alone: to take a definition, even the same one, it checks
     all of it and compiles its rules.
     """
-    known = await asyncio.gather(*(_known(store, one) for one in definitions))
+    known = await asyncio.gather(*(_known(store, definition) for definition in definitions))
     unserved = []
     for definition, before in zip(definitions, known, strict=True):
         body = _converted_as_before(definition, before)
@@ -74,7 +74,7 @@ async def served(
 def _fault(definition: JsonObject) -> str:
     """Why a definition is not served yet; empty where it is."""
     status = definition.get("status") or {}
-    conditions = {one["type"]: one for one in status.get("conditions") or ()}
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     if conditions.get("Established", {}).get("status") == "True":
         return ""
     named = conditions.get("NamesAccepted", {})

@@ -37,14 +37,19 @@ async def warn_of_deprecated(store: KubernetesStore, definitions: Iterable[JsonO
 
 def warning(definitions: Iterable[JsonObject]) -> Iterator[JsonObject]:
     """The policy and what puts it into effect; nothing where no field is deprecated."""
-    found = [one for each in definitions for one in custom_resources(each) if one.deprecated_fields]
+    found = [
+        resource
+        for each in definitions
+        for resource in custom_resources(each)
+        if resource.deprecated_fields
+    ]
     if not found:
         return
     policy, metadata = "ValidatingAdmissionPolicy", {"name": NAME}
     spec: JsonObject = {
         "failurePolicy": "Ignore",
-        "matchConstraints": {"resourceRules": [_matched(one) for one in found]},
-        "validations": [one for resource in found for one in _validations(resource)],
+        "matchConstraints": {"resourceRules": [_matched(resource) for resource in found]},
+        "validations": [validation for resource in found for validation in _validations(resource)],
     }
     bound = {"policyName": NAME, "validationActions": ["Warn"]}
     yield {"apiVersion": API_VERSION, "kind": policy, "metadata": metadata, "spec": spec}
@@ -68,9 +73,9 @@ def _matched(resource: Resource) -> JsonObject:
 def _validations(resource: Resource) -> Iterator[JsonObject]:
     told = json.dumps(resource.api_version), json.dumps(resource.kind)
     another = f"object.apiVersion != {told[0]} || object.kind != {told[1]}"
-    for one in resource.deprecated_fields:
-        expression = f"{another} || !{_is_set('dyn(object)', one.steps)}"
-        yield {"expression": expression, "message": str(one)}
+    for field in resource.deprecated_fields:
+        expression = f"{another} || !{_is_set('dyn(object)', field.steps)}"
+        yield {"expression": expression, "message": str(field)}
 
 
 def _is_set(place: str, steps: tuple[str, ...]) -> str:

@@ -83,19 +83,19 @@ def _binding(policy: JsonObject) -> JsonObject:
 # Which objects are meant.
 
 
-def _queue(one: str) -> str:
+def _queue(name: str) -> str:
     """The queue of an object: its own word counts before that of its namespace."""
     key = json.dumps(QUEUE[0])
     default = f"namespaceObject.?metadata.?labels[?{json.dumps(DEFAULT_QUEUE)}].orValue('')"
-    said = f"{one}.metadata.?annotations[?{key}].orValue({default})"
-    return f"{one}.metadata.?labels[?{key}].orValue({said})"
+    said = f"{name}.metadata.?annotations[?{key}].orValue({default})"
+    return f"{name}.metadata.?labels[?{key}].orValue({said})"
 
 
-def _is_queued(one: str) -> str:
+def _is_queued(name: str) -> str:
     """Whether an object waits in a queue; what a controller or an agent made does not."""
-    owned = f"{one}.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"
-    made = f"{one}.metadata.?labels[?{json.dumps(WORK)}].hasValue()"
-    return f"({_queue(one)} != '' && !{owned} && !{made})"
+    owned = f"{name}.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"
+    made = f"{name}.metadata.?labels[?{json.dumps(WORK)}].hasValue()"
+    return f"({_queue(name)} != '' && !{owned} && !{made})"
 
 
 def _variables() -> list[JsonObject]:
@@ -110,11 +110,11 @@ def _variables() -> list[JsonObject]:
     ]
 
 
-def _is_held(means: Means, one: str) -> str:
+def _is_held(means: Means, name: str) -> str:
     if means is GATED:
-        gates = f"dyn({one}).?spec.?schedulingGates.orValue([])"
+        gates = f"dyn({name}).?spec.?schedulingGates.orValue([])"
         return f"{gates}.exists(gate, gate.name == {json.dumps(means.value)})"
-    place = f"dyn({one})" + "".join(f".?{key}" for key in means.path)
+    place = f"dyn({name})" + "".join(f".?{key}" for key in means.path)
     values = [json.dumps(value) for value in (means.value, *means.also)]
     return "(" + " || ".join(f"{place} == optional.of({value})" for value in values) + ")"
 
@@ -160,7 +160,7 @@ def _matched(found: Iterable[Group], operations: Sequence[str], part: str = "") 
 
 
 def _writing(found: Sequence[Group]) -> JsonObject:
-    possible = [one for one in found if one.means.is_possible]
+    possible = [group for group in found if group.means.is_possible]
     return {
         "apiVersion": API_VERSION,
         "kind": _MUTATING,
@@ -174,12 +174,12 @@ def _writing(found: Sequence[Group]) -> JsonObject:
                 {
                     "patchType": "ApplyConfiguration",
                     "applyConfiguration": {
-                        "expression": f"variables.isQueued && {_is_of(one)} && "
-                        f"!{_is_held(one.means, 'object')} && "
-                        f"{_is_due(one.means)} ? {_applied(one.means)} : Object{{}}"
+                        "expression": f"variables.isQueued && {_is_of(group)} && "
+                        f"!{_is_held(group.means, 'object')} && "
+                        f"{_is_due(group.means)} ? {_applied(group.means)} : Object{{}}"
                     },
                 }
-                for one in possible
+                for group in possible
             ],
         },
     }
@@ -215,7 +215,7 @@ def _refusing(found: Sequence[Group], kinds: Kinds) -> JsonObject:
             "failurePolicy": "Fail",
             "matchConstraints": _matched(found, ("CREATE", "UPDATE")),
             "variables": _variables(),
-            "validations": [_validation(one, kinds) for one in found],
+            "validations": [_validation(group, kinds) for group in found],
         },
     }
 
@@ -241,8 +241,8 @@ def _validation(group: Group, kinds: Kinds) -> JsonObject:
 
 def _keeping_status(found: Sequence[Group], hub: str, kind: str) -> JsonObject:
     """Leaves a status to the hub: others' writes have no effect, or are refused on old servers."""
-    possible = [one for one in found if one.means.is_possible]
-    held = [f"{_is_of(one)} && {_is_held(one.means, 'object')}" for one in possible]
+    possible = [group for group in found if group.means.is_possible]
+    held = [f"{_is_of(group)} && {_is_held(group.means, 'object')}" for group in possible]
     others = f"request.userInfo.username != {json.dumps(hub)}"
     spec: JsonObject = {
         "failurePolicy": "Fail",

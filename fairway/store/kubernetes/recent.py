@@ -60,9 +60,9 @@ class Recent:
         return known[1] if is_same else None
 
 
-def _is_older(one: str, other: str) -> bool:
+def _is_older(name: str, other: str) -> bool:
     """Versions of one server are numbers that grow."""
-    return one.isdecimal() and other.isdecimal() and int(one) < int(other)
+    return name.isdecimal() and other.isdecimal() and int(name) < int(other)
 
 
 def _without_status(body: JsonObject) -> dict[str, Any]:

@@ -22,7 +22,7 @@ SETTINGS = Settings(url="http://stock.example.com", interval_seconds=60, expiry_
 
 
 def stock(inventory: Inventory) -> list[tuple[int | None, int | None]]:
-    return [(one.stock, one.price_nanos) for one in inventory.merged(SEEN).pools]
+    return [(pool.stock, pool.price_nanos) for pool in inventory.merged(SEEN).pools]
 
 
 class Endpoint:
@@ -89,7 +89,7 @@ async def test_an_endpoint_that_fails_is_asked_less_and_less_and_what_it_said_ex
 
 
 def _gaps(asked: Sequence[float], began: float) -> list[int]:
-    return [round(one - began) for one in asked]
+    return [round(item - began) for item in asked]
 
 
 @pytest.mark.parametrize(

@@ -31,15 +31,18 @@ TYPE = decode(
 def read(*bodies: Any, types: tuple[InstanceType, ...] = (TYPE,), nodes: Any = ()) -> Found:
     kinds = {"NodePool": POOLS, "MachineDeployment": DEPLOYMENTS}
     objects = {
-        (kinds[one["kind"]], (one["metadata"].get("namespace", ""), one["metadata"]["name"])): one
-        for one in bodies
+        (
+            kinds[body["kind"]],
+            (body["metadata"].get("namespace", ""), body["metadata"]["name"]),
+        ): body
+        for body in bodies
     }
     return found(objects, types, nodes)
 
 
 def test_each_zone_and_capacity_type_of_a_node_pool_is_a_pool_and_they_share_its_limits() -> None:
     seen = read(node_pool())
-    assert [(one.name, one.interruptible, str(one.price_per_hour)) for one in seen.pools] == [
+    assert [(pool.name, pool.interruptible, str(pool.price_per_hour)) for pool in seen.pools] == [
         ("gpu-p5-48xlarge-zone-a", False, "98320m"),
         ("gpu-p5-48xlarge-zone-a-spot", True, "39100m"),
         ("gpu-p5-48xlarge-zone-b", False, "98320m"),
@@ -55,18 +58,20 @@ def test_each_zone_and_capacity_type_of_a_node_pool_is_a_pool_and_they_share_its
         "topology.kubernetes.io/zone": "zone-a",
     }
     assert (first.count_max, first.quota, first.provision_seconds) == (5, "gpu", 240)
-    assert [one.key for one in first.taints] == ["gpu"]
-    assert [(one.name, str(one.limits["nvidia.com/gpu"])) for one in seen.quotas] == [("gpu", "40")]
+    assert [taint.key for taint in first.taints] == ["gpu"]
+    assert [(quota.name, str(quota.limits["nvidia.com/gpu"])) for quota in seen.quotas] == [
+        ("gpu", "40")
+    ]
 
 
 def test_what_an_instance_type_has_is_learned_from_a_node_where_nobody_lists_it() -> None:
     labels = {"node.kubernetes.io/instance-type": "p5en.48xlarge"}
     node = Node(allocatable={"cpu": 10**9 * 180, "nvidia.com/gpu": 8 * 10**9}, labels=labels)
     seen = read(node_pool(), types=(), nodes=[node])
-    assert {one.labels["node.kubernetes.io/instance-type"] for one in seen.pools} == {
+    assert {pool.labels["node.kubernetes.io/instance-type"] for pool in seen.pools} == {
         "p5en.48xlarge"
     }
-    assert {str(one.shape["nvidia.com/gpu"]) for one in seen.pools} == {"8"}
+    assert {str(pool.shape["nvidia.com/gpu"]) for pool in seen.pools} == {"8"}
 
 
 def test_a_node_that_karpenter_made_is_of_the_pool_whose_labels_it_has() -> None:
@@ -80,14 +85,14 @@ def test_a_node_that_karpenter_made_is_of_the_pool_whose_labels_it_has() -> None
 def test_a_node_group_of_cluster_api_says_what_its_nodes_will_have() -> None:
     (pool,) = read(machine_deployment()).pools
     assert (pool.name, pool.count_max, pool.count_min) == ("default-workers", 6, 1)
-    assert {key: str(one) for key, one in pool.shape.items()} == {
+    assert {key: str(value) for key, value in pool.shape.items()} == {
         "cpu": "32",
         "memory": "256Gi",
         "pods": "110",
         "nvidia.com/gpu": "4",
     }
     assert pool.labels == {"accelerator": "l40s", "topology.kubernetes.io/zone": "zone-c"}
-    assert [(one.key, one.value, one.effect) for one in pool.taints] == [
+    assert [(taint.key, taint.value, taint.effect) for taint in pool.taints] == [
         ("gpu", "yes", "NoSchedule")
     ]
 

@@ -77,7 +77,11 @@ def test_what_did_not_change_is_the_same_value() -> None:
     assert picture.nodes_seen() is before
     picture.take_pod(("x", "y"), Use(node="b", amounts={"cpu": 5}))
     after = picture.nodes_seen()
-    assert [one is other for one, other in zip(before, after, strict=True)] == [True, False, True]
+    assert [value is other for value, other in zip(before, after, strict=True)] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_an_answer_to_a_write_is_not_undone_by_an_older_event() -> None:

@@ -31,5 +31,5 @@ def pod(name: str) -> OwnPod:
     ],
 )
 def test_a_name_means(names: tuple[str, ...], name: str, meant: tuple[str, ...]) -> None:
-    found = called([pod(one) for one in names], name)
-    assert tuple(one.seen.name for one in found) == meant
+    found = called([pod(other) for other in names], name)
+    assert tuple(item.seen.name for item in found) == meant

@@ -149,7 +149,7 @@ class TestPods:
         assert seen.finished_at == seen.started_at + 10
         assert (seen.exit_code, seen.restarts, seen.reason) == (3, 2, "Error")
 
-    @pytest.mark.parametrize("name", [one.stem for one in SAMPLES])
+    @pytest.mark.parametrize("name", [other.stem for other in SAMPLES])
     def test_what_is_told_of_a_failed_pod_has_its_cause(self, name: str) -> None:
         told = sample(name)
         body = copy.deepcopy(told["pod"])
@@ -194,7 +194,7 @@ class TestNodes:
     def test_a_cordoned_node_has_a_taint_at_once(self) -> None:
         body = {"metadata": {"name": "n"}, "spec": {"unschedulable": True}, "status": {}}
         node = ReadNode()(text(body))
-        assert [one.key for one in node.taints] == ["node.kubernetes.io/unschedulable"]
+        assert [taint.key for taint in node.taints] == ["node.kubernetes.io/unschedulable"]
 
     @pytest.mark.parametrize("status", ["False", "Unknown"])
     def test_a_node_that_is_not_heard_of_is_not_ready(self, status: str) -> None:

@@ -51,7 +51,7 @@ def test_nodes_that_are_alike_make_a_pool_and_the_largest_comes_first() -> None:
             node(product="NVIDIA-L4", gpus=2),
         ]
     )
-    shown = [(one.model, one.each, len(one.nodes), one.ready, one.zones) for one in pools]
+    shown = [(pool.model, pool.each, len(pool.nodes), pool.ready, pool.zones) for pool in pools]
     assert shown == [
         (H100, 8, 2, 1, ["a", "b"]),
         (H100, 4, 1, 1, []),
@@ -63,10 +63,10 @@ def test_nodes_that_are_alike_make_a_pool_and_the_largest_comes_first() -> None:
 def test_each_model_is_a_flavor_and_spot_nodes_another() -> None:
     class_of = "karpenter_sh__capacity-type"
     nodes = [node(**{class_of: "on-demand"}), node(gpus=0), node(**{class_of: "spot"})]
-    decoded = [decode(one, Flavor) for one in survey.flavors(survey.pools_of(nodes))]
-    by_name = {one.metadata.name: one.spec for one in decoded}
+    decoded = [decode(flavor, Flavor) for flavor in survey.flavors(survey.pools_of(nodes))]
+    by_name = {item.metadata.name: item.spec for item in decoded}
     assert sorted(by_name) == ["nvidia-h100-80gb-hbm3", "nvidia-h100-80gb-hbm3-spot"]
-    lasting, spot = (by_name[one] for one in sorted(by_name))
+    lasting, spot = (by_name[item] for item in sorted(by_name))
     assert (lasting.interruptible, spot.interruptible) == (False, True)
     # Told apart by the label, so that no node is of both.
     assert lasting.node_labels == {PRODUCT: H100, "karpenter.sh/capacity-type": "on-demand"}
@@ -78,8 +78,8 @@ def test_taints_that_all_nodes_of_a_model_have_are_the_flavors_but_not_their_ill
         survey.pools_of([node(taints=(TAINT, CORDON)), node(taints=(TAINT,))])
     )
     flavor = decode(draft, Flavor)
-    assert [one.key for one in flavor.spec.node_taints] == ["nvidia.com/gpu"]
-    assert [one.key for one in flavor.spec.tolerations] == ["nvidia.com/gpu"]
+    assert [node_taint.key for node_taint in flavor.spec.node_taints] == ["nvidia.com/gpu"]
+    assert [toleration.key for toleration in flavor.spec.tolerations] == ["nvidia.com/gpu"]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_levels_of_the_network_are_found_by_their_labels(
     labels: dict[str, str], levels: list[str]
 ) -> None:
     found = survey.topology([node(**labels)])
-    assert [one["name"] for one in found] == levels
+    assert [item["name"] for item in found] == levels
     spec = {"kubernetes": {}, "topology": found}
     body = {"apiVersion": "fairway.dev/v1alpha1", "kind": "Cluster", "metadata": {"name": "a"}}
     assert len(decode({**body, "spec": spec}, Cluster).spec.topology) == len(levels)

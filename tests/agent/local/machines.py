@@ -85,7 +85,7 @@ async def machine(
         for name in (await rig.driver.observe()).works:
             await rig.driver.stop(name, Stop(grace_seconds=0))
             await rig.driver.remove(name)
-        await rig.until(lambda one: not one.works, "everything removed")
+        await rig.until(lambda item: not item.works, "everything removed")
         await rig.driver.close()
 
 
@@ -132,5 +132,5 @@ def program(text: str) -> tuple[str, ...]:
 def phase_of(observation: Observation, work: Work, pod: str = "") -> str:
     """The phase of a pod, or of the only one; empty where there is none."""
     found = observation.works.get(work.metadata.name)
-    pods = [one for one in (found.pods if found else ()) if pod in ("", one.name)]
+    pods = [other for other in (found.pods if found else ()) if pod in ("", other.name)]
     return pods[0].phase if pods else ""

@@ -51,7 +51,7 @@ def runs_of(lines: Iterable[str]) -> list[Run]:
         Run(
             task=str(listed[0]["task"]),
             name=name,
-            moments=tuple(float(str(one["at"])) for one in listed),
+            moments=tuple(float(str(item["at"])) for item in listed),
             has_ended=listed[-1]["event"] == "end",
         )
         for name, listed in stamps.items()

@@ -29,10 +29,10 @@ def pods(*containers: dict) -> list[Pod]:
             name=f"train-{index}",
             pod_set="pod",
             index=index,
-            spec={"subdomain": "train", "containers": [one]},
+            spec={"subdomain": "train", "containers": [value]},
             labels={"role": "server"} if index == 1 else {},
         )
-        for index, one in enumerate(given)
+        for index, value in enumerate(given)
     ]
 
 
@@ -83,7 +83,7 @@ def test_addresses_in_the_environment_become_this_machine_and_names_stay() -> No
         {"name": "FROM", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
     ]
     made = hosts().rewritten_environment("train-3", variables, PORTS)
-    assert [one.get("value") for one in made] == [
+    assert [item.get("value") for item in made] == [
         *("127.0.0.1", "20000", "train-0", "train-0", "29500", None)
     ]
 

@@ -392,7 +392,7 @@ async def test_a_next_attempt_is_another_process_and_the_earlier_one_is_gone(rig
 async def test_objects_come_and_go_in_one_attempt_and_the_others_run_on(rig: LocalRig) -> None:
     def pods(seen: Observation) -> dict[str, tuple[str, float | None]]:
         found = seen.works["team.one"].pods
-        return {one.name: (one.phase, one.started_at) for one in found}
+        return {item.name: (item.phase, item.started_at) for item in found}
 
     def are_ready(*names: str) -> Callable[[Observation], bool]:
         ready = dict.fromkeys(names, "Ready")
@@ -427,7 +427,7 @@ async def test_only_the_owner_may_look_into_the_folder(rig: LocalRig) -> None:
     assert rig.folder.stat().st_mode & 0o777 == 0o700
     plans = list(rig.folder.rglob("plan.json"))
     assert plans
-    assert all(one.stat().st_mode & 0o077 == 0 for one in plans)
+    assert all(plan.stat().st_mode & 0o077 == 0 for plan in plans)
 
 
 async def test_a_pod_ends_even_if_it_is_stopped_at_its_first_moment(rig: LocalRig) -> None:

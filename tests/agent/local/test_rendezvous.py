@@ -71,13 +71,13 @@ async def line_of(rig: LocalRig, name: str, pod: str) -> str:
 
 async def test_two_gangs_of_two_workers_meet_side_by_side(rig: LocalRig) -> None:
     works = [work(name, pair(name), pods=2) for name in ("one", "two")]
-    for one in works:
-        await rig.driver.apply(one)
-    for one in works:
-        await rig.until(in_phase(one, "Succeeded", 2), "both workers at their end")
+    for other in works:
+        await rig.driver.apply(other)
+    for item in works:
+        await rig.until(in_phase(item, "Succeeded", 2), "both workers at their end")
         for rank in (0, 1):
-            name = one.spec.workload.name
-            line = await line_of(rig, one.metadata.name, f"{name}-{rank}")
+            name = item.spec.workload.name
+            line = await line_of(rig, item.metadata.name, f"{name}-{rank}")
             assert line.startswith(f"worker {rank} of 2: 3.0")
 
 
@@ -92,7 +92,7 @@ async def test_a_worker_that_is_killed_fails_the_gang_which_meets_anew_in_the_ne
     def has_failed(seen: Any) -> bool:
         pods = pods_of(seen, first)
         status = seen.works[first.metadata.name].objects[0]["status"]
-        is_told = "Failed" in {one["type"] for one in status.get("conditions", ())}
+        is_told = "Failed" in {condition["type"] for condition in status.get("conditions", ())}
         return is_told and (
             [(p.name, p.phase) for p in pods if p.phase != "Terminating"] == [("pair-1", "Failed")]
             or all(p.phase == "Failed" for p in pods)
@@ -102,4 +102,4 @@ async def test_a_worker_that_is_killed_fails_the_gang_which_meets_anew_in_the_ne
     second = work("pair", pair("pair"), pods=2, attempt=2)
     await rig.driver.apply(second)
     after = await rig.until(in_phase(second, "Succeeded", 2), "both workers at their end")
-    assert {one.attempt for one in pods_of(after, second)} == {2}
+    assert {pod.attempt for pod in pods_of(after, second)} == {2}

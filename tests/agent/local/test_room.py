@@ -61,7 +61,7 @@ def test_a_fraction_of_a_device_is_counted_and_given_no_name() -> None:
 def test_devices_are_found_out_or_given(
     tmp_path: Path, given: dict[str, str], gpus: list[Gpu], devices: dict[str, tuple[str, ...]]
 ) -> None:
-    found = look({name: Quantity.of(one) for name, one in given.items()}, gpus, tmp_path)
+    found = look({name: Quantity.of(value) for name, value in given.items()}, gpus, tmp_path)
     assert found.devices == devices
     assert found.allocatable["cpu"] > 0
     assert found.allocatable["memory"] > 0
@@ -81,8 +81,8 @@ async def test_pods_at_a_time_see_different_devices_and_the_rest_waits(tmp_path:
             work(name, pod(name, *program(text), resources={GPU: str(count)}))
             for name, count in (("a", 2), ("b", 2), ("c", 1), ("d", 0))
         ]
-        for one in works:
-            await rig.driver.apply(one)
+        for other in works:
+            await rig.driver.apply(other)
         told = [json.loads(await first_line(rig, works[n])) for n in (0, 1, 3)]
         assert told == [["0,1", "0,1"], ["2,3", "2,3"], ["", "void"]]
         seen = await rig.driver.observe()

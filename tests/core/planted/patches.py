@@ -168,7 +168,7 @@ PATCHES = (
     Patch(
         "somebody is a victim twice",
         "modes/gang.py",
-        "        desk.preempted.add(one.key)\n",
+        "        desk.preempted.add(victim.key)\n",
         "",
         "../properties",
     ),

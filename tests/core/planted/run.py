@@ -72,9 +72,9 @@ def _failure(output: str) -> str:
 
 def main(words: list[str]) -> int:
     chosen = [
-        one
-        for one in PATCHES
-        if not words or any(word in f"{one.file} {one.sentence}" for word in words)
+        patch
+        for patch in PATCHES
+        if not words or any(word in f"{patch.file} {patch.sentence}" for word in words)
     ]
     missed = 0
     with ThreadPoolExecutor(2) as pool:

@@ -18,9 +18,9 @@ from tests.kinds.recorded import samples
 KINDS: dict[str, RuleKind] = {kind.name: kind for kind in built_in_kinds()}
 # The first sample of each kind.
 SAMPLES: dict[str, dict[str, Any]] = {
-    one.manifest["kind"]: one.manifest
-    for one in reversed(samples())
-    if one.manifest["kind"] in KINDS
+    other.manifest["kind"]: other.manifest
+    for other in reversed(samples())
+    if other.manifest["kind"] in KINDS
 }
 
 
@@ -33,12 +33,17 @@ def pods(manifest: dict[str, Any]) -> dict[str, Pod]:
 
 
 def variables(pod: Pod) -> dict[str, str]:
-    return {one["name"]: one.get("value", "") for one in pod.spec["containers"][0].get("env", [])}
+    return {
+        variable["name"]: variable.get("value", "")
+        for variable in pod.spec["containers"][0].get("env", [])
+    }
 
 
 def requests(manifest: dict[str, Any]) -> dict[str, dict[str, str]]:
     found = KINDS[manifest["kind"]].pod_sets(manifest)
-    return {one.name: {name: str(amount) for name, amount in one.requests.items()} for one in found}
+    return {
+        item.name: {name: str(amount) for name, amount in item.requests.items()} for item in found
+    }
 
 
 ENVIRONMENT: dict[str, tuple[str, str, dict[str, str]]] = {
@@ -206,9 +211,9 @@ def test_memory_of_a_spark_executor(given: dict[str, str], language: str, expect
     executor.update(given)
     manifest["spec"]["type"] = language
     (found,) = [
-        one.requests["memory"].nanos
-        for one in KINDS["SparkApplication"].pod_sets(manifest)
-        if one.name == "executor"
+        pod_set.requests["memory"].nanos
+        for pod_set in KINDS["SparkApplication"].pod_sets(manifest)
+        if pod_set.name == "executor"
     ]
     assert found == Quantity.of(expected).nanos
 
@@ -220,7 +225,7 @@ def test_steps_of_a_workflow_ask_for_the_largest_of_each_resource() -> None:
 
 
 def test_a_multi_host_ray_group_stays_whole() -> None:
-    sets = {one.name: one for one in KINDS["RayCluster"].pod_sets(sample("RayCluster"))}
+    sets = {pod_set.name: pod_set for pod_set in KINDS["RayCluster"].pod_sets(sample("RayCluster"))}
     group = sets["gpu-group"]
     assert (group.count, group.least_count, group.member_size) == (4, 2, 2)
     fewer = KINDS["RayCluster"].with_counts(sample("RayCluster"), {"gpu-group": 2})
@@ -233,13 +238,13 @@ def test_a_multi_host_ray_group_stays_whole() -> None:
 def test_without_its_autoscaler_a_ray_cluster_needs_all_its_workers() -> None:
     manifest = sample("RayCluster")
     manifest["spec"]["enableInTreeAutoscaling"] = False
-    assert [one.least_count for one in KINDS["RayCluster"].pod_sets(manifest)] == [None] * 3
+    assert [pod_set.least_count for pod_set in KINDS["RayCluster"].pod_sets(manifest)] == [None] * 3
 
 
 def test_a_ray_job_that_is_submitted_over_http_has_no_submitter() -> None:
     manifest = sample("RayJob")
     manifest["spec"]["submissionMode"] = "HTTPMode"
-    names = [one.name for one in KINDS["RayJob"].pod_sets(manifest)]
+    names = [pod_set.name for pod_set in KINDS["RayJob"].pod_sets(manifest)]
     assert names == ["head", "gpu-group", "cpu-group"]
 
 
@@ -254,7 +259,7 @@ CHANGE = Change(
 def test_a_decision_reaches_the_pods_of_every_kind(kind: RuleKind) -> None:
     manifest = sample(kind.name)
     sets = kind.pod_sets(manifest)
-    decided = decorate(kind, manifest, {one.name: CHANGE for one in sets})
+    decided = decorate(kind, manifest, {set_.name: CHANGE for set_ in sets})
     for pod_set in kind.pod_sets(decided):
         assert pod_set.node_selector["fairway.dev/flavor"] == "h100"
         assert pod_set.tolerations

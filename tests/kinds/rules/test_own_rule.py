@@ -39,9 +39,11 @@ def states(*phases: Any) -> list[PodState]:
 def test_its_pods_are_as_the_rule_says() -> None:
     (pod_set,) = KIND.pod_sets(sweep(leastTrials=2))
     assert (pod_set.name, pod_set.count, pod_set.least_count) == ("trial", 3, 2)
-    assert {key: str(one) for key, one in pod_set.requests.items()} == {"cpu": "2"}
+    assert {key: str(request) for key, request in pod_set.requests.items()} == {"cpu": "2"}
     last = KIND.pods(sweep())[-1]
-    variables = {one["name"]: one["value"] for one in last.spec["containers"][0]["env"]}
+    variables = {
+        variable["name"]: variable["value"] for variable in last.spec["containers"][0]["env"]
+    }
     assert last.name == "lr-trial-2"
     assert last.labels == {"sweeps.example.com/name": "lr"}
     assert (variables["TRIAL"], variables["TRIALS"]) == ("2", "3")
@@ -58,7 +60,7 @@ def test_a_variable_that_a_user_wrote_is_kept() -> None:
     manifest["spec"]["trial"]["spec"]["containers"][0]["env"] = own
     (first, *_) = KIND.pods(manifest)
     assert first.spec["containers"][0]["env"][0] == {"name": "TRIAL", "value": "mine"}
-    assert [one["name"] for one in first.spec["containers"][0]["env"]].count("TRIAL") == 1
+    assert [variable["name"] for variable in first.spec["containers"][0]["env"]].count("TRIAL") == 1
 
 
 def test_without_a_least_number_all_are_needed() -> None:
@@ -162,7 +164,7 @@ def test_a_status_of_an_earlier_generation_is_told() -> None:
 def test_dependencies_are_those_of_templates_and_of_paths() -> None:
     manifest = sweep(searchSpace={"configMap": "space"})
     manifest["spec"]["trial"]["spec"]["serviceAccountName"] = "runner"
-    found = [(one.kind, one.name) for one in KIND.dependencies(manifest)]
+    found = [(dependency.kind, dependency.name) for dependency in KIND.dependencies(manifest)]
     assert found == [("ConfigMap", "space"), ("ServiceAccount", "runner")]
 
 

@@ -48,8 +48,8 @@ class World:
             marks = {mark for mark, _ in self.pods[name]}
             by_mark = {
                 mark: Counted(
-                    total=sum(one == mark for one, _ in self.pods[name]),
-                    ready=sum(one == mark and is_ready for one, is_ready in self.pods[name]),
+                    total=sum(value == mark for value, _ in self.pods[name]),
+                    ready=sum(value == mark and is_ready for value, is_ready in self.pods[name]),
                 )
                 for mark in marks
             }
@@ -71,7 +71,7 @@ class World:
             share = len(pods) if stage.share is None else min(stage.share, len(pods))
             have = sum(mark == stage.mark for mark, _ in pods)
             for at, (mark, is_ready) in enumerate(pods):
-                lacking = sum(not one for _, one in pods)
+                lacking = sum(not pod for _, pod in pods)
                 may = not is_ready or lacking < stage.allowance
                 if mark != stage.mark and have < share and may:
                     pods[at] = (stage.mark, False)
@@ -140,4 +140,4 @@ class Run:
         raise AssertionError(self.phases)
 
     def marks(self) -> dict[str, str]:
-        return {one.cluster: one.mark for one in self.status.clusters}
+        return {cluster.cluster: cluster.mark for cluster in self.status.clusters}

@@ -21,8 +21,8 @@ def test_a_first_revision_is_everywhere_and_changes_nothing() -> None:
     world = World(dict(THREE))
     status = begun(spec(), world)
     assert (status.revision, status.stable, status.updated) == (1, OLD, 8)
-    assert {one.mark for one in status.clusters} == {OLD}
-    assert {one.allowance for one in status.clusters} == {0}
+    assert {cluster.mark for cluster in status.clusters} == {OLD}
+    assert {cluster.allowance for cluster in status.clusters} == {0}
 
 
 def test_a_good_revision_goes_out_and_becomes_the_stable_one() -> None:
@@ -116,7 +116,7 @@ def test_another_template_begins_anew_with_the_first_batch() -> None:
     assert (run.status.current_batch, run.status.revision) == (0, 3)
     run.until("Completed")
     assert set(run.marks().values()) == {"newer"}
-    assert [one.outcome for one in run.status.history] == ["Completed", "Superseded", "Completed"]
+    assert [item.outcome for item in run.status.history] == ["Completed", "Superseded", "Completed"]
 
 
 def test_a_wished_way_back_has_no_batches_and_is_not_soaked() -> None:
@@ -178,7 +178,7 @@ def test_a_silent_cluster_is_told_and_not_waited_for() -> None:
     found = advance(
         RolloutCase(spec=asked, status=status, now=NOW, target=NEW, replicas=7, places=places)
     ).status
-    told = {one.cluster: one for one in found.clusters}
+    told = {cluster.cluster: cluster for cluster in found.clusters}
     assert told["hangzhou"].mark == NEW
     assert told["hangzhou"].is_unheard
     updated = (place("beijing", (NEW, 4, 4), replicas=4), places[1])
@@ -202,7 +202,7 @@ def test_a_revision_is_not_to_blame_if_too_few_others_are_ready() -> None:
         )
         status = advance(waiting).status
         assert (status.phase, status.reason) == ("Progressing", "WaitsForReplicas")
-        assert {one.mark for one in status.clusters} == {OLD}
+        assert {cluster.mark for cluster in status.clusters} == {OLD}
 
 
 def test_a_cluster_that_comes_later_begins_with_what_is_right_for_its_batch() -> None:
@@ -291,9 +291,9 @@ def test_revisions_in_use_are_kept_whatever_the_limit() -> None:
     history = ()
     for number in range(6):
         history = noted(history, f"m{number}", now=NOW, is_unmarked=False)
-    assert [one.revision for one in kept(history, limit=1, in_use={"m0", "m5"})] == [1, 5, 6]
+    assert [item.revision for item in kept(history, limit=1, in_use={"m0", "m5"})] == [1, 5, 6]
     again = noted(history, "m2", now=NOW, is_unmarked=False)
-    assert [one.revision for one in again] == [1, 2, 4, 5, 6, 7]
+    assert [item.revision for item in again] == [1, 2, 4, 5, 6, 7]
 
 
 def test_looking_again_at_the_same_moment_changes_nothing() -> None:

@@ -15,7 +15,7 @@ SERVICES = st.dictionaries(
     st.sampled_from(["beijing", "hangzhou", "shanghai", "wuhan", "xian"]),
     st.integers(0, 12),
     min_size=1,
-).filter(lambda one: sum(one.values()) > 0)
+).filter(lambda dictionary: sum(dictionary.values()) > 0)
 BATCHES = st.lists(
     st.one_of(
         st.builds(lambda percent: {"percent": percent}, st.integers(1, 100)),
@@ -62,7 +62,7 @@ def test_a_bad_revision_stays_in_its_first_batch_and_ends_at_the_former_one(
     total = sum(replicas.values())
     is_divisible = bool(more.get("is_divisible"))
     plan = batches_of(run.spec.strategy, run.world.places(), is_divisible=is_divisible)
-    first = next(one for one in plan if any(replicas[name] for name in one))
+    first = next(item for item in plan if any(replicas[name] for name in item))
     for _ in range(1500):
         run.step()
         for name, pods in run.world.pods.items():

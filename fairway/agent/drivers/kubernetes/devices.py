@@ -89,10 +89,10 @@ _decode_claim = msgspec.json.Decoder(_Claim).decode
 def read_slice(raw: bytes) -> Slice:
     spec = _decode_slice(raw).spec
     models = {
-        one.attributes[name].string
-        for one in spec.devices
+        device.attributes[name].string
+        for device in spec.devices
         for name in _MODELS
-        if name in one.attributes
+        if name in device.attributes
     }
     return Slice(
         node=spec.node_name,
@@ -106,7 +106,7 @@ def read_slice(raw: bytes) -> Slice:
 def read_allocation(raw: bytes) -> Allocation:
     status = _decode_claim(raw).status
     results = status.allocation.devices.results if status.allocation is not None else ()
-    return dict(Counter((one.driver, one.pool) for one in results))
+    return dict(Counter((result.driver, result.pool) for result in results))
 
 
 def kinds_of(version: str) -> tuple[ResourceKey, ResourceKey]:
@@ -134,13 +134,13 @@ class Devices:
             if not self._of_node[before.node]:
                 del self._of_node[before.node]
             pool = (before.driver, before.pool)
-            if all((one.driver, one.pool) != pool for one in self._slices.values()):
+            if all((slice_.driver, slice_.pool) != pool for slice_ in self._slices.values()):
                 self._node_of.pop(pool, None)
         if told is not None:
             self._slices[name] = told
             self._of_node.setdefault(told.node, {})[name] = told
             self._node_of[told.driver, told.pool] = told.node
-        return {one.node for one in (before, told) if one is not None and one.node}
+        return {slice_.node for slice_ in (before, told) if slice_ is not None and slice_.node}
 
     def take_claim(self, place: ObjectName, told: Allocation | None) -> set[str]:
         """The nodes that this is news of."""
@@ -149,21 +149,23 @@ class Devices:
             self._claims[place] = told
         self._taken.subtract(before)
         self._taken.update(told or {})
-        for pool in [one for one in before if not self._taken[one]]:
+        for pool in [pair for pair in before if not self._taken[pair]]:
             del self._taken[pool]
         pools = {*before, *(told or {})}
-        return {self._node_of[one] for one in pools if self._node_of.get(one)}
+        return {self._node_of[pool] for pool in pools if self._node_of.get(pool)}
 
     def models(self) -> set[str]:
-        return {model for one in self._slices.values() for model in one.models}
+        return {model for slice_ in self._slices.values() for model in slice_.models}
 
     def on(self, node: str) -> tuple[dict[str, int], dict[str, int]]:
         """How many of each driver a node has, and how many of them claims have; in nanos."""
         has: dict[str, int] = {}
         used: dict[str, int] = {}
-        for pool in {(one.driver, one.pool) for one in self._of_node.get(node, {}).values()}:
+        for pool in {
+            (slice_.driver, slice_.pool) for slice_ in self._of_node.get(node, {}).values()
+        }:
             if self._taken[pool]:
                 used[pool[0]] = used.get(pool[0], 0) + NANO * self._taken[pool]
-        for one in self._of_node.get(node, {}).values():
-            has[one.driver] = has.get(one.driver, 0) + NANO * one.count
+        for slice_ in self._of_node.get(node, {}).values():
+            has[slice_.driver] = has.get(slice_.driver, 0) + NANO * slice_.count
         return has, used

@@ -25,17 +25,17 @@ class Offering:
     def pools(self) -> tuple[ElasticPool, ...]:
         """All pools; what is listed goes before what was found by the same name."""
         listed = self._spec.elastic_pools
-        names = {one.name for one in listed}
-        return (*listed, *(one for one in self.found().pools if one.name not in names))
+        names = {pool.name for pool in listed}
+        return (*listed, *(pool for pool in self.found().pools if pool.name not in names))
 
     def seen(self) -> tuple[PoolSeen, ...]:
         """Pools by the labels of their nodes. Who makes nodes come is the cluster's own autoscaler:
         what is on its way is known where it is asked by requests, and else not."""
-        return tuple(self._seen(one) for one in self.pools())
+        return tuple(self._seen(pool) for pool in self.pools())
 
     def _seen(self, pool: ElasticPool) -> PoolSeen:
         wanted, tally = pool.labels.items(), self._provisioning.tally(pool.name)
-        count = sum(wanted <= one.labels.items() for one in self._picture.nodes.values())
+        count = sum(wanted <= node.labels.items() for node in self._picture.nodes.values())
         return PoolSeen(
             name=pool.name,
             nodes=count if wanted else 0,

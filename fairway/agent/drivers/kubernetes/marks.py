@@ -72,7 +72,7 @@ def marked(manifest: JsonObject, owner: Owner, **annotations: str) -> JsonObject
 def marked_pods(kind: Kind, manifest: JsonObject, owner: Owner) -> JsonObject:
     """A copy whose pods say whose they are, too."""
     named = decision.labelled(kind, manifest, work=owner.work, attempt=owner.attempt)
-    sets = {one.name for one in kind.pod_sets(named)}
+    sets = {pod_set.name for pod_set in kind.pod_sets(named)}
     change = decision.Change(labels={CLUSTER: label(owner.cluster)})
     return decision.decorate(kind, named, dict.fromkeys(sets, change))
 

@@ -74,7 +74,7 @@ def found(
     nodes: Iterable[Node],
 ) -> Found:
     """All pools of a cluster's autoscalers; past the limit the last by name are left out."""
-    known = {one.name: one for one in types}
+    known = {type_.name: type_ for type_ in types}
     for node in nodes:
         name = node.labels.get(INSTANCE_TYPE, "")
         if name and name not in known:
@@ -82,7 +82,7 @@ def found(
             known[name] = InstanceType(name=name, shape=shape)
     pools: dict[str, ElasticPool] = {}
     quotas: dict[str, ProviderQuota] = {}
-    for (kind, _), body in sorted(objects.items(), key=lambda one: one[0][1]):
+    for (kind, _), body in sorted(objects.items(), key=lambda object_: object_[0][1]):
         try:
             if kind.group == KARPENTER_GROUP:
                 quota = _quota(body)
@@ -91,11 +91,11 @@ def found(
                 several = _karpenter(body, known, quota)
             else:
                 several = _cluster_api(body)
-            pools.update((one.name, one) for one in several)
+            pools.update((pool.name, pool) for pool in several)
         except (QuantityError, msgspec.ValidationError):
             continue  # what cannot be understood is not offered
     kept = tuple(islice((pools[name] for name in sorted(pools)), _POOLS_MOST))
-    used = {one.quota for one in kept}
+    used = {pool.quota for pool in kept}
     return Found(pools=kept, quotas=tuple(quotas[name] for name in sorted(used & quotas.keys())))
 
 
@@ -142,12 +142,12 @@ def _karpenter(
 
 
 def _allows(requirements: list[JsonObject], key: str, value: str) -> bool:
-    for one in requirements:
-        values = [str(each) for each in one.get("values") or ()]
-        if one.get("key") == key:
-            if one.get("operator") == "In" and value not in values:
+    for requirement in requirements:
+        values = [str(each) for each in requirement.get("values") or ()]
+        if requirement.get("key") == key:
+            if requirement.get("operator") == "In" and value not in values:
                 return False
-            if one.get("operator") == "NotIn" and value in values:
+            if requirement.get("operator") == "NotIn" and value in values:
                 return False
     return True
 
@@ -156,16 +156,16 @@ def _values(requirements: list[JsonObject], key: str) -> list[str]:
     """The values that are listed for a key, and allowed by all that is said of it."""
     found = {
         str(value)
-        for one in requirements
-        if one.get("key") == key and one.get("operator") == "In"
-        for value in one.get("values") or ()
+        for requirement in requirements
+        if requirement.get("key") == key and requirement.get("operator") == "In"
+        for value in requirement.get("values") or ()
     }
-    return sorted(one for one in found if _allows(requirements, key, one))
+    return sorted(name for name in found if _allows(requirements, key, name))
 
 
 def _fixed(requirements: list[JsonObject]) -> dict[str, str]:
     """Labels that every node has, since there is one value to choose."""
-    keys = {text(one, "key") for one in requirements}
+    keys = {text(requirement, "key") for requirement in requirements}
     chosen = {key: _values(requirements, key) for key in keys if key}
     return {key: values[0] for key, values in chosen.items() if len(values) == 1}
 
@@ -180,7 +180,7 @@ def _most(shape: ResourceList, quota: ProviderQuota | None) -> int:
 
 
 def _cluster_api(deployment: JsonObject) -> Iterator[ElasticPool]:
-    most, least = (annotation(deployment, f"{_SIZE}{one}-size") for one in ("max", "min"))
+    most, least = (annotation(deployment, f"{_SIZE}{item}-size") for item in ("max", "min"))
     shape = {
         resource: Quantity.of(value)
         for suffix, resource in _AMOUNTS.items()
@@ -203,25 +203,25 @@ def _cluster_api(deployment: JsonObject) -> Iterator[ElasticPool]:
 
 def _pairs(told: str) -> dict[str, str]:
     """Labels as they are written there: key=value,key=value."""
-    pairs = (one.partition("=") for one in told.split(",") if "=" in one)
+    pairs = (part.partition("=") for part in told.split(",") if "=" in part)
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def _written_taints(told: str) -> Iterator[Taint]:
     """Taints as they are written there: key=value:Effect,key=value:Effect."""
     plain: list[dict[str, Any]] = []
-    for one in told.split(","):
-        what, _, effect = one.strip().rpartition(":")
+    for part in told.split(","):
+        what, _, effect = part.strip().rpartition(":")
         key, _, value = what.partition("=")
         plain.append({"key": key, "value": value, "effect": effect})
     return _taints(plain)
 
 
 def _taints(several: Iterable[Mapping[str, Any]]) -> Iterator[Taint]:
-    for one in several:
-        if one.get("key") and one.get("effect") in _EFFECTS:
-            value = str(one.get("value") or "")
-            yield Taint(key=str(one["key"]), value=value, effect=one["effect"])
+    for entry in several:
+        if entry.get("key") and entry.get("effect") in _EFFECTS:
+            value = str(entry.get("value") or "")
+            yield Taint(key=str(entry["key"]), value=value, effect=entry["effect"])
 
 
 def _name(*parts: str) -> str:

@@ -72,7 +72,10 @@ class ReadNode:
     def __call__(self, raw: bytes) -> Node:
         found = _decode(raw)
         amounts = tuple(sorted(_amounts(found.status.allocatable).items()))
-        ready = any(one.type == "Ready" and one.status == "True" for one in found.status.conditions)
+        ready = any(
+            condition.type == "Ready" and condition.status == "True"
+            for condition in found.status.conditions
+        )
         return Node(
             allocatable=self._shapes.setdefault(amounts, dict(amounts)),
             labels={
@@ -98,10 +101,10 @@ def _amounts(allocatable: Mapping[str, Any]) -> dict[str, int]:
 def _taints(spec: _Spec) -> tuple[Taint, ...]:
     """Its taints; a cordoned node has one for that, even before a controller has put it there."""
     found = [
-        Taint(key=one.key, value=one.value[:_VALUE_MOST], effect=one.effect)  # type: ignore[arg-type]  # checked next
-        for one in spec.taints
-        if one.effect in _EFFECTS
+        Taint(key=taint.key, value=taint.value[:_VALUE_MOST], effect=taint.effect)  # type: ignore[arg-type]  # checked next
+        for taint in spec.taints
+        if taint.effect in _EFFECTS
     ]
-    if spec.unschedulable and not any(one.key == _UNSCHEDULABLE for one in found):
+    if spec.unschedulable and not any(taint.key == _UNSCHEDULABLE for taint in found):
         found.append(Taint(key=_UNSCHEDULABLE, effect="NoSchedule"))
     return tuple(found)

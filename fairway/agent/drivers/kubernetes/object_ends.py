@@ -68,20 +68,20 @@ class Ending:
     ) -> None:
         """Asks pods to end."""
         pods = [
-            one
-            for one in self._picture.pods.get(kept.label, {}).values()
-            if one.seen.phase in _LIVE and which(one)
+            pod
+            for pod in self._picture.pods.get(kept.label, {}).values()
+            if pod.seen.phase in _LIVE and which(pod)
         ]
-        await asyncio.gather(*(self._end_pod(one, kept.work, grace_seconds) for one in pods))
+        await asyncio.gather(*(self._end_pod(pod, kept.work, grace_seconds) for pod in pods))
 
     async def clear_pods(self, kept: Kept) -> None:
         """Removes pods that have ended, and that nothing else removes."""
         pods = [
-            one
-            for one in self._picture.pods.get(kept.label, {}).values()
-            if one.seen.phase in _OVER and not one.is_controlled
+            pod
+            for pod in self._picture.pods.get(kept.label, {}).values()
+            if pod.seen.phase in _OVER and not pod.is_controlled
         ]
-        await asyncio.gather(*(self._end_pod(one, kept.work, None) for one in pods))
+        await asyncio.gather(*(self._end_pod(pod, kept.work, None) for pod in pods))
 
     async def remove_object(self, kept: Kept, key: ObjectKey, body: JsonObject) -> None:
         """Removes an object, unless it is to stay or another work needs it."""

@@ -71,7 +71,7 @@ class Making:
 
         `places` are nodes that its pods should be on, since they were held for them.
         """
-        objects = [one.object for one in work.spec.manifests]
+        objects = [manifest.object for manifest in work.spec.manifests]
         faults = {
             position: "; ".join(several)
             for position, several in permitted.faults_in(
@@ -245,13 +245,13 @@ def kinds_for_works(
 ) -> list[Served]:
     """Of what a cluster serves, the kinds that works may be made of."""
     return [
-        one
-        for one in served
-        if one.namespaced
-        and {"list", "watch", "patch"} <= set(one.verbs)
+        resource
+        for resource in served
+        if resource.namespaced
+        and {"list", "watch", "patch"} <= set(resource.verbs)
         and (
-            find_kind({"apiVersion": one.api_version, "kind": one.kind}) is not None
-            or permitted.is_listed(one.group, one.kind, permits)
+            find_kind({"apiVersion": resource.api_version, "kind": resource.kind}) is not None
+            or permitted.is_listed(resource.group, resource.kind, permits)
         )
     ]
 

@@ -136,7 +136,11 @@ class Opened:
         """Learns all that is there."""
         await self._discover()
         await self.following.open(
-            [one for one in self._preferred() if (one.group, one.kind) != ("", "Secret")],
+            [
+                resource
+                for resource in self._preferred()
+                if (resource.group, resource.kind) != ("", "Secret")
+            ],
             devices=self._devices_version,
         )
         self._sum_up()
@@ -160,28 +164,42 @@ class Opened:
         self._version = str(told.get("gitVersion", ""))[:64]
         self._kinds = await self.making.known_kinds()
         catalogue = await self._api.discovery.catalogue()
-        self._groups = frozenset(one.group for one in catalogue.served)
-        versions = (one.version for one in catalogue.served if one.plural == "resourceslices")
+        self._groups = frozenset(resource.group for resource in catalogue.served)
+        versions = (
+            resource.version for resource in catalogue.served if resource.plural == "resourceslices"
+        )
         self._devices_version = next(versions, "")
-        self._names = tuple(sorted({f"{one.api_version}/{one.kind}" for one in self._kinds}))
-        requests = (one for one in catalogue.served if one.group == provisioning_requests.GROUP)
+        self._names = tuple(sorted({f"{kind.api_version}/{kind.kind}" for kind in self._kinds}))
+        requests = (
+            resource
+            for resource in catalogue.served
+            if resource.group == provisioning_requests.GROUP
+        )
         self.provisioning.serve(
             next(
-                (one.version for one in requests if one.plural == provisioning_requests.PLURAL), ""
+                (
+                    request.version
+                    for request in requests
+                    if request.plural == provisioning_requests.PLURAL
+                ),
+                "",
             )
         )
         inventory = self._cluster.spec.inventory
         if inventory is not None and inventory.node_pools:
-            wanted = {(one.group, one.plural): one for one in reversed(catalogue.served)}
+            wanted = {
+                (resource.group, resource.plural): resource
+                for resource in reversed(catalogue.served)
+            }
             self.following.follow_node_pools(
                 [key_of_kind(wanted[key]) for key in nodepools.KINDS if key in wanted]
             )
 
     async def _tenant_kinds(self) -> list[tuple[str, str]]:
-        return [(one.group, one.plural) for one in await self.making.known_kinds()]
+        return [(kind.group, kind.plural) for kind in await self.making.known_kinds()]
 
     def _preferred(self) -> list[Served]:
-        return list({(one.group, one.plural): one for one in reversed(self._kinds)}.values())
+        return list({(kind.group, kind.plural): kind for kind in reversed(self._kinds)}.values())
 
     async def _probe(self) -> None:
         """Finds out whether the cluster answers when its watches tell nothing, and what it serves.
@@ -234,11 +252,11 @@ class Opened:
         """What is told of the cluster as a whole; worth the cost now and then only."""
         nodes = self.picture.nodes_seen()
         found = scores(nodes, self.picture.used())
-        told = {PREFIX + name: str(one) for name, one in found.items()}
+        told = {PREFIX + name: str(value) for name, value in found.items()}
         models = {
             has.model
-            for one in nodes
-            if (has := accelerators_of(one.labels, one.allocatable)) is not None and has.model
+            for node in nodes
+            if (has := accelerators_of(node.labels, node.allocatable)) is not None and has.model
         }
         models |= self.picture.devices.models()
         if models:
@@ -306,7 +324,7 @@ class Opened:
 
     async def release(self, nodes: Sequence[str]) -> None:
         """Deletes nodes of Karpenter's, which then ends their machines."""
-        used = {one.seen.node for pods in self.picture.pods.values() for one in pods.values()}
+        used = {pod.seen.node for pods in self.picture.pods.values() for pod in pods.values()}
         for name in nodes:
             node = self.picture.nodes.get(name)
             if node is not None and name not in used and nodepools.NODE_POOL in node.labels:
@@ -339,7 +357,7 @@ class Opened:
 
     async def _remove_unlisted(self, kept: Kept, work: Work) -> None:
         """Objects that are no longer among the manifests go."""
-        listed = {key_of(one.object) for one in work.spec.manifests}
+        listed = {key_of(manifest.object) for manifest in work.spec.manifests}
         for key, body in list(self.picture.objects.get(kept.label, {}).items()):
             if key not in listed:
                 with _refusals_as_faults():
@@ -354,7 +372,7 @@ class Opened:
             await self.ending.end_pods(
                 kept,
                 grace_seconds=stop.grace_seconds,
-                which=lambda one: one.seen.attempt < attempt,
+                which=lambda pod: pod.seen.attempt < attempt,
             )
             await self.ending.clear_pods(kept)
 

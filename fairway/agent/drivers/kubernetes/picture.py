@@ -123,7 +123,7 @@ class Picture:
         """What autoscalers offer; worked out anew where they changed, or a first node came."""
         if not self._node_pools:
             return _NO_POOLS
-        seen = frozenset(one.labels.get(INSTANCE_TYPE, "") for one in self.nodes.values())
+        seen = frozenset(node.labels.get(INSTANCE_TYPE, "") for node in self.nodes.values())
         if self._found is None or self._found[0] != seen:
             self._found = (seen, found(self._node_pools, types, self.nodes.values()))
             self._stale.update(self.nodes)
@@ -139,10 +139,10 @@ class Picture:
             return
         self._count(before, -1)
         self._count(told, +1)
-        for one in (before, told):
-            if isinstance(one, OwnPod):
-                self._place(place, one, is_there=one is told)
-                self._touched(one.work)
+        for item in (before, told):
+            if isinstance(item, OwnPod):
+                self._place(place, item, is_there=item is told)
+                self._touched(item.work)
                 self._changed()
 
     def _place(self, place: ObjectName, pod: OwnPod, *, is_there: bool) -> None:

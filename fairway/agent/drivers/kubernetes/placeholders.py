@@ -67,10 +67,10 @@ class Reserving:
     async def give_up(self, kept: Kept) -> tuple[str, ...]:
         """Ends the placeholders at once; the nodes that they held."""
         held = [
-            one for one in self._picture.pods.get(kept.label, {}).values() if one.is_placeholder
+            pod for pod in self._picture.pods.get(kept.label, {}).values() if pod.is_placeholder
         ]
-        await self._ending.end_pods(kept, grace_seconds=0, which=lambda one: one.is_placeholder)
-        return tuple(sorted({one.seen.node for one in held if one.seen.node}))
+        await self._ending.end_pods(kept, grace_seconds=0, which=lambda pod: pod.is_placeholder)
+        return tuple(sorted({pod.seen.node for pod in held if pod.seen.node}))
 
     def _placeholders(self, work: Work, now: float) -> Iterator[tuple[int, JsonObject]]:
         for position, manifest in enumerate(work.spec.manifests):
@@ -84,9 +84,9 @@ class Reserving:
                 yield position, self._placeholder(work, pod, f"placeholder-{name}", namespace)
 
     def _placeholder(self, work: Work, pod: Pod, name: str, namespace: str) -> JsonObject:
-        amounts = {resource: str(one) for resource, one in pod_requests(pod.spec).items()}
+        amounts = {resource: str(amount) for resource, amount in pod_requests(pod.spec).items()}
         # Of these a pod gets what it asks for, neither more nor less.
-        limits = {resource: one for resource, one in amounts.items() if "/" in resource}
+        limits = {resource: amount for resource, amount in amounts.items() if "/" in resource}
         first = listed(pod.spec, "containers")[0]
         container = {
             "name": "placeholder",

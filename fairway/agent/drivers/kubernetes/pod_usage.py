@@ -47,9 +47,9 @@ class Metering:
         if kept is None:
             raise DriverFault(f"there is no work {work}")
         ours = self._picture.pods.get(kept.label, {}).values()
-        names = {one.seen.name for one in ours if not one.is_placeholder}
+        names = {pod.seen.name for pod in ours if not pod.is_placeholder}
         found: list[PodUsage] = []
-        for namespace in sorted({one.namespace for one in ours}):
+        for namespace in sorted({pod.namespace for pod in ours}):
             selection = Selection(namespace=namespace, labels=f"{WORK}={kept.label}")
             try:
                 found.extend(await self._told(selection, names))
@@ -64,7 +64,7 @@ class Metering:
     async def _told(self, selection: Selection, names: set[str]) -> list[PodUsage]:
         path = path_of(MEASURED, namespace=selection.namespace)
         answer = _decode(await self._api.read(path, {"labelSelector": selection.labels}))
-        measured = {text(one, "metadata", "name"): one for one in listed(answer, "items")}
+        measured = {text(entry, "metadata", "name"): entry for entry in listed(answer, "items")}
         found = []
         async for page in self._api.pages(PODS, selection, read=_decode):
             for seen in page.items:
@@ -79,7 +79,11 @@ def pod_usage(pod: Json, measured: Json) -> PodUsage:
     status, spec = child(pod, "status"), child(pod, "spec")
     ready = condition(status, "Ready")
     # Containers that start first and stay run beside the others.
-    beside = [one for one in listed(spec, "initContainers") if one.get("restartPolicy") == "Always"]
+    beside = [
+        container
+        for container in listed(spec, "initContainers")
+        if container.get("restartPolicy") == "Always"
+    ]
     return PodUsage(
         name=text(pod, "metadata", "name"),
         phase=text(status, "phase", default="Pending"),
@@ -88,17 +92,20 @@ def pod_usage(pod: Json, measured: Json) -> PodUsage:
         started_at=_moment(text(status, "startTime")),
         ready_changed_at=_moment(str(ready.get("lastTransitionTime", ""))) or 0.0,
         requests={
-            one["name"]: _millis(child(one, "resources", "requests"))
-            for one in (*listed(spec, "containers"), *beside)
+            container["name"]: _millis(child(container, "resources", "requests"))
+            for container in (*listed(spec, "containers"), *beside)
         },
-        usage={one["name"]: _millis(child(one, "usage")) for one in listed(measured, "containers")},
+        usage={
+            container["name"]: _millis(child(container, "usage"))
+            for container in listed(measured, "containers")
+        },
         measured_at=_moment(text(measured, "timestamp")) or 0.0,
         window_seconds=seconds(text(measured, "window")),
     )
 
 
 def _millis(amounts: Mapping[str, Any]) -> dict[str, int]:
-    return {name: -(-Quantity.of(one).nanos // _MILLI) for name, one in amounts.items()}
+    return {name: -(-Quantity.of(amount).nanos // _MILLI) for name, amount in amounts.items()}
 
 
 def _moment(stamp: str) -> float | None:
@@ -108,12 +115,12 @@ def _moment(stamp: str) -> float | None:
 def seconds(duration: str) -> float:
     """Seconds of a duration as Kubernetes writes it, such as 1m30.5s."""
     total, number, unit = 0.0, "", ""
-    for one in f"{duration} ":
-        if unit and not one.isalpha():
+    for name in f"{duration} ":
+        if unit and not name.isalpha():
             total += float(number) * _UNITS.get(unit, 0.0)
             number, unit = "", ""
-        if one.isalpha():
-            unit += one
+        if name.isalpha():
+            unit += name
         else:
-            number += one.strip()
+            number += name.strip()
     return total

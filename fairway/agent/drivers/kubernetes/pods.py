@@ -118,15 +118,15 @@ class ReadPod:
 
     def _taken(self, spec: _Spec) -> Mapping[str, int]:
         plain: JsonObject = {
-            "containers": [{"resources": one.resources} for one in spec.containers],
+            "containers": [{"resources": container.resources} for container in spec.containers],
             "initContainers": [
-                {"resources": one.resources, "restartPolicy": one.restart_policy}
-                for one in spec.init_containers
+                {"resources": container.resources, "restartPolicy": container.restart_policy}
+                for container in spec.init_containers
             ],
             "resources": spec.resources,
             "overhead": spec.overhead,
         }
-        amounts = {name: one.nanos for name, one in pod_requests(plain).items()}
+        amounts = {name: amount.nanos for name, amount in pod_requests(plain).items()}
         key = (*sorted(amounts.items()), ("pods", NANO))
         return self._amounts.setdefault(key, dict(key))
 
@@ -150,12 +150,14 @@ def _own(pod: _Pod, use: Use, status: JsonObject) -> OwnPod:
         since=_since(pod, status, phase),
         started_at=started,
         finished_at=finished if phase in _OVER else None,
-        restarts=sum(number(one, "restartCount") for one in listed(status, "containerStatuses")),
+        restarts=sum(
+            number(entry, "restartCount") for entry in listed(status, "containerStatuses")
+        ),
         exit_code=code if phase in _OVER else None,
         reason=failure.reason if failure is not None else "",
         message=failure.message if failure is not None else "",
         revision=labels.get(REVISION, ""),
-        containers=tuple(one.name for one in pod.spec.containers),
+        containers=tuple(container.name for container in pod.spec.containers),
     )
     return OwnPod(
         seen=seen,
@@ -165,7 +167,7 @@ def _own(pod: _Pod, use: Use, status: JsonObject) -> OwnPod:
         use=use,
         containers=seen.containers,
         is_placeholder=PLACEHOLDER in labels,
-        is_controlled=any(one.controller for one in pod.metadata.owner_references),
+        is_controlled=any(owner.controller for owner in pod.metadata.owner_references),
     )
 
 
@@ -198,17 +200,17 @@ def _since(pod: _Pod, status: JsonObject, phase: PodPhase) -> float:
 
 def _life(status: JsonObject) -> tuple[float | None, float | None, int | None]:
     """When its containers began and ended, and with which code: that of one that failed, if any."""
-    states = [child(one, "state") for one in listed(status, "containerStatuses")]
-    earlier = [child(one, "lastState") for one in listed(status, "containerStatuses")]
+    states = [child(entry, "state") for entry in listed(status, "containerStatuses")]
+    earlier = [child(entry, "lastState") for entry in listed(status, "containerStatuses")]
     started = [
-        _moment(text(one, kind, "startedAt"))
-        for one in (*states, *earlier)
+        _moment(text(state, kind, "startedAt"))
+        for state in (*states, *earlier)
         for kind in ("running", "terminated")
     ]
-    ended = [child(one, "terminated") for one in states]
-    finished = [_moment(text(one, "finishedAt")) for one in ended]
-    codes = [one["exitCode"] for one in ended if isinstance(one.get("exitCode"), int)]
-    return _least(started), _most(finished), next((one for one in codes if one), _first(codes))
+    ended = [child(state, "terminated") for state in states]
+    finished = [_moment(text(entry, "finishedAt")) for entry in ended]
+    codes = [entry["exitCode"] for entry in ended if isinstance(entry.get("exitCode"), int)]
+    return _least(started), _most(finished), next((code for code in codes if code), _first(codes))
 
 
 def _first(codes: Sequence[int]) -> int | None:
@@ -216,11 +218,11 @@ def _first(codes: Sequence[int]) -> int | None:
 
 
 def _least(moments: Sequence[float | None]) -> float | None:
-    return min((one for one in moments if one is not None), default=None)
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
 def _most(moments: Sequence[float | None]) -> float | None:
-    return max((one for one in moments if one is not None), default=None)
+    return max((moment for moment in moments if moment is not None), default=None)
 
 
 def _moment(told: str) -> float | None:

@@ -67,7 +67,9 @@ def read_request(body: JsonObject) -> Request:
     """What a request asks for, and what came of it."""
     nodes = annotation(body, _NODES)
     attempt = text(body, "metadata", "labels", decision.ATTEMPT)
-    conditions = {text(one, "type"): one for one in listed(body, "status", "conditions")}
+    conditions = {
+        text(condition, "type"): condition for condition in listed(body, "status", "conditions")
+    }
     outcome: Outcome = "Waiting"
     message = ""
     for name in ("Failed", "CapacityRevoked", "Provisioned"):
@@ -137,9 +139,9 @@ class Provisioning:
         """What is on its way for a pool, and how often it failed since the driver began."""
         known = self._tallies.get(pool, Tally())
         coming = sum(
-            one.nodes
-            for one in self._requests.values()
-            if one.pool == pool and one.outcome == "Waiting"
+            request.nodes
+            for request in self._requests.values()
+            if request.pool == pool and request.outcome == "Waiting"
         )
         return Tally(coming=coming, failures=known.failures, fault=known.fault)
 
@@ -178,8 +180,8 @@ class Provisioning:
         """Takes back the requests of a work; of earlier attempts only, if one is given."""
         if self._kind is None:
             return
-        for (namespace, own), one in list(self._requests.items()):
-            if one.work == name and (before is None or one.attempt < before):
+        for (namespace, own), request in list(self._requests.items()):
+            if request.work == name and (before is None or request.attempt < before):
                 await self._hands.remove_own(self._kind, own, namespace)
                 for at in range(_TEMPLATE_MOST):
                     if not await self._hands.remove_own(TEMPLATES, f"{own}-{at}", namespace):
@@ -188,10 +190,10 @@ class Provisioning:
     def _wanted(
         self, work: Work, pools: Iterable[ElasticPool]
     ) -> Iterator[tuple[tuple[str, int], str]]:
-        classes = {one.name: one.provisioning_class for one in pools if one.provisioning_class}
-        for one in work.spec.provision:
-            if one.pool in classes:
-                yield (one.pool, one.count), classes[one.pool]
+        classes = {pool.name: pool.provisioning_class for pool in pools if pool.provisioning_class}
+        for pool_nodes in work.spec.provision:
+            if pool_nodes.pool in classes:
+                yield (pool_nodes.pool, pool_nodes.count), classes[pool_nodes.pool]
 
     async def _ask(self, work: Work, name: str, asked: _Asked) -> None:
         assert self._kind is not None, "asked only where it is served"
@@ -245,7 +247,7 @@ class Provisioning:
             body: Any = manifest.object
             if kind is not None and not kind.faults(body):
                 change = decision.Change(annotations=annotations)
-                sets = {one.name: change for one in kind.pod_sets(body)}
+                sets = {pod_set.name: change for pod_set in kind.pod_sets(body)}
                 body = decision.decorate(kind, body, sets)
             manifests.append(replace(manifest, object=body))
         return replace(work, spec=replace(work.spec, manifests=tuple(manifests)))

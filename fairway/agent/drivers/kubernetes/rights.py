@@ -52,7 +52,7 @@ def tenant_role(kinds: Iterable[tuple[str, str]], *, allowed: Iterable[str] = ()
         by_group.setdefault(group, []).append(plural)
     rules = [_rule(group, several, _WRITING) for group, several in by_group.items()]
     rules.append(_rule("", ["pods/log"], ("get",)))
-    if inside := [ALLOWABLE[one] for one in sorted(set(allowed))]:
+    if inside := [ALLOWABLE[name] for name in sorted(set(allowed))]:
         # Streams are opened by GET; newer servers ask for the right to create as well.
         rules.append(_rule("", inside, ("create", "get")))
     return _role(TENANT, rules)

@@ -25,11 +25,11 @@ _SCALES = {
 def scores(nodes: tuple[NodeSeen, ...], used: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """Each score by its name; of the best node, and of the whole cluster."""
     found: dict[str, int] = {}
-    usable = [one for one in nodes if one.is_ready and not _is_closed(one)]
+    usable = [node for node in nodes if node.is_ready and not _is_closed(node)]
     for short, (resource, unit, most) in _SCALES.items():
         free = [
-            max(0, one.allocatable.get(resource, 0) - used.get(one.name, {}).get(resource, 0))
-            for one in usable
+            max(0, node.allocatable.get(resource, 0) - used.get(node.name, {}).get(resource, 0))
+            for node in usable
         ]
         found[f"{short}NodeAvailable"] = _score(max(free, default=0), unit, most)
         found[f"{short}ClusterAvailable"] = _score(sum(free), unit, most)
@@ -37,7 +37,7 @@ def scores(nodes: tuple[NodeSeen, ...], used: Mapping[str, Mapping[str, int]]) -
 
 
 def _is_closed(node: NodeSeen) -> bool:
-    return any(one.key == "node.kubernetes.io/unschedulable" for one in node.taints)
+    return any(taint.key == "node.kubernetes.io/unschedulable" for taint in node.taints)
 
 
 def _score(nanos: int, unit: int, most: int) -> int:

@@ -145,17 +145,17 @@ class Streaming:
 
     def _pod(self, kept: Kept, name: str, *, is_live: bool = False) -> OwnPod:
         pods = sorted(
-            (one for one in self._picture.pods.get(kept.label, {}).values() if _is_ours(one)),
-            key=lambda one: (-one.seen.attempt, one.seen.name),
+            (pod for pod in self._picture.pods.get(kept.label, {}).values() if _is_ours(pod)),
+            key=lambda pod: (-pod.seen.attempt, pod.seen.name),
         )
         named = called(pods, name)
         if not named:
             raise DriverFault(f"the work {kept.name} has no pod {name}".rstrip())
         if not is_live:
             return named[0]
-        for one in named:
-            if one.seen.phase in _LIVE:
-                return one
+        for pod in named:
+            if pod.seen.phase in _LIVE:
+                return pod
         raise DriverFault(f"the pod {named[0].seen.name} is {named[0].seen.phase}, and runs not")
 
 
@@ -167,16 +167,16 @@ def called(pods: Sequence[OwnPod], name: str) -> list[OwnPod]:
     """
     if not name:
         return list(pods)
-    if exact := [one for one in pods if one.seen.name == name]:
+    if exact := [pod for pod in pods if pod.seen.name == name]:
         return exact
-    if longer := [one for one in pods if one.seen.name.startswith(f"{name}-")]:
+    if longer := [pod for pod in pods if pod.seen.name.startswith(f"{name}-")]:
         return longer
     stem, _, place = name.rpartition("-")
     alike = [
-        one
-        for one in pods
-        if one.seen.name.startswith(f"{stem}-")
-        and not _INDEXED.fullmatch(one.seen.name.removeprefix(f"{stem}-"))
+        pod
+        for pod in pods
+        if pod.seen.name.startswith(f"{stem}-")
+        and not _INDEXED.fullmatch(pod.seen.name.removeprefix(f"{stem}-"))
     ]
     at = int(place) if stem and place.isdecimal() else len(alike)
     return alike[at : at + 1]

@@ -67,11 +67,11 @@ class Pool:
 
     @property
     def ready(self) -> int:
-        return sum(one.is_ready for one in self.nodes)
+        return sum(node.is_ready for node in self.nodes)
 
     @property
     def zones(self) -> list[str]:
-        return sorted({one.labels[ZONE] for one in self.nodes if ZONE in one.labels})
+        return sorted({node.labels[ZONE] for node in self.nodes if ZONE in node.labels})
 
 
 def pools_of(nodes: Iterable[Node]) -> list[Pool]:
@@ -81,14 +81,14 @@ def pools_of(nodes: Iterable[Node]) -> list[Pool]:
         found = accelerators_of(node.labels, node.allocatable)
         resource = found.resources[0] if found and found.resources else ""
         each = node.allocatable.get(resource, 0) // _NANOS
-        spot = next((one for one in _SPOT if node.labels.get(one[0]) == one[1]), None)
+        spot = next((pair for pair in _SPOT if node.labels.get(pair[0]) == pair[1]), None)
         key = (_pool_name(node), found.model if found else "", resource, each, spot)
         several.setdefault(key, []).append(node)
     pools = [
         Pool(name=name, model=model, resource=resource, each=each, spot=spot, nodes=alike)
         for (name, model, resource, each, spot), alike in several.items()
     ]
-    return sorted(pools, key=lambda one: (-one.each * len(one.nodes), one.name, one.model))
+    return sorted(pools, key=lambda pool: (-pool.each * len(pool.nodes), pool.name, pool.model))
 
 
 def flavors(pools: Iterable[Pool]) -> list[JsonObject]:
@@ -104,7 +104,7 @@ def flavors(pools: Iterable[Pool]) -> list[JsonObject]:
             spec["interruptible"] = True
         if taints := _shared_taints(pool.nodes):
             spec["nodeTaints"] = taints
-            spec["tolerations"] = [{**one, "operator": "Equal"} for one in taints]
+            spec["tolerations"] = [{**taint, "operator": "Equal"} for taint in taints]
         identity = {"apiVersion": API_VERSION, "kind": "Flavor", "metadata": {"name": name}}
         found.setdefault(name, {**identity, "spec": spec})
     return list(found.values())
@@ -118,11 +118,11 @@ def _told_by(node: Node, label: str) -> dict[str, str]:
 
 def topology(nodes: Sequence[Node]) -> list[JsonObject]:
     """The levels of the network by which nodes are labelled, the outermost first."""
-    keys = {key for one in nodes for key in one.labels}
+    keys = {key for node in nodes for key in node.labels}
     levels = [(name, key) for name, key in _LEVELS if key in keys]
     known = {key for _, key in levels}
     for word in _WORDS:
-        ending = sorted(one for one in keys - known if re.split(r"[/._-]", one)[-1] == word)
+        ending = sorted(name for name in keys - known if re.split(r"[/._-]", name)[-1] == word)
         levels += [(word, key) for key in ending[:1] if word not in dict(levels)]
     if nodes:
         levels.append(("node", _HOST))
@@ -134,7 +134,7 @@ def elastic_pools(pools: Iterable[Pool]) -> list[JsonObject]:
     found: dict[str, JsonObject] = {}
     for pool in pools:
         node = pool.nodes[0]
-        label = next((one for one in _POOLS if node.labels.get(one)), "")
+        label = next((name for name in _POOLS if node.labels.get(name)), "")
         if not label:
             continue
         kept = {ZONE, _INSTANCE, label, model_label(node.labels), *(pool.spot or ())[:1]}
@@ -161,11 +161,11 @@ def _pool_name(node: Node) -> str:
 
 def _shared_taints(nodes: Sequence[Node]) -> list[JsonObject]:
     """Taints that all of some nodes have, but for those that tell of their health."""
-    shared: set[Taint] = set(nodes[0].taints).intersection(*(one.taints for one in nodes[1:]))
+    shared: set[Taint] = set(nodes[0].taints).intersection(*(node.taints for node in nodes[1:]))
     return [
-        {"key": one.key, "value": one.value, "effect": one.effect}
-        for one in sorted(shared, key=lambda one: (one.key, one.effect))
-        if not one.key.startswith(_HEALTH_TAINTS) and one.effect != "PreferNoSchedule"
+        {"key": taint.key, "value": taint.value, "effect": taint.effect}
+        for taint in sorted(shared, key=lambda other: (other.key, other.effect))
+        if not taint.key.startswith(_HEALTH_TAINTS) and taint.effect != "PreferNoSchedule"
     ]
 
 

@@ -103,8 +103,8 @@ class Following:
         """The cluster answers again: whoever waits to follow it need not."""
         informers: list[Informer[Any]] = [self._nodes, self._pods, self._events, *self._devices]
         informers += [informer for informer, _ in self._kinds.values()]
-        for one in informers:
-            one.hurry()
+        for informer in informers:
+            informer.hurry()
 
     async def open(self, kinds: list[Served], devices: str = "") -> None:
         """Begins; returns once all nodes, pods and objects of ours are known.
@@ -122,18 +122,20 @@ class Following:
                     await self.follow(kind)
 
         await asyncio.gather(*(look(kind) for kind in kinds))
-        self._tasks += [asyncio.ensure_future(one.run()) for one in (self._pods, self._events)]
+        self._tasks += [asyncio.ensure_future(item.run()) for item in (self._pods, self._events)]
         await self._until(self._nodes)
         await self._until(self._pods)
 
     def _follow_devices(self, version: str) -> None:
         slices, claims = kinds_of(version)
         published = Informer(self._api, slices, read=read_slice, clock=self._clock)
-        published.followers.append(lambda name, one: self._picture.take_slice(name[1], one))
+        published.followers.append(
+            lambda name, follower: self._picture.take_slice(name[1], follower)
+        )
         claimed = Informer(self._api, claims, read=read_allocation, clock=self._clock)
         claimed.followers.append(self._picture.take_claim)
         self._devices = (published, claimed)
-        self._tasks += [asyncio.ensure_future(one.run()) for one in self._devices]
+        self._tasks += [asyncio.ensure_future(device.run()) for device in self._devices]
 
     def follow_node_pools(self, kinds: list[ResourceKey]) -> None:
         """Follows the node pools of the cluster's autoscalers, from the first time on."""

@@ -75,7 +75,7 @@ class Works:
             objects = self._picture.objects.get(label, {})
             if not objects and label not in self._picture.pods:
                 return None
-            name = next((marks.work_of(one) for one in objects.values()), label)
+            name = next((marks.work_of(object_) for object_ in objects.values()), label)
             kept = self._kept[label] = Kept(name=name)
         elif kept.is_over and not self.is_there(label):
             self.begin(kept, None)
@@ -89,7 +89,7 @@ class Works:
     def earlier(self, kept: Kept, attempt: int) -> bool:
         """Whether anything that runs is left of an earlier attempt."""
         pods = self._picture.pods.get(kept.label, {}).values()
-        return any(one.seen.attempt < attempt for one in pods) or any(
+        return any(pod.seen.attempt < attempt for pod in pods) or any(
             marks.attempt_of(body) < attempt for _, body in self.running(kept)
         )
 
@@ -101,8 +101,8 @@ class Works:
 
     def begin(self, kept: Kept, work: Work | None) -> None:
         """What a work is to be from now on; None: nothing any more."""
-        for one, is_listed in ((kept.work, False), (work, True)):
-            for manifest in one.spec.manifests if one is not None else ():
+        for value, is_listed in ((kept.work, False), (work, True)):
+            for manifest in value.spec.manifests if value is not None else ():
                 if self._find_kind(manifest.object) is None:
                     self._list(key_of(manifest.object), kept.label, is_listed=is_listed)
         if work is not None:
@@ -132,14 +132,14 @@ class Works:
             if kept is not None:
                 kept.seen = self._look(kept)
         self._stale.clear()
-        return {one.name: one.seen for one in self._kept.values() if one.seen is not None}
+        return {kept.name: kept.seen for kept in self._kept.values() if kept.seen is not None}
 
     def pods(self, kept: Kept) -> list[PodSeen]:
         """Its pods, with what the cluster warned of where they do not say it themselves."""
         found = []
-        for one in self._picture.pods.get(kept.label, {}).values():
-            pod = one.seen
-            trouble = self._picture.trouble(one.uid)
+        for other in self._picture.pods.get(kept.label, {}).values():
+            pod = other.seen
+            trouble = self._picture.trouble(other.uid)
             if trouble is not None and pod.phase in ("Pending", "Bound") and not pod.reason:
                 pod = with_fields(pod, reason=trouble.reason, message=trouble.message)
             found.append(pod)
@@ -164,14 +164,14 @@ class Works:
             trouble = self._picture.trouble(text(body, "metadata", "uid"))
             if trouble is not None and not pods:
                 faults.setdefault(position, f"{trouble.reason}: {trouble.message}")
-        if has_failed and not any(one.phase == "Failed" for one in pods):
+        if has_failed and not any(pod.phase == "Failed" for pod in pods):
             pods += kept.failed.values()
-        attempts = [one.attempt for one in pods]
-        attempts += [marks.attempt_of(one) for one in objects.values()]
+        attempts = [pod.attempt for pod in pods]
+        attempts += [marks.attempt_of(object_) for object_ in objects.values()]
         return WorkSeen(
             name=kept.name,
             attempt=work.spec.attempt if work is not None else max(attempts, default=0),
-            pods=tuple(sorted(pods, key=lambda one: one.name)),
+            pods=tuple(sorted(pods, key=lambda pod: pod.name)),
             objects=objects,
             faults={} if kept.is_removed else faults,
         )
@@ -195,12 +195,12 @@ class Works:
         if kept.is_stopped or kept.is_removed or kept.next is not None:
             kept.failed.clear()
             return
-        for one in self._picture.pods.get(kept.label, {}).values():
-            if one.seen.phase == "Failed" and one.seen.attempt >= attempt:
-                kept.failed.setdefault(one.uid, one.seen)
+        for pod in self._picture.pods.get(kept.label, {}).values():
+            if pod.seen.phase == "Failed" and pod.seen.attempt >= attempt:
+                kept.failed.setdefault(pod.uid, pod.seen)
         while len(kept.failed) > _FAILURES_MOST:
             kept.failed.pop(next(iter(kept.failed)))
-        for uid in [uid for uid, one in kept.failed.items() if one.attempt < attempt]:
+        for uid in [uid for uid, pod in kept.failed.items() if pod.attempt < attempt]:
             del kept.failed[uid]
 
 
@@ -211,8 +211,8 @@ def _held_by_others(body: JsonObject) -> str:
         **child(body, "metadata", "annotations"),
     }
     queued = next((key for key in told if key.startswith(_KUEUE)), "")
-    gates = [text(one, "name") for one in child(body, "spec").get("schedulingGates") or ()]
-    is_kueue = bool(queued) or any(one.startswith(_KUEUE) for one in gates)
+    gates = [text(gate, "name") for gate in child(body, "spec").get("schedulingGates") or ()]
+    is_kueue = bool(queued) or any(gate.startswith(_KUEUE) for gate in gates)
     who = "Kueue in the cluster" if is_kueue else "something else in the cluster"
     return (
         f"{who} holds it back, though the fleet has admitted it; exempt its namespace there, "

@@ -31,9 +31,9 @@ _SIDE_MOST = 1_000  # rows or columns of a terminal
 
 def container_of(pod: LocalPod, name: str) -> Plain:
     """A container of a pod by name, or its first main one."""
-    for one in pod.plan["containers"]:
-        if one["name"] == name or (not name and one["role"] == "main"):
-            found: Plain = one
+    for container in pod.plan["containers"]:
+        if container["name"] == name or (not name and container["role"] == "main"):
+            found: Plain = container
             return found
     raise DriverFault(f"the pod {pod.name} has no container {name}")
 
@@ -54,7 +54,7 @@ async def run_beside(
     await run.start(container, query)
     process = run.process
     await exchange.begin()
-    reading = [asyncio.ensure_future(one) for one in run.reading(exchange)]
+    reading = [asyncio.ensure_future(item) for item in run.reading(exchange)]
     beside = [
         asyncio.ensure_future(run.feed(exchange)),
         asyncio.ensure_future(_end_with(pod, container["name"], process, clock)),
@@ -62,8 +62,8 @@ async def run_beside(
     try:
         code = await process.wait()
         await asyncio.wait(reading)
-        for one in reading:
-            one.result()
+        for item in reading:
+            item.result()
         return code if code >= 0 else 128 - code
     finally:
         _kill(process)
@@ -206,7 +206,7 @@ class _Terminal:
             size = msgspec.json.decode(content, type=dict[str, int])
         except msgspec.MsgspecError:
             return
-        sides = [min(max(size.get(one, 0), 0), _SIDE_MOST) for one in ("Height", "Width")]
+        sides = [min(max(size.get(item, 0), 0), _SIDE_MOST) for item in ("Height", "Width")]
         with suppress(OSError):
             fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", *sides, 0, 0))
 

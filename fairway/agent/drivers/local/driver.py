@@ -139,8 +139,8 @@ class LocalDriver:
         node = NodeSeen(name=machine.name, allocatable=machine.allocatable, labels=machine.labels)
         now = self._clock.now()
         works = {
-            name: seen(one, self._find_kind, node=machine.name, now=now)
-            for name, one in keeping.works.items()
+            name: seen(work, self._find_kind, node=machine.name, now=now)
+            for name, work in keeping.works.items()
         }
         return Observation(nodes=(node,), works=works, version=os.uname().release)
 

@@ -58,24 +58,24 @@ def environment(container: JsonObject, around: Surroundings, path: str) -> dict[
         place = f"{path}.envFrom[{index}]"
         for key, value in _whole(source, around, place).items():
             variables[prefix + key] = value
-    for index, one in enumerate(listed(container, "env")):
+    for index, variable in enumerate(listed(container, "env")):
         place = f"{path}.env[{index}]"
-        found = _value(one, container, around, variables, place)
+        found = _value(variable, container, around, variables, place)
         if found is not None:
-            variables[text(one, "name")] = found
+            variables[text(variable, "name")] = found
     return variables
 
 
 def _value(
-    one: JsonObject,
+    entry: JsonObject,
     container: JsonObject,
     around: Surroundings,
     variables: Mapping[str, str],
     path: str,
 ) -> str | None:
-    source = child(one, "valueFrom")
+    source = child(entry, "valueFrom")
     if not source:
-        return expanded(str(one.get("value") or ""), variables)
+        return expanded(str(entry.get("value") or ""), variables)
     place = f"{path}.valueFrom"
     if "fieldRef" in source:
         return pod_field(text(source, "fieldRef", "fieldPath"), around, f"{place}.fieldRef")
@@ -119,7 +119,7 @@ def _whole(source: JsonObject, around: Surroundings, path: str) -> dict[str, str
         reference = child(source, name)
         if text(reference, "name") in kept:
             held = contents(kept[text(reference, "name")])
-            return {key: one.decode(errors="surrogateescape") for key, one in held.items()}
+            return {key: value.decode(errors="surrogateescape") for key, value in held.items()}
         if reference and reference.get("optional") is not True:
             raise PodFault(
                 f"{path}.{name}: {text(reference, 'name')!r} is not among what travels with the "
@@ -154,9 +154,12 @@ def pod_field(field_path: str, around: Surroundings, path: str) -> str:
 def amount(reference: JsonObject, container: JsonObject, around: Surroundings, path: str) -> str:
     """A request or a limit in units of its divisor, rounded up; without a limit, the machine's."""
     name = text(reference, "containerName")
-    for one in (*listed(around.pod.spec, "initContainers"), *listed(around.pod.spec, "containers")):
-        if name and name_of({"metadata": one}) == name:
-            container = one
+    for entry in (
+        *listed(around.pod.spec, "initContainers"),
+        *listed(around.pod.spec, "containers"),
+    ):
+        if name and name_of({"metadata": entry}) == name:
+            container = entry
     which, _, resource = text(reference, "resource").partition(".")
     if which not in ("limits", "requests"):
         raise PodFault(f"{path}.resourceFieldRef.resource: neither a limit nor a request")

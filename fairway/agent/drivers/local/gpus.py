@@ -36,11 +36,11 @@ def found() -> tuple[Gpu, ...]:
         ]
         return tuple(
             Gpu(
-                uuid=_text(pynvml.nvmlDeviceGetUUID(one)),
-                product=_text(pynvml.nvmlDeviceGetName(one)),
-                memory_mib=int(pynvml.nvmlDeviceGetMemoryInfo(one).total) // MIB,
+                uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
+                product=_text(pynvml.nvmlDeviceGetName(handle)),
+                memory_mib=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total) // MIB,
             )
-            for one in handles
+            for handle in handles
         )
     except pynvml.NVMLError:
         return ()

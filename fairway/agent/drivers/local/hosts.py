@@ -51,7 +51,7 @@ class Hosts:
         self._pod_by_host = _pod_by_host(pods, services)
         self._targets = _targets(services)
         domains = {text(pod.spec, "subdomain") for pod in pods}
-        domains |= {name_of(one) for one in services}
+        domains |= {name_of(service) for service in services}
         self._pattern = _pattern(self._pod_by_host, domains - {""}, namespace)
 
     def own_ports(self) -> list[Mention]:
@@ -71,17 +71,17 @@ class Hosts:
         """Variables with hosts and ports as they are here; those from elsewhere are left alone."""
         pairs = self._pairs(pod, variables)
         made = []
-        for one in variables:
-            value, name = one.get("value"), text(one, "name")
+        for variable in variables:
+            value, name = variable.get("value"), text(variable, "name")
             if isinstance(value, str):
                 mention = pairs.get(name)
                 if mention is not None:
                     value = str(ports.get(mention, mention.port))
                 else:
                     value = self._rewritten(value, ports, is_host=_names_host(name))
-                made.append({**one, "value": value})
+                made.append({**variable, "value": value})
             else:
-                made.append(one)
+                made.append(variable)
         return made
 
     def rewritten_words(self, words: Sequence[str], ports: Mapping[Mention, int]) -> list[str]:
@@ -121,10 +121,12 @@ class Hosts:
     def _mentions(self, pod: Pod, container: JsonObject) -> Iterator[Mention]:
         variables = listed(container, "env")
         yield from self._pairs(pod.name, variables).values()
-        values = [one["value"] for one in variables if isinstance(one.get("value"), str)]
+        values = [
+            variable["value"] for variable in variables if isinstance(variable.get("value"), str)
+        ]
         for field in ("command", "args"):
             words = container.get(field)
-            values += [str(one) for one in words] if isinstance(words, list) else []
+            values += [str(word) for word in words] if isinstance(words, list) else []
         for value in values if self._pattern is not None else ():
             assert self._pattern is not None
             for found in self._pattern.finditer(value):
@@ -134,7 +136,7 @@ class Hosts:
 
     def _pairs(self, pod: str, variables: Sequence[JsonObject]) -> dict[str, Mention]:
         """The variables that hold the port of a host in another variable, and what they mean."""
-        values = {text(one, "name"): text(one, "value") for one in variables}
+        values = {text(variable, "name"): text(variable, "value") for variable in variables}
         found = {}
         for name, value in values.items():
             if not name.endswith("_PORT") or not value.isdecimal():
@@ -207,7 +209,7 @@ def _pod_by_host(pods: Sequence[Pod], services: Sequence[JsonObject]) -> dict[st
 
 
 def _selects(selector: JsonObject, pod: Pod) -> bool:
-    return bool(selector) and all(pod.labels.get(key) == one for key, one in selector.items())
+    return bool(selector) and all(pod.labels.get(key) == value for key, value in selector.items())
 
 
 def _targets(services: Sequence[JsonObject]) -> dict[tuple[str, int], int]:
@@ -224,10 +226,10 @@ def _pattern(
     names: Iterable[str], domains: Iterable[str], namespace: str
 ) -> re.Pattern[str] | None:
     # The longest first, so that train-10 is not taken for train-1.
-    hosts = "|".join(re.escape(one) for one in sorted(names, key=lambda n: (-len(n), n)))
+    hosts = "|".join(re.escape(name) for name in sorted(names, key=lambda n: (-len(n), n)))
     if not hosts:
         return None
-    inner = "|".join(re.escape(one) for one in sorted(domains, key=lambda n: (-len(n), n)))
+    inner = "|".join(re.escape(domain) for domain in sorted(domains, key=lambda n: (-len(n), n)))
     first = rf"(?:\.(?:{inner}))?" if inner else ""
     return re.compile(
         rf"(?:(?<=//)|(?<![\w./-]))(?P<name>{hosts})"

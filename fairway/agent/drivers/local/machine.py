@@ -43,11 +43,11 @@ class Machine:
 
 def look(given: Mapping[str, Quantity], gpus: Sequence[Gpu], folder: Path) -> Machine:
     """The machine, with what is given before what is found."""
-    amounts = {**_found(gpus, folder), **{name: one.nanos for name, one in given.items()}}
+    amounts = {**_found(gpus, folder), **{name: quantity.nanos for name, quantity in given.items()}}
     devices = {}
     for resource in DEVICE_VARIABLES:
         count = amounts.get(resource, 0) // NANO
-        real = [one.uuid for one in gpus] if resource == GPU else []
+        real = [gpu.uuid for gpu in gpus] if resource == GPU else []
         are_real = count <= len(real)
         names = real[:count] if are_real else [str(index) for index in range(count)]
         if names:

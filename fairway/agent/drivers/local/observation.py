@@ -21,7 +21,10 @@ def seen(kept: Kept, find_kind: FindKind, *, node: str, now: float) -> WorkSeen:
         attempt=kept.attempt,
         pods=(
             *(pod.seen(node) for pod in kept.pods.values()),
-            *(_waits(name, one, kept.attempt) for name, one in kept.waiting.items()),
+            *(
+                _waits(name, waiting_pod, kept.attempt)
+                for name, waiting_pod in kept.waiting.items()
+            ),
         ),
         objects={} if kept.is_removed else dict(_objects(kept, find_kind, now)),
         faults=dict(kept.faults),
@@ -33,17 +36,17 @@ def played(kept: Kept, owner: str) -> list[PodState]:
     """The pods of an object as its own controller would see them."""
     waiting = [
         PodState(
-            name=one.pod.name,
-            pod_set=one.pod.pod_set,
-            index=one.pod.index,
+            name=waiting_pod.pod.name,
+            pod_set=waiting_pod.pod.pod_set,
+            index=waiting_pod.pod.index,
             phase="Pending",
-            restarts=one.remakes,
+            restarts=waiting_pod.remakes,
         )
-        for one in kept.waiting.values()
-        if one.owner == owner
+        for waiting_pod in kept.waiting.values()
+        if waiting_pod.owner == owner
     ]
-    names = {one.name for one in waiting}
-    made = [one.played() for one in kept.by_name(owner).values() if one.name not in names]
+    names = {pod.name for pod in waiting}
+    made = [pod.played() for pod in kept.by_name(owner).values() if pod.name not in names]
     return [*made, *waiting]
 
 
@@ -66,16 +69,16 @@ def _objects(kept: Kept, find_kind: FindKind, now: float) -> Iterator[tuple[int,
         yield position, {**body, "status": status}
 
 
-def _waits(name: str, one: Waiting, attempt: int) -> PodSeen:
+def _waits(name: str, waiting_pod: Waiting, attempt: int) -> PodSeen:
     return PodSeen(
         name=name,
-        pod_set=one.pod.pod_set,
+        pod_set=waiting_pod.pod.pod_set,
         attempt=attempt,
         phase="Pending",
-        since=one.since,
-        restarts=one.remakes,
+        since=waiting_pod.since,
+        restarts=waiting_pod.remakes,
         reason="Unschedulable",
-        message=one.message,
-        revision=one.pod.labels.get(REVISION, ""),
-        containers=tuple(text(each, "name") for each in listed(one.pod.spec, "containers")),
+        message=waiting_pod.message,
+        revision=waiting_pod.pod.labels.get(REVISION, ""),
+        containers=tuple(text(each, "name") for each in listed(waiting_pod.pod.spec, "containers")),
     )

@@ -153,7 +153,7 @@ def _process(
         )
     words = ground.hosts.rewritten_words(words, ground.ports)
     # No shell comes between: each word of the manifest is one word of the process.
-    argv = [mounts.rewritten(expanded(one, own)) for one in words]
+    argv = [mounts.rewritten(expanded(word, own)) for word in words]
     variables = {
         **_surrounding(ground, folders),
         **{key: mounts.rewritten(value) for key, value in own.items()},
@@ -166,9 +166,9 @@ def _process(
 
 def _words(container: JsonObject, name: str, path: str) -> list[str]:
     words = container.get(name) or []
-    if not isinstance(words, list) or not all(isinstance(one, str) for one in words):
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise PodFault(f"{path}.{name}: a list of texts is expected")
-    if any("\0" in one for one in words):
+    if any("\0" in word for word in words):
         raise PodFault(f"{path}.{name}: a command has no zero bytes")
     return words
 
@@ -180,8 +180,8 @@ def _surrounding(ground: Ground, folders: Sequence[volumes.VolumePlan]) -> dict[
         "HOSTNAME": text(ground.around.pod.spec, "hostname") or ground.around.pod.name,
         "FAIRWAY_CHECKPOINT_FILE": str(ground.folder / "checkpoint"),
         **{
-            "FAIRWAY_VOLUME_" + one.name.upper().replace("-", "_"): str(one.folder)
-            for one in folders
+            "FAIRWAY_VOLUME_" + folder.name.upper().replace("-", "_"): str(folder.folder)
+            for folder in folders
         },
     }
 

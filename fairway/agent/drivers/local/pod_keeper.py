@@ -117,7 +117,7 @@ class Keeping:
 
     def forget(self, kept: Kept, pod: LocalPod) -> None:
         """Shows a pod no more, nor those that it took the place of."""
-        for key in [key for key, one in kept.pods.items() if _is_same(one, pod)]:
+        for key in [key for key, value in kept.pods.items() if _is_same(value, pod)]:
             del kept.pods[key]
 
     def may_start(self, pod: LocalPod) -> bool:
@@ -155,7 +155,7 @@ class Keeping:
         """What no pod tells: jobs whose own time is over, and pods that could not be started."""
         for kept in list(self.works.values()):
             bodies = kept.objects.values()
-            has_deadline = any("activeDeadlineSeconds" in child(one, "spec") for one in bodies)
+            has_deadline = any("activeDeadlineSeconds" in child(body, "spec") for body in bodies)
             is_live = any(not pod.is_over and not pod.is_ending for pod in kept.pods.values())
             if kept.waiting or (has_deadline and is_live):
                 self._go_on(kept)
@@ -186,7 +186,7 @@ class Keeping:
         kept.is_removed, kept.stop = False, None
         kept.hosts, kept.checkpointed_at = None, None
         kept.ports, kept.created, kept.finals = {}, {}, {}
-        old = sorted((kept.folder / "pods").glob("*"), key=lambda one: int(one.name))
+        old = sorted((kept.folder / "pods").glob("*"), key=lambda path: int(path.name))
         for folder in old[: -(_ATTEMPTS_KEPT - 1)]:
             shutil.rmtree(folder, ignore_errors=True)
         kept.save()
@@ -221,8 +221,8 @@ class Keeping:
 
     def _give_ports(self, kept: Kept, hosts: Hosts) -> bool:
         """Ports for pods that name their own; whether there are new ones."""
-        missing = [one for one in hosts.own_ports() if one not in kept.ports]
-        taken = {port for one in self.works.values() for port in one.ports.values()}
+        missing = [port for port in hosts.own_ports() if port not in kept.ports]
+        taken = {port for work in self.works.values() for port in work.ports.values()}
         free = free_ports(len(missing), taken)
         if len(free) < len(missing):
             kept.faults = dict.fromkeys(kept.objects, "no port of this machine is free for it")
@@ -236,12 +236,12 @@ class Keeping:
         wanted = {pod.name: pod for pod in kind.pods(body)}
         is_over = self._is_over(kept, kind, body)
         kept.waiting = {
-            name: one
-            for name, one in kept.waiting.items()
-            if one.owner != owner or (name in wanted and not is_over)
+            name: waiting_pod
+            for name, waiting_pod in kept.waiting.items()
+            if waiting_pod.owner != owner or (name in wanted and not is_over)
         }
         there = kept.by_name(owner)
-        parts = [_part(there[name], one) for name, one in wanted.items() if name in there]
+        parts = [_part(there[name], pod) for name, pod in wanted.items() if name in there]
         changed = set(ended_next(body, len(wanted), parts))
         for name, pod in there.items():
             if name not in wanted or name in changed or (is_over and not pod.is_over):
@@ -270,8 +270,8 @@ class Keeping:
             kept.waiting[pod.name] = Waiting(
                 pod=pod, owner=owner, remakes=remakes, since=self._now()
             )
-        for name, one in list(kept.waiting.items()):
-            if one.owner == owner and self._start(kept, one, position, body):
+        for name, waiting_pod in list(kept.waiting.items()):
+            if waiting_pod.owner == owner and self._start(kept, waiting_pod, position, body):
                 del kept.waiting[name]
 
     def _start(self, kept: Kept, wait: Waiting, position: int, body: JsonObject) -> bool:
@@ -392,7 +392,11 @@ class Keeping:
         kept.pods[key] = holder
 
     def _drop_placeholders(self, kept: Kept) -> None:
-        kept.waiting = {name: one for name, one in kept.waiting.items() if one.owner != _NOBODY}
+        kept.waiting = {
+            name: waiting_pod
+            for name, waiting_pod in kept.waiting.items()
+            if waiting_pod.owner != _NOBODY
+        }
         for pod in list(kept.by_name(_NOBODY).values()):
             self._end(kept, pod, signal.SIGTERM)
 
@@ -426,7 +430,7 @@ class Keeping:
 
 def _record(kept: Kept, wait: Waiting, key: str, share: Share) -> Plain:
     """What a later driver needs to know the pod again."""
-    images = {text(one, "image") for one in listed(wait.pod.spec, "containers")} - {""}
+    images = {text(container, "image") for container in listed(wait.pod.spec, "containers")} - {""}
     return {
         "key": key,
         "work": kept.name,
@@ -465,5 +469,5 @@ def _is_changed(pod: LocalPod, wanted: Pod) -> bool:
     return is_service and pod.plan["shape"] != _shape(wanted)
 
 
-def _is_same(one: LocalPod, other: LocalPod) -> bool:
-    return (one.name, one.attempt) == (other.name, other.attempt)
+def _is_same(pod: LocalPod, other: LocalPod) -> bool:
+    return (pod.name, pod.attempt) == (other.name, other.attempt)

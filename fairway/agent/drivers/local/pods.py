@@ -216,7 +216,7 @@ class LocalPod:
             reason=state.get("reason") or "",
             message=message or self.plan["note"],
             revision=self.plan.get("revision", ""),
-            containers=tuple(one["name"] for one in self.plan["containers"]),
+            containers=tuple(container["name"] for container in self.plan["containers"]),
         )
 
     def played(self) -> PodState:

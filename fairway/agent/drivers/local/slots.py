@@ -74,4 +74,4 @@ class Slots:
         return self._allocatable.minus(used)
 
     def _taken(self, resource: str) -> set[str]:
-        return {name for one in self._shares.values() for name in one.devices.get(resource, ())}
+        return {name for share in self._shares.values() for name in share.devices.get(resource, ())}

@@ -86,12 +86,12 @@ def _given_files(
 
 def make(plans: Sequence[VolumePlan]) -> None:
     """Makes the folders, and the files in them."""
-    for one in plans:
-        if not one.is_made:
+    for plan in plans:
+        if not plan.is_made:
             continue
-        one.folder.mkdir(parents=True, exist_ok=True)
-        for name, content in one.files.items():
-            file = one.folder / name
+        plan.folder.mkdir(parents=True, exist_ok=True)
+        for name, content in plan.files.items():
+            file = plan.folder / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
 
@@ -100,7 +100,7 @@ class Mounts:
     """The mount paths of one container."""
 
     def __init__(self, container: JsonObject, plans: Sequence[VolumePlan], path: str) -> None:
-        folders = {one.name: one.folder for one in plans}
+        folders = {plan.name: plan.folder for plan in plans}
         self._folder_by_path: dict[str, Path] = {}
         for index, mount in enumerate(listed(container, "volumeMounts")):
             place = f"{path}.volumeMounts[{index}]"
@@ -116,7 +116,7 @@ class Mounts:
         for plan in plans:
             for where, file in plan.mounted_at.items():
                 self._folder_by_path.setdefault(where, plan.folder / file)
-        paths = sorted(self._folder_by_path, key=lambda one: (-len(one), one))
+        paths = sorted(self._folder_by_path, key=lambda name: (-len(name), name))
         self._pattern = (
             re.compile(rf"(?<![\w./-])({'|'.join(map(re.escape, paths))})(?![\w.-])")
             if paths

@@ -74,7 +74,7 @@ class Kept:
 
     def by_name(self, owner: str) -> dict[str, LocalPod]:
         """The pods of one object."""
-        return {one.name: one for one in self.pods.values() if one.owner == owner}
+        return {pod.name: pod for pod in self.pods.values() if pod.owner == owner}
 
     def new_folder(self, pod: str) -> Path:
         """Where a pod is planned that was not there before; an earlier one's output stays."""
@@ -94,7 +94,9 @@ class Kept:
                 "next": codec.to_plain(self.next) if self.next is not None else None,
                 "stop": self.stop,
                 "is_removed": self.is_removed,
-                "ports": [[one.pod, one.port, here] for one, here in self.ports.items()],
+                "ports": [
+                    [mention.pod, mention.port, here] for mention, here in self.ports.items()
+                ],
                 "created": self.created,
                 "finals": self.finals,
             },
@@ -158,8 +160,8 @@ def uid_of(*parts: str) -> str:
 
 def kept_objects(kept: Kept, kind: str) -> dict[str, JsonObject]:
     """Objects of one kind that travel with a work, by name."""
-    found = (one.object for one in kept.work.spec.manifests)
-    return {name_of(one): one for one in found if one.get("kind") == kind}
+    found = (manifest.object for manifest in kept.work.spec.manifests)
+    return {name_of(entry): entry for entry in found if entry.get("kind") == kind}
 
 
 def hosts_of(kept: Kept, find_kind: FindKind) -> Hosts:
@@ -168,7 +170,7 @@ def hosts_of(kept: Kept, find_kind: FindKind) -> Hosts:
     for body in kept.objects.values():
         kind = find_kind(body)
         pods += kind.pods(body) if kind is not None else ()
-    namespace = next((namespace_of(one) for one in kept.objects.values()), "default")
+    namespace = next((namespace_of(object_) for object_ in kept.objects.values()), "default")
     return Hosts(pods, list(kept_objects(kept, "Service").values()), namespace)
 
 
@@ -185,4 +187,4 @@ def folders_of_pods(folder: Path) -> Iterator[tuple[int, int, Path]]:
 
 
 def _folders(path: Path) -> Sequence[Path]:
-    return sorted(one for one in path.iterdir() if one.is_dir()) if path.exists() else []
+    return sorted(other for other in path.iterdir() if other.is_dir()) if path.exists() else []

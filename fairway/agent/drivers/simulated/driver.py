@@ -149,4 +149,4 @@ def _lines(pod: LivePod) -> list[bytes]:
     if pod.finished_at is not None:
         ended = "succeeded" if pod.phase == "Succeeded" else f"failed: {pod.message}"
         told.append(f"{timestamp(pod.finished_at)} {pod.name} {ended}\n")
-    return [one.encode() for one in told]
+    return [name.encode() for name in told]

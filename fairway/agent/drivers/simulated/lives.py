@@ -207,7 +207,7 @@ class Lives:
             self._start(pod, now)
 
     def _start(self, pod: LivePod, now: float) -> None:
-        bad = [one for one in pod.images if one in self.settings.faults.bad_images]
+        bad = [image for image in pod.images if image in self.settings.faults.bad_images]
         if bad:
             message = f"the program of {bad[0]} does not become ready"
             pod.enter("Bound", now, reason="Unhealthy", message=message)

@@ -79,8 +79,8 @@ def need_of(spec: JsonObject) -> Need:
     )
 
 
-def is_alike(one: Node, other: Node) -> bool:
-    return (one.allocatable, one.labels, one.taints) == (
+def is_alike(node: Node, other: Node) -> bool:
+    return (node.allocatable, node.labels, node.taints) == (
         other.allocatable,
         other.labels,
         other.taints,
@@ -117,22 +117,22 @@ class Nodes:
         }
         for name in remove:
             del self.by_name[name]
-        self.by_name.update({one.name: one for one in add})
+        self.by_name.update({node.name: node for node in add})
         self._rows = [self.by_name[name] for name in sorted(self.by_name)]
         for row, node in enumerate(self._rows):
             node.row = row
-        resources = sorted({resource for one in self._rows for resource in one.allocatable})
+        resources = sorted({resource for row in self._rows for resource in row.allocatable})
         self._free = {
             resource: np.array(
                 [
-                    _units(one.allocatable, resource) - used.get((resource, one.name), 0)
-                    for one in self._rows
+                    _units(row.allocatable, resource) - used.get((resource, row.name), 0)
+                    for row in self._rows
                 ],
                 dtype=np.int64,
             )
             for resource in resources
         }
-        self._ready = np.array([one.is_ready for one in self._rows], dtype=np.bool_)
+        self._ready = np.array([row.is_ready for row in self._rows], dtype=np.bool_)
         self._masks.clear()
 
     def __iter__(self) -> Iterator[Node]:
@@ -183,7 +183,7 @@ class Nodes:
     def _mask(self, wish: Wish) -> npt.NDArray[np.bool_]:
         mask = self._masks.get(wish)
         if mask is None:
-            mask = np.array([_suits(one, wish) for one in self._rows], dtype=np.bool_)
+            mask = np.array([_suits(row, wish) for row in self._rows], dtype=np.bool_)
             if len(self._masks) >= _MASKS_MAX:
                 self._masks.clear()
             self._masks[wish] = mask
@@ -209,7 +209,7 @@ def _suits(node: Node, wish: Wish) -> bool:
         return False
     return all(
         taint.effect == "PreferNoSchedule"
-        or any(_tolerates(one, taint) for one in wish.tolerations)
+        or any(_tolerates(toleration, taint) for toleration in wish.tolerations)
         for taint in node.taints
     )
 

@@ -12,7 +12,7 @@ from fairway.agent.drivers.interface import PoolSeen
 from fairway.agent.drivers.simulated.nodes import HOST_NAME, Node, Nodes
 from fairway.agent.drivers.simulated.timers import Timers
 from fairway.api.amounts import Amounts
-from fairway.api.cluster import ClusterSpec, SimulatedPool, SimulatedStockOut
+from fairway.api.cluster import ClusterSpec, SimulatedPool, SimulatedStockOut, domains_of
 from fairway.api.names import POOL_LABEL
 from fairway.api.pools import ElasticPool, ProviderQuota
 
@@ -24,10 +24,7 @@ def standing_nodes(pools: Iterable[SimulatedPool]) -> list[Node]:
         shape = Amounts.of(pool.shape)
         for number in range(pool.count):
             name = f"{pool.name}-{number:04d}"
-            domains = {
-                one.label: f"{pool.name}-{one.label.rpartition('/')[2]}-{number // one.nodes}"
-                for one in pool.domains
-            }
+            domains = domains_of(pool, number)
             labels = {HOST_NAME: name, **pool.labels, **domains}
             found.append(Node(name=name, allocatable=shape, labels=labels, taints=pool.taints))
     return found
@@ -70,8 +67,10 @@ class ElasticPools:
     def use(self, cluster: ClusterSpec) -> None:
         """Takes new settings; nodes that are there stay, and a new stock replaces the old."""
         self._stock_outs = cluster.simulated.stock_outs if cluster.simulated is not None else ()
-        self._quotas = {one.name: one for one in cluster.provider_quotas}
-        given = {one.name: one for one in cluster.elastic_pools}
+        self._quotas = {
+            provider_quota.name: provider_quota for provider_quota in cluster.provider_quotas
+        }
+        given = {pool.name: pool for pool in cluster.elastic_pools}
         for name, spec in given.items():
             pool = self._pools.get(name)
             if pool is None:
@@ -79,7 +78,7 @@ class ElasticPools:
             else:
                 pool.stock = pool.stock if spec.stock == pool.spec.stock else spec.stock
                 pool.spec = spec
-        for name in [one for one in self._pools if one not in given]:
+        for name in [pool for pool in self._pools if pool not in given]:
             if not self._pools[name].nodes + self._pools[name].provisioning:
                 del self._pools[name]
 
@@ -87,13 +86,13 @@ class ElasticPools:
         return tuple(
             PoolSeen(
                 name=name,
-                nodes=one.nodes,
-                provisioning=one.provisioning,
-                stock=one.stock,
-                failures=one.failures,
-                fault=one.fault,
+                nodes=pool.nodes,
+                provisioning=pool.provisioning,
+                stock=pool.stock,
+                failures=pool.failures,
+                fault=pool.fault,
             )
-            for name, one in sorted(self._pools.items())
+            for name, pool in sorted(self._pools.items())
         )
 
     def ask(self, work: str, attempt: int, *, pool: str, count: int, now: float) -> str:
@@ -138,9 +137,9 @@ class ElasticPools:
         rest = [pool.count_max]
         for resource, most in quota.limits.items() if quota is not None else ():
             used = sum(
-                (one.nodes + one.provisioning) * one.spec.shape[resource].nanos
-                for one in self._pools.values()
-                if one.spec.quota == pool.quota and resource in one.spec.shape
+                (other.nodes + other.provisioning) * other.spec.shape[resource].nanos
+                for other in self._pools.values()
+                if other.spec.quota == pool.quota and resource in other.spec.shape
             )
             if resource in pool.shape and pool.shape[resource].nanos:
                 rest.append((most.nanos - used) // pool.shape[resource].nanos)
@@ -148,17 +147,17 @@ class ElasticPools:
 
     def _is_out(self, pool: str, now: float) -> bool:
         """Whether a pool has no stock at a moment, whatever it says."""
-        for one in self._stock_outs:
-            passed = now - self._began - one.after_seconds
-            if one.pool == pool and passed >= 0:
-                within = passed % one.every_seconds if one.every_seconds else passed
-                if within < one.seconds:
+        for stock_out in self._stock_outs:
+            passed = now - self._began - stock_out.after_seconds
+            if stock_out.pool == pool and passed >= 0:
+                within = passed % stock_out.every_seconds if stock_out.every_seconds else passed
+                if within < stock_out.seconds:
                     return True
         return False
 
     def forget(self, work: str) -> None:
         """A work that is gone may ask anew."""
-        for key in [one for one in self._asked if one[0] == work]:
+        for key in [pair for pair in self._asked if pair[0] == work]:
             del self._asked[key]
 
     def release(self, names: Sequence[str]) -> None:
@@ -169,10 +168,10 @@ class ElasticPools:
             if node.pool in self._pools:
                 units.setdefault((node.pool, node.unit), []).append(node)
         for (name, _), members in sorted(units.items()):
-            if not all(one.name in asked and not one.pods for one in members):
+            if not all(member.name in asked and not member.pods for member in members):
                 continue
             pool = self._pools[name]
-            self._nodes.change(remove=[one.name for one in members])
+            self._nodes.change(remove=[member.name for member in members])
             pool.nodes -= len(members)
             if pool.stock is not None:
                 pool.stock += len(members)

@@ -69,8 +69,8 @@ class World:
         """Takes changed settings: nodes come and go, and pods on those that go are lost."""
         self.advance(now)
         settings = _settings(cluster)
-        wanted = {one.name: one for one in standing_nodes(settings.node_pools)}
-        standing = {one.name: one for one in self._nodes if not one.pool}
+        wanted = {node.name: node for node in standing_nodes(settings.node_pools)}
+        standing = {node.name: node for node in self._nodes if not node.pool}
         gone = [
             node
             for name, node in standing.items()
@@ -78,10 +78,10 @@ class World:
         ]
         for node in gone:
             self._lose_pods(node, now, "the node was removed")
-        kept = standing.keys() - {one.name for one in gone}
+        kept = standing.keys() - {node.name for node in gone}
         self._nodes.change(
-            add=[one for name, one in wanted.items() if name not in kept],
-            remove=[one.name for one in gone],
+            add=[node for name, node in wanted.items() if name not in kept],
+            remove=[node.name for node in gone],
         )
         self._lives.settings = settings
         self.objects.served = frozenset(settings.kinds)
@@ -153,7 +153,7 @@ class World:
                 self._seen_works[name] = self._look(made)
         self._dirty.clear()
         if self._seen_nodes is None:
-            self._seen_nodes = tuple(node_seen(one) for one in self._nodes)
+            self._seen_nodes = tuple(node_seen(node) for node in self._nodes)
         return Observation(
             nodes=self._seen_nodes,
             works=dict(self._seen_works),
@@ -192,15 +192,19 @@ class World:
         self._follow_objects(made, work, now)
         made.work = work
         self._touch(made)
-        for one in work.spec.provision:
+        for pool_nodes in work.spec.provision:
             self._pools.ask(
-                work.metadata.name, work.spec.attempt, pool=one.pool, count=one.count, now=now
+                work.metadata.name,
+                work.spec.attempt,
+                pool=pool_nodes.pool,
+                count=pool_nodes.count,
+                now=now,
             )
         if work.spec.desired == "Reserve":
             self._reserve(made, now)
             return
         self._make_objects(made)
-        places = [one.node_name for one in made.pods.values() if one.position == _NO_POSITION]
+        places = [pod.node_name for pod in made.pods.values() if pod.position == _NO_POSITION]
         for pod in list(made.pods.values()):
             if pod.position == _NO_POSITION:
                 self._lives.drop(pod, now)
@@ -217,22 +221,24 @@ class World:
         if kind is None or kind.mode(body) != "Divided":
             return
         wanted = kind.pods(body)
-        there = [one for one in wanted if one.name in made.pods]
-        parts = [made.pods[one.name].part(digest_of(one)) for one in there]
-        made.is_replacing = not all(one.is_current for one in parts)
+        there = [pod for pod in wanted if pod.name in made.pods]
+        parts = [made.pods[pod.name].part(digest_of(pod)) for pod in there]
+        made.is_replacing = not all(part.is_current for part in parts)
         for name in ended_next(body, len(wanted), parts) if made.is_replacing else ():
             self._lives.end(made.pods[name], seconds=self._lives.settings.stop_seconds, now=now)
 
     def _follow_objects(self, made: Made, work: Work, now: float) -> None:
         """Objects that stand elsewhere among the manifests now stay; those not listed go."""
-        before = {key_of(one.object): at for at, one in enumerate(made.work.spec.manifests)}
-        after = {key_of(one.object): at for at, one in enumerate(work.spec.manifests)}
+        before = {
+            key_of(manifest.object): at for at, manifest in enumerate(made.work.spec.manifests)
+        }
+        after = {key_of(manifest.object): at for at, manifest in enumerate(work.spec.manifests)}
         if before == after:
             return
         moved = {at: after[key] for key, at in before.items() if key in after}
-        for position in [one for one in made.objects if one not in moved]:
+        for position in [object_ for object_ in made.objects if object_ not in moved]:
             self.objects.remove(made.work.spec.manifests[position], owner=work.metadata.name)
-        made.objects = {moved[at]: one for at, one in made.objects.items() if at in moved}
+        made.objects = {moved[at]: object_ for at, object_ in made.objects.items() if at in moved}
         for pod in list(made.pods.values()):
             if pod.position in moved:
                 pod.position = moved[pod.position]
@@ -258,7 +264,7 @@ class World:
         return (
             body is not None
             and kind is not None
-            and pod.name in {one.name for one in kind.pods(body)}
+            and pod.name in {other.name for other in kind.pods(body)}
         )
 
     def _fill(
@@ -271,7 +277,7 @@ class World:
         if kind is None or is_looked_at or kind.is_held(body):
             return
         runs = self._run_seconds(made, kind, body)
-        states = [one.state() for one in made.pods.values() if one.position == position]
+        states = [pod.state() for pod in made.pods.values() if pod.position == position]
         for pod in due(kind, body, states, now=now):
             failed = made.pods.get(pod.name)
             if failed is not None:
@@ -313,8 +319,10 @@ class World:
             need=need_of(pod.spec),
             made_from=digest_of(pod) if runs is None else "",
             revision=pod.labels.get(REVISION, ""),
-            images=tuple(text(one, "image") for one in listed(pod.spec, "containers")),
-            containers=tuple(text(one, "name") for one in listed(pod.spec, "containers")),
+            images=tuple(text(container, "image") for container in listed(pod.spec, "containers")),
+            containers=tuple(
+                text(container, "name") for container in listed(pod.spec, "containers")
+            ),
             run_seconds=runs,
             restarts_in_place=text(pod.spec, "restartPolicy", default="Always") != "Never",
         )
@@ -327,7 +335,7 @@ class World:
         return float(seconds) or None
 
     def _is_running(self, made: Made) -> bool:
-        return any(one.phase == "Ready" and one.position >= 0 for one in made.pods.values())
+        return any(pod.phase == "Ready" and pod.position >= 0 for pod in made.pods.values())
 
     def _end_pods(self, made: Made, seconds: float, now: float) -> None:
         for pod in list(made.pods.values()):
@@ -362,7 +370,7 @@ class World:
 
     def _after_end(self, made: Made, position: int, now: float) -> None:
         """What the kind's own controller does once pods have ended."""
-        pods = [one for one in made.pods.values() if one.position == position]
+        pods = [pod for pod in made.pods.values() if pod.position == position]
         if position == _NO_POSITION:
             for pod in pods:
                 if pod.phase == "Failed":
@@ -372,7 +380,7 @@ class World:
         kind = self._find_kind(body) if body is not None else None
         if body is None or kind is None:
             return
-        states = [one.state() for one in pods]
+        states = [pod.state() for pod in pods]
         if observed(kind, body, states, now=now).phase in _FINISHED:
             for pod in pods:
                 if pod.is_live:
@@ -388,7 +396,7 @@ class World:
 
     def _status(self, made: Made, position: int, kind: Kind) -> JsonObject:
         """What the kind's own controller says."""
-        states = [one.state() for one in made.pods.values() if one.position == position]
+        states = [pod.state() for pod in made.pods.values() if pod.position == position]
         body = made.objects[position]
         return kind.play(body, told(kind, body, states, now=self._now), now=self._now)
 
@@ -402,7 +410,7 @@ class World:
         return WorkSeen(
             name=made.work.metadata.name,
             attempt=made.work.spec.attempt,
-            pods=tuple(one.seen() for one in made.pods.values()),
+            pods=tuple(pod.seen() for pod in made.pods.values()),
             objects=objects,
             faults=dict(made.faults),
             checkpointed_at=made.checkpointed_at,

@@ -30,7 +30,7 @@ def identity_of(claims: Mapping[str, Any], settings: Settings) -> Identity:
         raise TokenRefused(
             "the email address is not verified: the claim email_verified is not true"
         )
-    groups = [_named(settings.groups_prefix + one) for one in _groups(claims, settings)]
+    groups = [_named(settings.groups_prefix + group) for group in _groups(claims, settings)]
     return authenticated(user, groups=groups)
 
 
@@ -54,13 +54,13 @@ def _groups(claims: Mapping[str, Any], settings: Settings) -> list[str]:
     if found is None:
         return []
     many = [found] if isinstance(found, str) else found
-    if not isinstance(many, list) or not all(isinstance(one, str) for one in many):
+    if not isinstance(many, list) or not all(isinstance(item, str) for item in many):
         raise TokenRefused(
             f"the claim {settings.groups_claim} is neither a text nor a list of texts"
         )
     if len(many) > _GROUPS_MOST:
         raise TokenRefused(f"the claim {settings.groups_claim} has more than {_GROUPS_MOST} groups")
-    return [one for one in many if one]
+    return [item for item in many if item]
 
 
 def _named(name: str) -> str:

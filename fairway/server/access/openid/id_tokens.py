@@ -121,7 +121,7 @@ class IdTokens:
                 f"it is signed by {algorithm!r}; allowed: {', '.join(self._settings.algorithms)}"
             )
         keys = await self._provider.keys(header.get("kid") or "")
-        fitting = [one for one in keys if _fits(one, algorithm)][:_TRIED_MOST]
+        fitting = [entry for entry in keys if _fits(entry, algorithm)][:_TRIED_MOST]
         if not fitting:
             raise TokenRefused("it is signed by a key that the provider does not have")
         for key in fitting:
@@ -167,9 +167,9 @@ class IdTokens:
         _log.warning("a token of %s is refused: %s", self._settings.issuer, reason)
 
 
-def same(one: str, other: str) -> bool:
+def same(name: str, other: str) -> bool:
     """Whether two secrets are the same, in a time that says nothing of where they differ."""
-    return hmac.compare_digest(one.encode(), other.encode())
+    return hmac.compare_digest(name.encode(), other.encode())
 
 
 def _fits(key: Mapping[str, Any], algorithm: str) -> bool:

@@ -123,7 +123,9 @@ class Provider:
         if self._settings.scopes:
             return " ".join(self._settings.scopes)
         known = (await self.places()).scopes_supported
-        return " ".join(one for one in SCOPES if known is None or one in known or one == "openid")
+        return " ".join(
+            scope for scope in SCOPES if known is None or scope in known or scope == "openid"
+        )
 
     async def grant(self, fields: Mapping[str, str]) -> Granted:
         """What the token endpoint gives for a code or for a token of renewal."""
@@ -147,7 +149,7 @@ class Provider:
         return self._clock.monotonic() >= self._ask_after
 
     def _named(self, name: str) -> tuple[dict[str, Any], ...]:
-        return tuple(one for one in self._keys if not name or one.get("kid") == name)
+        return tuple(entry for entry in self._keys if not name or entry.get("kid") == name)
 
     async def _learn(self) -> None:
         """Waits for an answer that is as new as may be."""
@@ -279,5 +281,5 @@ def _said(answer: Answer) -> str:
     except msgspec.MsgspecError:
         refusal = _Refusal()
     said = refusal.error_description or refusal.error or f"it answered {answer.status}"
-    text = " ".join("".join(one if one.isprintable() else " " for one in said).split())
+    text = " ".join("".join(name if name.isprintable() else " " for name in said).split())
     return text if len(text) <= _SHOWN_MOST else f"{text[:_SHOWN_MOST]}…"

@@ -67,9 +67,9 @@ def faults(settings: Settings) -> Iterator[str]:
         yield "--oidc-client-id: required with --oidc-issuer-url"
     if not settings.username_claim:
         yield "--oidc-username-claim: must not be empty"
-    for one in settings.algorithms:
-        if one not in ALGORITHMS:
-            yield f"--oidc-signing-algs: {one!r} is none of {', '.join(ALGORITHMS)}"
+    for algorithm in settings.algorithms:
+        if algorithm not in ALGORITHMS:
+            yield f"--oidc-signing-algs: {algorithm!r} is none of {', '.join(ALGORITHMS)}"
     if not settings.algorithms:
         yield "--oidc-signing-algs: must not be empty"
     if settings.authority:

@@ -225,7 +225,7 @@ def _become(spec: Plain, output: int) -> None:
     os.dup2(output, 2)
     os.umask(0o022)
     os.chdir(spec["cwd"])
-    for one in (*SIGNALS, signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(one, signal.SIG_DFL)
+    for signal_number in (*SIGNALS, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(signal_number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     os.execvpe(spec["argv"][0], spec["argv"], spec["env"])  # noqa: S606 - no shell is the point

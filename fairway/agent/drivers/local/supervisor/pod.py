@@ -92,10 +92,10 @@ class Supervisor:
 
     def __init__(self, plan: Plain) -> None:
         self.plan = plan
-        self.containers = [Container(one) for one in plan["containers"]]
+        self.containers = [Container(container) for container in plan["containers"]]
         self.phase = "Starting"
-        for one in self.containers:
-            one.not_before = plan["start_at"]
+        for container in self.containers:
+            container.not_before = plan["start_at"]
         self.begun_at = self.since = time.time()
         self.started_at: float | None = None
         self.finished_at: float | None = None
@@ -140,15 +140,17 @@ class Supervisor:
         if self.stop_by is not None:
             self.end(now)
             return
-        mains = [one for one in self.containers if one.role == "main"]
+        mains = [container for container in self.containers if container.role == "main"]
         if self.prepare(now):
-            for one in mains:
-                self.start_if_due(one, now)
-            if all(one.state == "ended" for one in mains):
+            for other in mains:
+                self.start_if_due(other, now)
+            if all(container.state == "ended" for container in mains):
                 self.begin_stop(signal.SIGTERM, float(self.plan["grace_seconds"]))
                 self.end(now)
                 return
-        elif any(one.role == "init" and one.has_failed for one in self.containers):
+        elif any(
+            container.role == "init" and container.has_failed for container in self.containers
+        ):
             self.begin_stop(signal.SIGTERM, float(self.plan["grace_seconds"]))
             self.end(now)
             return
@@ -156,26 +158,36 @@ class Supervisor:
 
     def prepare(self, now: float) -> bool:
         """Runs what comes before the main containers; whether all of it is done."""
-        for one in self.containers:
-            if one.role == "main":
+        for container in self.containers:
+            if container.role == "main":
                 continue
-            self.start_if_due(one, now)
-            if one.role == "init" and not (one.state == "ended" and not one.has_failed):
+            self.start_if_due(container, now)
+            if container.role == "init" and not (
+                container.state == "ended" and not container.has_failed
+            ):
                 return False
-            if one.role == "sidecar" and one.restarts == 0 and one.state == "waiting":
+            if (
+                container.role == "sidecar"
+                and container.restarts == 0
+                and container.state == "waiting"
+            ):
                 return False
         return True
 
-    def start_if_due(self, one: Container, now: float) -> None:
-        if one.state == "waiting" and now >= one.not_before:
-            self.start(one, now)
+    def start_if_due(self, container: Container, now: float) -> None:
+        if container.state == "waiting" and now >= container.not_before:
+            self.start(container, now)
 
     def judge(self, mains: list[Container], now: float) -> None:
-        waiting = [one for one in mains if one.state == "waiting"]
+        waiting = [container for container in mains if container.state == "waiting"]
         if not waiting and self.started_at is not None:
             self.turn("Ready")
             self.reason = self.message = ""
-        elif any(one.not_before > now for one in self.containers if one.state == "waiting"):
+        elif any(
+            container.not_before > now
+            for container in self.containers
+            if container.state == "waiting"
+        ):
             self.turn("Starting")
             self.reason = "CrashLoopBackOff"
             self.message = "it failed, and waits before it is started again"
@@ -212,22 +224,22 @@ class Supervisor:
         self.stop_by = stop_by if self.stop_by is None else min(self.stop_by, stop_by)
 
     def tell(self, order: str) -> None:
-        for one in self.containers:
-            if one.is_running:
+        for container in self.containers:
+            if container.is_running:
                 # The keeper is gone, which its result says.
                 with contextlib.suppress(OSError):
-                    os.write(one.control, order.encode() + b"\n")
+                    os.write(container.control, order.encode() + b"\n")
 
     def end(self, now: float) -> None:
         """Waits for the running ones, then says what became of the pod."""
-        if any(one.is_running for one in self.containers):
+        if any(container.is_running for container in self.containers):
             return
         if not end_descendants(os.getpid()):
             return  # of a keeper that was killed; once more in a moment
-        mains = [one for one in self.containers if one.role == "main"]
-        counted = [one for one in self.containers if one.role != "sidecar"]
-        failed = next((one for one in counted if one.has_failed), None)
-        is_done = all(one.state == "ended" for one in mains) and failed is None
+        mains = [container for container in self.containers if container.role == "main"]
+        counted = [container for container in self.containers if container.role != "sidecar"]
+        failed = next((container for container in counted if container.has_failed), None)
+        is_done = all(container.state == "ended" for container in mains) and failed is None
         self.finished_at = now
         if is_done and self.reason not in ("DeadlineExceeded", "Stopped"):
             self.turn("Succeeded")
@@ -246,29 +258,31 @@ class Supervisor:
 
     # Keepers
 
-    def start(self, one: Container, now: float) -> None:
-        control, one.control = os.pipe()
-        one.result, result = os.pipe()
-        keep_previous_logs(one.name, is_first="started_at" not in one.record)
+    def start(self, container: Container, now: float) -> None:
+        control, container.control = os.pipe()
+        container.result, result = os.pipe()
+        keep_previous_logs(container.name, is_first="started_at" not in container.record)
         keeper = os.fork()
         if keeper == 0:
             code = 1
             try:
-                keep(one.spec, control, result, int(self.plan["log_bytes_max"]))
+                keep(container.spec, control, result, int(self.plan["log_bytes_max"]))
                 code = 0
             finally:
                 os._exit(code)
         os.close(control)
         os.close(result)
-        if self.started_at is None and one.role != "init":
+        if self.started_at is None and container.role != "init":
             self.started_at = now
-        one.keeper, one.state, one.heard = keeper, "running", b""
-        one.record = {"started_at": now}
+        container.keeper, container.state, container.heard = keeper, "running", b""
+        container.record = {"started_at": now}
 
     def wait(self) -> None:
         poll = select.poll()
         poll.register(self.alarm, select.POLLIN)
-        listened = {one.result: one for one in self.containers if one.is_running}
+        listened = {
+            container.result: container for container in self.containers if container.is_running
+        }
         for descriptor in listened:
             poll.register(descriptor, select.POLLIN)
         ready = {descriptor for descriptor, _ in poll.poll(self.patience())}
@@ -279,7 +293,9 @@ class Supervisor:
 
     def patience(self) -> float | None:
         """Milliseconds until something is due without a signal; None: never."""
-        due = [one.not_before for one in self.containers if one.state == "waiting"]
+        due = [
+            container.not_before for container in self.containers if container.state == "waiting"
+        ]
         deadline = self.deadline()
         if deadline is not None:
             due.append(deadline)
@@ -292,40 +308,40 @@ class Supervisor:
         return min(waits) * 1000 + 1 if waits else None
 
     def _any_running(self) -> bool:
-        return any(one.is_running for one in self.containers)
+        return any(container.is_running for container in self.containers)
 
-    def hear(self, one: Container) -> None:
+    def hear(self, container: Container) -> None:
         """What a keeper says; its silence means that the run is over."""
-        said = os.read(one.result, 65536)
-        one.heard += said
-        *lines, one.heard = one.heard.split(b"\n")
+        said = os.read(container.result, 65536)
+        container.heard += said
+        *lines, container.heard = container.heard.split(b"\n")
         for line in lines:
-            one.record.update(json.loads(line))
+            container.record.update(json.loads(line))
         if said:
             return
-        os.close(one.result)
-        os.close(one.control)
-        os.waitpid(one.keeper, 0)
-        if "exit_code" not in one.record:
+        os.close(container.result)
+        os.close(container.control)
+        os.waitpid(container.keeper, 0)
+        if "exit_code" not in container.record:
             # The keeper was killed; what it kept is ours now, and ends.
             while not end_descendants(os.getpid(), spare={c.keeper for c in self.containers}):
                 time.sleep(_PASS_SECONDS)
-            one.record.update(exit_code=137, reason="Lost", message="its keeper was killed")
-        one.record.setdefault("finished_at", time.time())
-        self.settle(one)
+            container.record.update(exit_code=137, reason="Lost", message="its keeper was killed")
+        container.record.setdefault("finished_at", time.time())
+        self.settle(container)
 
-    def settle(self, one: Container) -> None:
+    def settle(self, container: Container) -> None:
         """Whether a run that is over is followed by another, and when."""
-        one.state, one.keeper = "ended", 0
-        if self.stop_by is not None or not one.restarts_again():
+        container.state, container.keeper = "ended", 0
+        if self.stop_by is not None or not container.restarts_again():
             return
-        ran = one.record["finished_at"] - one.record["started_at"]
-        one.failures = 0 if ran >= _RUN_SECONDS_TO_FORGIVE else one.failures
+        ran = container.record["finished_at"] - container.record["started_at"]
+        container.failures = 0 if ran >= _RUN_SECONDS_TO_FORGIVE else container.failures
         first, most = self.plan["backoff_seconds"]
-        one.not_before = time.time() + min(first * 2**one.failures, most)
-        one.failures = min(one.failures + 1, 30)
-        one.restarts += 1
-        one.state = "waiting"
+        container.not_before = time.time() + min(first * 2**container.failures, most)
+        container.failures = min(container.failures + 1, 30)
+        container.restarts += 1
+        container.state = "waiting"
 
     # What is told
 
@@ -339,7 +355,11 @@ class Supervisor:
         self.wake()
 
     def told(self) -> Plain:
-        codes = [one.record.get("exit_code") for one in self.containers if one.role != "sidecar"]
+        codes = [
+            container.record.get("exit_code")
+            for container in self.containers
+            if container.role != "sidecar"
+        ]
         known = [code for code in codes if code is not None]
         return {
             "pid": os.getpid(),
@@ -351,9 +371,9 @@ class Supervisor:
             "is_stopping": self.stop_by is not None,
             "started_at": self.started_at,
             "finished_at": self.finished_at,
-            "restarts": sum(one.restarts for one in self.containers),
+            "restarts": sum(container.restarts for container in self.containers),
             "exit_code": next((code for code in known if code), known[0] if known else None),
-            "containers": {one.name: one.told() for one in self.containers},
+            "containers": {container.name: container.told() for container in self.containers},
         }
 
     def wake(self) -> None:
